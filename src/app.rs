@@ -4,6 +4,7 @@
 mod actions;
 mod attempts;
 pub mod beats;
+pub mod bench;
 mod bounds;
 pub mod busy;
 pub mod comparison;
@@ -51,13 +52,12 @@ pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState};
-pub use runs::spec;
 pub use view::{
     AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
     View, Window,
 };
 
-use comparison::Comparison;
+use bench::Bench;
 use devices::Devices;
 use exercise::Exercises;
 use member::{JoinSettings, Membership};
@@ -137,16 +137,6 @@ pub struct Lesson {
     pub study: Study,
     /// The last table of `perflings run all`, once it was read.
     pub journey: Option<LastJourney>,
-}
-
-/// A and B, and the run that was asked for.
-#[derive(Clone, Debug, Default)]
-pub struct Bench {
-    /// A and B, and the knobs between them.
-    pub comparison: Comparison,
-    pub run: RequestedRun,
-    /// Model size for every stage, instead of the stage's own.
-    pub preset: Option<Preset>,
 }
 
 /// Stages shown to an audience.
@@ -449,8 +439,7 @@ impl App {
         }
         let idle = self.clock.now_ms.saturating_sub(self.clock.touched_ms) >= IDLE_MS;
         let forgotten = self.presenter.presentation.is_none();
-        if idle && forgotten && self.bench.run.state == RunState::Running && !self.bench.run.pairing
-        {
+        if idle && forgotten && self.bench.run.state == RunState::Running && !self.bench.pairing() {
             self.pause();
             let text = "No key was pressed for ten minutes: the run is paused; space resumes it";
             self.tell(text, false);

@@ -1,18 +1,17 @@
 //! The running workshop: the screen, where its events come from, and what it asks for: the learner's files, their editor, checks
 //! and measurements behind the screen.
 
-mod background_job;
 mod editor;
 mod effects;
 pub mod engine_link;
 pub mod exercise;
+mod jobs;
 pub mod kernel_file;
 mod knobs;
 pub mod replay;
 pub mod runs;
 mod saving;
 pub mod speaker;
-mod sweep;
 mod watch;
 
 use std::cell::RefCell;

@@ -2,12 +2,14 @@
 #![cfg(unix)]
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use perflings::measure::runner::{EngineTask, Runner};
 use protocol::config::{Preset, RunConfig};
 use protocol::handle::{
-    Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts, MAX_LINE, split_words,
+    EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, MAX_LINE, Outcome, Wish,
+    split_words,
 };
 use protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
 
@@ -19,35 +21,36 @@ fn shell(script: &str) -> EngineCommand {
     EngineCommand::new("sh", ["-c", &format!("HELLO='{HELLO}'; {script}")])
 }
 
-fn limits() -> EngineTimeouts {
-    EngineTimeouts {
+fn limits() -> EngineLimits {
+    EngineLimits {
         hello: LONG,
         silence: LONG,
         shutdown: Duration::from_millis(500),
+        ..EngineLimits::default()
     }
 }
 
-fn spawn(script: &str) -> Client {
-    Client::spawn_within(shell(script), limits()).expect("sh starts")
+fn start_engine(script: &str) -> EngineHandle {
+    EngineHandle::start(shell(script), limits()).expect("sh starts")
 }
 
-fn next(client: &mut Client) -> ClientEvent {
+fn next(client: &mut EngineHandle) -> EngineMessage {
     client.next(LONG).expect("something within the time")
 }
 
 /// Everything heard until the engine has ended, and why it ended.
-fn until_over(client: &mut Client) -> (Vec<ClientEvent>, EngineEnd) {
+fn until_over(client: &mut EngineHandle) -> (Vec<EngineMessage>, EngineEnd) {
     let mut heard = Vec::new();
     loop {
         match next(client) {
-            ClientEvent::Over(over) => return (heard, over),
+            EngineMessage::Over(over) => return (heard, over),
             other => heard.push(other),
         }
     }
 }
 
-fn is_hello(heard: &ClientEvent) -> bool {
-    matches!(heard, ClientEvent::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO)
+fn is_hello(heard: &EngineMessage) -> bool {
+    matches!(heard, EngineMessage::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO)
 }
 
 #[cfg(target_os = "linux")]
@@ -79,7 +82,7 @@ fn start() -> Command {
 
 #[test]
 fn greets_and_keeps_commands_until_the_engine_has_greeted() {
-    let mut client = spawn(
+    let mut client = start_engine(
         r#"read greeting; echo "$HELLO"; read command; echo "$greeting" >&2; echo "$command" >&2; read end"#,
     );
     client.send(Command::Probe);
@@ -88,11 +91,11 @@ fn greets_and_keeps_commands_until_the_engine_has_greeted() {
     assert_eq!(client.hello().expect("greeted").version, "0.1.0");
     assert_eq!(
         next(&mut client),
-        ClientEvent::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
+        EngineMessage::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
     );
     assert_eq!(
         next(&mut client),
-        ClientEvent::Stray(r#"{"command":"probe"}"#.to_owned())
+        EngineMessage::Stray(r#"{"command":"probe"}"#.to_owned())
     );
 }
 
@@ -127,12 +130,12 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
         let sent =
             [started, Event::Lints { slot, lints }].map(|event| StreamLine { t: 1.0, event });
         let [first, second] = [0, 1].map(|at| serde_json::to_string(&sent[at]).expect("JSON"));
-        let mut client = spawn(&format!(
+        let mut client = start_engine(&format!(
             "read x; echo \"$HELLO\"; echo '{first}'; echo '{second}'; read x"
         ));
         assert!(is_hello(&next(&mut client)));
         for (expected, fault) in sent.iter().zip(["0.15625", "flat-loss"]) {
-            let ClientEvent::Line(line, text) = next(&mut client) else {
+            let EngineMessage::Line(line, text) = next(&mut client) else {
                 panic!("a line");
             };
             assert_eq!(*line, *expected);
@@ -144,50 +147,50 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
 #[test]
 fn what_drivers_write_is_stray_and_harmless() {
     let mut client =
-        spawn(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
+        start_engine(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
     let heard = [next(&mut client), next(&mut client)];
     assert!(
-        heard.contains(&ClientEvent::Stray("MESA:  [31mwarning".to_owned())),
+        heard.contains(&EngineMessage::Stray("MESA:  [31mwarning".to_owned())),
         "{heard:?}"
     );
 }
 
 #[test]
 fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
-    let mut client = spawn(
+    let mut client = start_engine(
         r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#,
     );
     assert!(
-        matches!(next(&mut client), ClientEvent::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
+        matches!(next(&mut client), EngineMessage::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
     );
     assert!(is_hello(&next(&mut client)));
     assert!(
-        matches!(next(&mut client), ClientEvent::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
+        matches!(next(&mut client), EngineMessage::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
     );
 }
 
 #[test]
 fn a_line_that_is_nested_too_deeply_is_told_with_its_number() {
     let deep = format!(r#"{{"t":1,"event":"log","x":{}"#, "[".repeat(200));
-    let mut client = spawn(&format!(
+    let mut client = start_engine(&format!(
         r#"read x; echo "$HELLO"; echo '{deep}'; echo '{{"t":1,"event":"heartbeat"}}'; read x"#
     ));
     assert!(is_hello(&next(&mut client)));
     let heard = next(&mut client);
     assert!(
-        matches!(&heard, ClientEvent::Malformed { why, .. } if why == "line 2: nested too deeply"),
+        matches!(&heard, EngineMessage::Malformed { why, .. } if why == "line 2: nested too deeply"),
         "{heard:?}"
     );
-    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
+    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
 }
 
 #[test]
 fn an_output_without_any_event_is_refused_with_its_first_line() {
-    let (heard, over) = until_over(&mut spawn("yes nonsense"));
+    let (heard, over) = until_over(&mut start_engine("yes nonsense"));
     assert!(
         heard
             .iter()
-            .all(|h| matches!(h, ClientEvent::Malformed { .. }))
+            .all(|h| matches!(h, EngineMessage::Malformed { .. }))
     );
     let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
@@ -204,26 +207,26 @@ fn a_line_without_end_does_not_fill_the_memory() {
         r#"head -c {} /dev/zero | tr '\0' x; echo; echo "$HELLO"; read x; read x"#,
         MAX_LINE + 1
     );
-    let mut client = spawn(&script);
+    let mut client = start_engine(&script);
     assert!(
-        matches!(next(&mut client), ClientEvent::Malformed { why, .. } if why.contains("longer than 8 MiB"))
+        matches!(next(&mut client), EngineMessage::Malformed { why, .. } if why.contains("longer than 8 MiB"))
     );
     assert!(is_hello(&next(&mut client)));
 }
 
 #[test]
 fn an_engine_that_says_nothing_is_refused_after_its_time() {
-    let limits = EngineTimeouts {
+    let limits = EngineLimits {
         hello: Duration::from_millis(100),
         ..limits()
     };
-    let mut client = Client::spawn_within(shell("cat > /dev/null"), limits).expect("sh starts");
+    let mut client = EngineHandle::start(shell("cat > /dev/null"), limits).expect("sh starts");
     let (_, over) = until_over(&mut client);
     assert!(
-        over.reason()
+        over.to_string()
             .contains("did not greet within 0.1 s (it printed nothing)"),
         "{}",
-        over.reason()
+        over.to_string()
     );
     assert!(client.is_over());
 }
@@ -237,7 +240,9 @@ fn a_newer_protocol_is_refused_with_both_versions() {
         ),
         r#"{"event":"hello","protocol":7,"version":"9.9.9","t":"later","extra":[]}"#.to_owned(),
     ] {
-        let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
+        let (_, over) = until_over(&mut start_engine(&format!(
+            "read x; echo '{hello}'; read x"
+        )));
         let EngineEnd::Refused(reason) = over else {
             panic!("{over:?}")
         };
@@ -255,7 +260,9 @@ fn a_newer_protocol_is_refused_with_both_versions() {
 #[test]
 fn protocol_0_is_refused_on_both_sides() {
     let hello = HELLO.replace("\"protocol\":1", "\"protocol\":0");
-    let (_, over) = until_over(&mut spawn(&format!("read x; echo '{hello}'; read x")));
+    let (_, over) = until_over(&mut start_engine(&format!(
+        "read x; echo '{hello}'; read x"
+    )));
     let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
     };
@@ -267,10 +274,10 @@ fn protocol_0_is_refused_on_both_sides() {
         echo '{"command":"probe"}'; sleep 1) | "$0" engine; exit 3"#;
     let own = env!("CARGO_BIN_EXE_perflings");
     let command = EngineCommand::new("sh", ["-c", script, own]);
-    let mut client = Client::spawn_within(command, limits()).expect("sh starts");
+    let mut client = EngineHandle::start(command, limits()).expect("sh starts");
     let (heard, over) = until_over(&mut client);
     let events = heard.iter().filter_map(|heard| match heard {
-        ClientEvent::Line(line, _) => Some(&line.event),
+        EngineMessage::Line(line, _) => Some(&line.event),
         _ => None,
     });
     let events: Vec<_> = events.collect();
@@ -278,7 +285,7 @@ fn protocol_0_is_refused_on_both_sides() {
     assert!(events.iter().any(|event| refuses(&event)), "{events:?}");
     let probed = |event: &&Event| matches!(event, Event::Devices { .. });
     assert!(!events.iter().any(probed), "{events:?}");
-    assert!(over.reason().contains("status 3"), "{over:?}");
+    assert!(over.to_string().contains("status 3"), "{over:?}");
 }
 
 #[test]
@@ -288,13 +295,13 @@ fn a_driver_s_line_is_not_blamed_for_the_end() {
         "MESA: warning: something else",
     ] {
         let script = format!(r#"read x; echo "$HELLO"; echo '{line}' >&2; kill -9 $$"#);
-        let (_, over) = until_over(&mut spawn(&script));
+        let (_, over) = until_over(&mut start_engine(&script));
         let text =
             "the engine was ended by signal 9 (kill; the system does this when memory runs out)";
         assert_eq!(over, EngineEnd::Ended(text.to_owned()));
     }
     let script = r#"read x; echo "$HELLO"; echo 'WARNING: lavapipe is not a conformant vulkan implementation, testing use only' >&2; exit 3"#;
-    let (_, over) = until_over(&mut spawn(script));
+    let (_, over) = until_over(&mut start_engine(script));
     assert_eq!(
         over,
         EngineEnd::Ended("the engine exited with status 3".to_owned())
@@ -304,7 +311,9 @@ fn a_driver_s_line_is_not_blamed_for_the_end() {
 #[test]
 fn an_engine_may_refuse_us() {
     let failed = r#"{"t":0,"event":"failed","kind":"usage","reason":"protocol 1 is too old; update perflings"}"#;
-    let (_, over) = until_over(&mut spawn(&format!("read x; echo '{failed}'; read x")));
+    let (_, over) = until_over(&mut start_engine(&format!(
+        "read x; echo '{failed}'; read x"
+    )));
     assert_eq!(
         over,
         EngineEnd::Refused(
@@ -315,38 +324,37 @@ fn an_engine_may_refuse_us() {
 
 #[test]
 fn silence_is_said_once_and_ends_with_the_next_line() {
-    let limits = EngineTimeouts {
+    let limits = EngineLimits {
         silence: Duration::from_millis(50),
         ..limits()
     };
     // The script continues when the parent sends a command after the silence.
     let script = r#"read x; echo "$HELLO"; read x; echo '{"t":1,"event":"heartbeat"}'; read x"#;
-    let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
+    let mut client = EngineHandle::start(shell(script), limits).expect("sh starts");
     assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), ClientEvent::Silent(_)));
+    assert!(matches!(next(&mut client), EngineMessage::Silent(_)));
     assert_eq!(client.next(Duration::from_millis(120)), None);
     client.send(Command::Probe);
-    assert_eq!(next(&mut client), ClientEvent::Awake);
-    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
+    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
 }
 
 #[test]
 fn a_long_line_through_a_slow_pipe_is_no_silence() {
-    let limits = EngineTimeouts {
+    let limits = EngineLimits {
         silence: Duration::from_millis(300),
         ..limits()
     };
     // A line that takes longer than the limit, in pieces.
     let script = r#"read x; echo "$HELLO"; printf '{"t":1,"event":'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; printf ' '; done; echo '"heartbeat"}'; read x"#;
-    let mut client = Client::spawn_within(shell(script), limits).expect("sh starts");
+    let mut client = EngineHandle::start(shell(script), limits).expect("sh starts");
     assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), ClientEvent::Line(..)));
-    assert!(matches!(next(&mut client), ClientEvent::Silent(_)));
+    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
+    assert!(matches!(next(&mut client), EngineMessage::Silent(_)));
 }
 
 #[test]
 fn a_dying_engine_is_named_with_its_last_words() {
-    let (_, over) = until_over(&mut spawn(
+    let (_, over) = until_over(&mut start_engine(
         r#"read x; echo "$HELLO"; echo 'device lost' >&2; exit 3"#,
     ));
     assert_eq!(
@@ -355,12 +363,14 @@ fn a_dying_engine_is_named_with_its_last_words() {
             "the engine exited with status 3; its last output was `device lost`".to_owned()
         )
     );
-    let (_, over) = until_over(&mut spawn(r#"read x; echo "$HELLO"; kill -9 $$"#));
+    let (_, over) = until_over(&mut start_engine(r#"read x; echo "$HELLO"; kill -9 $$"#));
     assert!(
-        over.reason().contains("was ended by signal 9 (kill"),
+        over.to_string().contains("was ended by signal 9 (kill"),
         "{over:?}"
     );
-    let (_, over) = until_over(&mut spawn("echo 'ssh: no route to host' >&2; exit 255"));
+    let (_, over) = until_over(&mut start_engine(
+        "echo 'ssh: no route to host' >&2; exit 255",
+    ));
     let EngineEnd::Refused(reason) = over else {
         panic!("{over:?}")
     };
@@ -373,7 +383,7 @@ fn a_dying_engine_is_named_with_its_last_words() {
 
 #[test]
 fn an_engine_that_closes_its_output_is_stopped() {
-    let (_, over) = until_over(&mut spawn(
+    let (_, over) = until_over(&mut start_engine(
         r#"read x; echo "$HELLO"; exec >&- 2>&-; read x; read x"#,
     ));
     assert_eq!(
@@ -384,8 +394,11 @@ fn an_engine_that_closes_its_output_is_stopped() {
 
 #[test]
 fn a_missing_program_is_one_message() {
-    let error = Client::spawn(EngineCommand::parse("no-such-engine --x").expect("splits"))
-        .expect_err("cannot start");
+    let error = EngineHandle::start(
+        EngineCommand::parse("no-such-engine --x").expect("splits"),
+        limits(),
+    )
+    .expect_err("cannot start");
     assert!(
         error
             .to_string()
@@ -396,7 +409,7 @@ fn a_missing_program_is_one_message() {
 
 #[test]
 fn killing_says_so_and_a_new_engine_can_take_its_place() {
-    let mut client = spawn(r#"read x; echo "$HELLO"; while read c; do echo "$c" >&2; done"#);
+    let mut client = start_engine(r#"read x; echo "$HELLO"; while read c; do echo "$c" >&2; done"#);
     client.send(Command::Open {
         device: "cpu".to_owned(),
     });
@@ -404,14 +417,14 @@ fn killing_says_so_and_a_new_engine_can_take_its_place() {
     client.kill();
     assert!(matches!(
         next(&mut client),
-        ClientEvent::Over(EngineEnd::Ended(_))
+        EngineMessage::Over(EngineEnd::Killed)
     ));
     assert_eq!(client.next(Duration::ZERO), None);
     client.renew().expect("starts again");
     client.send(start());
     assert!(is_hello(&next(&mut client)));
     let told = match next(&mut client) {
-        ClientEvent::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
+        EngineMessage::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
         _ => None,
     };
     assert_eq!(told, Some(start()));
@@ -424,10 +437,10 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
     let script = format!(
         r#"sh -c 'read x; echo "$0"; echo $$ >&2; while :; do sleep 60; done' '{HELLO}'; echo unreachable"#
     );
-    let mut client = spawn(&script);
+    let mut client = start_engine(&script);
     let mut engine = None;
     while engine.is_none() {
-        if let ClientEvent::Stray(text) = next(&mut client) {
+        if let EngineMessage::Stray(text) = next(&mut client) {
             engine = Some(text.parse::<u32>().expect("a process id"));
         }
     }
@@ -451,13 +464,12 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
 
 #[test]
 fn a_reader_that_looked_away_does_not_blame_the_engine() {
-    let limits = EngineTimeouts {
+    let limits = EngineLimits {
         silence: Duration::from_secs(1),
         ..limits()
     };
-    let mut client =
-        Client::spawn_within(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
-            .expect("sh starts");
+    let mut client = EngineHandle::start(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
+        .expect("sh starts");
     assert!(is_hello(&next(&mut client)));
     // As after ctrl-z and `fg`.
     std::thread::sleep(Duration::from_millis(1100));
@@ -470,10 +482,10 @@ fn a_device_that_hangs_is_told_apart_from_its_heartbeat() {
         echo '{"t":1,"event":"heartbeat","device_s":7.5}'
         echo '{"t":1,"event":"compiling","kernels":1,"latest":"k"}'
         echo '{"t":1,"event":"heartbeat","device_s":9}'; read x; read x"#;
-    let mut client = spawn(script);
+    let mut client = start_engine(script);
     let started = std::time::Instant::now();
     for _ in 0..4 {
-        assert!(matches!(next(&mut client), ClientEvent::Line(..)));
+        assert!(matches!(next(&mut client), EngineMessage::Line(..)));
     }
     // The kernel that was compiled is the last progress, whatever a late heartbeat says.
     assert!(client.idle() <= started.elapsed());
@@ -486,7 +498,7 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
     let script = r#"read x; echo "$HELLO"; read x
         while :; do echo '{"t":1,"event":"heartbeat"}'; sleep 0.05; done"#;
     let mut runner = Runner::in_background(shell(script), Arc::default(), Box::new(|_| ()));
-    runner.patience = Duration::from_millis(400);
+    runner.limits.device = Duration::from_millis(400);
     let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
     let error = runner
         .measure("cpu", &work, |_, _| Ok(()))
@@ -504,7 +516,7 @@ fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
             r#"read x; echo "$HELLO"; read x; n=0; while :; do n=$((n+1)); echo '{line}' | sed "s/#/$n/"; done"#
         );
         let mut runner = Runner::in_background(shell(&script), Arc::default(), Box::new(|_| ()));
-        runner.task_limit = Duration::from_millis(500);
+        runner.limits.task = Duration::from_millis(500);
         let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
         let error = runner.measure("cpu", &work, |_, _| Ok(()));
         error.expect_err("it ends").to_string()
@@ -526,17 +538,81 @@ fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
     assert!(said.contains("far beyond the steps"), "{said}");
 }
 
+/// A run's command through the handle alone: how it ends, and whether it was told before that it is slow.
+fn driven(script: &str, limits: EngineLimits, wish: Option<Wish>) -> (Outcome, bool) {
+    let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
+    let mut slow = false;
+    let flag = AtomicBool::new(true);
+    let unless = wish.map(|wish| (&flag, wish));
+    let outcome = engine.drive(start(), unless, |heard| {
+        slow |= matches!(heard, EngineMessage::Slow { .. });
+        Ok(())
+    });
+    (outcome.expect("nothing fails here"), slow)
+}
+
+#[test]
+fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
+    let finished = StreamLine {
+        t: 1.0,
+        event: Event::Finished(Box::default()),
+    };
+    let finished = serde_json::to_string(&finished).expect("plain data");
+    let failed = r#"{"t":1,"event":"failed","kind":"device","reason":"lost"}"#;
+    let answers = |line: &str| format!(r#"read x; echo "$HELLO"; read x; echo '{line}'; read x"#);
+    let (outcome, _) = driven(&answers(&finished), limits(), None);
+    assert!(matches!(outcome, Outcome::Answered), "{outcome:?}");
+    let (outcome, _) = driven(&answers(failed), limits(), None);
+    assert!(matches!(&outcome, Outcome::Failed(it) if it.reason == "lost"));
+    let why = outcome.answered().expect_err("it failed").to_string();
+    assert_eq!(why, "lost");
+
+    // It takes the command and goes on being alive, whatever it is asked afterwards.
+    let deaf = r#"read x; echo "$HELLO"; read x
+        while :; do echo '{"t":1,"event":"heartbeat"}'; sleep 0.02; done"#;
+    let short = Duration::from_millis(200);
+    let stops = EngineLimits {
+        stop: short,
+        ..limits()
+    };
+    let (outcome, _) = driven(deaf, stops, Some(Wish::Stop));
+    assert!(matches!(outcome, Outcome::Over(EngineEnd::NotStopped)));
+    let (outcome, _) = driven(deaf, limits(), Some(Wish::Kill));
+    assert!(matches!(outcome, Outcome::Over(EngineEnd::Killed)));
+    let slow = EngineLimits {
+        task: 2 * short,
+        ..limits()
+    };
+    let (outcome, told) = driven(deaf, slow, None);
+    assert!(matches!(outcome, Outcome::Over(EngineEnd::NoStep(_))));
+    assert!(told, "it is said before");
+    let mut other = EngineHandle::start(shell(deaf), slow).expect("sh starts");
+    let outcome = other.drive(Command::Probe, None, |_| Ok(()));
+    let outcome = outcome.expect("nothing fails here");
+    assert!(matches!(outcome, Outcome::Over(EngineEnd::NoAnswer(_))));
+    // What was only sent is not watched, and a handle whose engine is gone does not wait for an answer.
+    let mut sent = EngineHandle::start(shell(deaf), slow).expect("sh starts");
+    sent.send(start());
+    let until = std::time::Instant::now() + 3 * short;
+    while std::time::Instant::now() < until {
+        let heard = sent.next(Duration::from_millis(10));
+        assert!(matches!(heard, None | Some(EngineMessage::Line(..))));
+    }
+    let outcome = other.drive(start(), None, |_| Ok(()));
+    assert!(matches!(outcome, Ok(Outcome::Over(_))), "{outcome:?}");
+}
+
 #[test]
 fn a_stack_trace_is_no_last_word() {
     let script = r#"read x; echo "$HELLO"
         printf 'memory allocation of 512 bytes failed\nstack backtrace:\n   0: a::b\n  at src/a.rs:3\nnote: Some details are omitted\n' >&2
         kill -6 $$"#;
-    let (heard, over) = until_over(&mut spawn(script));
+    let (heard, over) = until_over(&mut start_engine(script));
     let strays = heard
         .iter()
-        .filter(|it| matches!(it, ClientEvent::Stray(_)));
+        .filter(|it| matches!(it, EngineMessage::Stray(_)));
     assert_eq!(strays.count(), 1, "{heard:?}");
-    let why = over.reason();
+    let why = over.to_string();
     assert!(
         why.contains("`memory allocation of 512 bytes failed`") && why.contains("ulimit -v"),
         "{why}"
@@ -548,7 +624,7 @@ fn a_measurement_ends_where_the_line_is_silent_or_cut() {
     let ends = |then: &str| {
         let script = format!(r#"read x; echo "$HELLO"; read x; {then}"#);
         let mut runner = Runner::in_background(shell(&script), Arc::default(), Box::new(|_| ()));
-        runner.silence = Duration::from_millis(100);
+        runner.limits.silence = Duration::from_millis(100);
         let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
         let error = runner.measure("cpu", &work, |_, _| Ok(()));
         error.expect_err("it ends").to_string()
@@ -561,7 +637,7 @@ fn a_measurement_ends_where_the_line_is_silent_or_cut() {
     );
     assert_eq!(ends("exit 255"), "the engine exited with status 255");
     // Noticed, and once more as long: that is the promise of docs/remote.md.
-    assert!(2 * EngineTimeouts::default().silence <= Duration::from_secs(10));
+    assert!(2 * EngineLimits::default().silence <= Duration::from_secs(10));
 }
 
 /// What stands in for ssh, srun, docker: it leaves out what is its own and runs the rest.
@@ -585,10 +661,11 @@ fn every_recipe_of_the_documentation_reaches_an_engine() {
         let mut words = split_words(recipe).expect("words");
         assert!(words.contains(&"engine".to_owned()), "{recipe}");
         words[0] = path.display().to_string();
-        let mut client = Client::spawn(EngineCommand::new("sh", words)).expect("sh starts");
+        let mut client =
+            EngineHandle::start(EngineCommand::new("sh", words), limits()).expect("sh starts");
         let heard = next(&mut client);
         let greets =
-            matches!(&heard, ClientEvent::Line(line, _) if matches!(line.event, Event::Hello(_)));
+            matches!(&heard, EngineMessage::Line(line, _) if matches!(line.event, Event::Hello(_)));
         assert!(greets, "{recipe}: {heard:?}");
     }
 }

@@ -3,6 +3,7 @@
 use crate::{sample, screen, session};
 use std::collections::BTreeSet;
 
+use perflings::app::bench::Asked;
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::guide::{SentencePart, confirmation, next_move};
@@ -280,7 +281,7 @@ fn check(said: &mut Said, mut app: App) {
     said.did(&mut app, Action::Knobs);
     app.view.notice = None;
     said.look(&app);
-    app.bench.run.pairing = false;
+    app.bench.pending.asked = Asked::Nothing;
     for active in [Slot::A, Slot::B] {
         app.bench.run.active = active;
         said.look(&app);

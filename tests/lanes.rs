@@ -40,7 +40,7 @@ fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
 fn record(job: KernelJob, wanted: LanesWanted) -> Result<KernelLanes, String> {
     begin(job, wanted)
         .expect("a thread")
-        .recv()
+        .wait()
         .expect("an answer")
 }
 

@@ -1,13 +1,13 @@
 //! Random input: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
 
-use crate::{sample, screen};
+use crate::{sample, screen, session};
 use std::sync::OnceLock;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::source::FromEngine;
-use perflings::app::{Action, App, Message, Options, spec, update};
+use perflings::app::{Action, App, Message, Options, update};
 use perflings::course::Course;
 use perflings::course::save_file::Progress;
 use perflings::judge::kernel::{CardLine, KernelVerdict};
@@ -74,7 +74,7 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
         .wanted
         .clone()
         .filter(|_| step > 20)
-        .unwrap_or_else(|| spec(stage, variant, None));
+        .unwrap_or_else(|| session::spec(stage, variant));
     let slot = run.slot;
     Some(match kind {
         0 => sample::started(&run, step / 50),

@@ -87,7 +87,7 @@ fn paired() -> App {
     act(&mut app, Action::Pair);
     for slot in ["broken", "fixed"] {
         let stage = app.stage().expect("a stage").clone();
-        let run = perflings::app::spec(&stage, slot, None);
+        let run = session::spec(&stage, slot);
         for event in sample::until(&run, 30) {
             hear(&mut app, event);
         }

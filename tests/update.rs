@@ -14,9 +14,12 @@ mod knobs;
 mod leave;
 #[path = "update/mystery.rs"]
 mod mystery;
+#[path = "update/requests.rs"]
+mod requests;
 #[path = "update/silence.rs"]
 mod silence;
 
+use perflings::app::bench::Asked;
 use perflings::app::busy;
 use perflings::app::devices::GpuWarmUp;
 use perflings::app::guide::SentencePart;
@@ -25,7 +28,7 @@ use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::study::Activity;
 use perflings::app::{
     Action, AfterSkip, App, Confirm, DrawnFrame, Effect, Message, Options, Overlay, Panel, Replay,
-    RunState, spec, update,
+    RunState, update,
 };
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
@@ -35,7 +38,9 @@ use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::*;
 use strum::VariantArray;
 
-use session::{act, begin_pairs, hear, pair, skip_locating, solve, train, wanted};
+use session::{
+    act, answer, begin_pairs, hear, pair, side, skip_locating, solve, spec, train, wanted,
+};
 
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
@@ -170,12 +175,12 @@ fn a_run_warms_up_and_then_runs() {
 #[test]
 fn events_of_a_replaced_run_are_dropped() {
     let mut app = running(30);
-    let old = wanted(&app);
+    let (old, request) = (wanted(&app), app.bench.pending.request);
     act(&mut app, Action::NextStage);
     for event in [
         sample::step(&old, 31),
         sample::throughput(&old, 31),
-        sample::started(&old, 0),
+        answer(sample::started(&old, 0), request),
     ] {
         hear(&mut app, event);
     }
@@ -240,11 +245,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     hear(&mut app, sample::started(&fixed, 22));
     hear(&mut app, sample::step(&fixed, 22));
     assert_eq!(
-        (
-            app.bench.run.active,
-            app.step(),
-            app.bench.run.switching.is_none()
-        ),
+        (app.bench.run.active, app.step(), !app.bench.switching()),
         (Slot::B, Some(22), true)
     );
     assert_eq!(
@@ -289,17 +290,6 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
         app.lesson.study.activity(app.stage().expect("a stage")),
         Activity::Check
     );
-}
-
-/// A side of a comparison begins.
-fn side(run: &RunSpec) -> Event {
-    let Event::Started(started) = sample::started(run, 0) else {
-        unreachable!()
-    };
-    Event::Started(Started {
-        paired: true,
-        ..started
-    })
 }
 
 #[test]
@@ -353,7 +343,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         ("cpu", 1, Slot::A, Slot::B, 0)
     );
     let (a, b) = (a.clone(), b.clone());
-    assert!(app.bench.run.pairing);
+    assert!(app.bench.pairing());
     assert_eq!(act(&mut app, Action::Pause), [], "pairs cannot be paused");
     pair(&mut app, 6, false);
     hear(&mut app, sample::step(&a, 0));
@@ -369,7 +359,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     );
     pair(&mut app, 40, true);
     assert_eq!(
-        (app.bench.run.state.clone(), app.bench.run.pairing),
+        (app.bench.run.state.clone(), app.bench.pairing()),
         (RunState::Finished, false)
     );
     let summary = Finished {
@@ -492,7 +482,7 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     };
     let free = |matrix_cores| of(&half, matrix_cores);
     let mut app = free(true);
-    assert_eq!(app.in_f32(), None, "it runs");
+    assert_eq!(app.bench.in_f32(), None, "it runs");
     let reason = "ended by signal 6".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
     assert!(next(&app).contains("runs it in f32"), "{}", next(&app));
@@ -502,16 +492,16 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     // A device that was lost without its process.
     let mut app = free(true);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert!(app.in_f32().is_some());
+    assert!(app.bench.in_f32().is_some());
     assert_eq!(act(&mut app, Action::Restart)[0], Effect::Restart);
     // f32 as two f16.
     let mut app = of(&plain(Matmul::Split), true);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert_eq!(app.in_f32(), Some(plain(Matmul::Own)));
+    assert_eq!(app.bench.in_f32(), Some(plain(Matmul::Own)));
     // Emulated, the format has no part in it.
     let mut app = free(false);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert_eq!(app.in_f32(), None);
+    assert_eq!(app.bench.in_f32(), None);
 }
 
 #[test]
@@ -1325,7 +1315,7 @@ fn recording() -> App {
 fn a_recording_is_steered_and_changes_nothing() {
     let mut app = recording();
     let stage = app.lesson.course.stages[1].clone();
-    for event in sample::until(&spec(&stage, "broken", None), 10) {
+    for event in sample::until(&spec(&stage, "broken"), 10) {
         hear(&mut app, event);
     }
     assert_eq!(
@@ -1537,7 +1527,7 @@ fn both_slots_are_shown_against_the_best_peaks() {
         started.roof = Some(Box::new(roof));
         Event::Started(started)
     };
-    app.bench.run.pending.clear();
+    app.bench.pending.asked = Asked::Nothing;
     hear(&mut app, started(65e9, Slot::A));
     hear(&mut app, started(265e9, Slot::B));
     for slot in [Slot::A, Slot::B] {
@@ -1555,7 +1545,7 @@ fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
     };
     started.roof = None;
     let device = started.device.clone();
-    app.bench.run.pending.clear();
+    app.bench.pending.asked = Asked::Nothing;
     hear(&mut app, Event::Started(started));
     let shown = |app: &App| app.bench.run.shown().description.roof.clone();
     assert_eq!(shown(&app), None);

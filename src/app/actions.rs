@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::estimate::RangeSteps;
 use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
-use super::mystery::{next_level, unsolved};
+use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
@@ -49,7 +49,7 @@ impl App {
                 // The engine pauses while the program is suspended.
                 let live = self.mode.is_live();
                 let runs =
-                    live && self.bench.run.state == RunState::Running && !self.bench.run.pairing;
+                    live && self.bench.run.state == RunState::Running && !self.bench.pairing();
                 if runs {
                     self.send(Command::Pause);
                 }
@@ -85,7 +85,7 @@ impl App {
                 }
             }
             Action::InF32 => {
-                if let Some(config) = self.in_f32() {
+                if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
                     self.tell("The same in f32, as a free run; the list leads back", false);
                 }
@@ -187,7 +187,7 @@ impl App {
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
-            Some(Confirm::GiveUp) => self.give_up(),
+            Some(Confirm::GiveUp) => self.end_mystery(MysteryEnd::GivenUp),
             None => {}
         }
     }

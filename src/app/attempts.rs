@@ -10,11 +10,6 @@ use protocol::story::RunStory;
 use protocol::{Pair, Slot};
 
 impl RequestedRun {
-    /// Shows the results of this configuration in slot B; results of another B are in the log.
-    pub(super) fn show_b(&mut self, config: &RunConfig) {
-        self.story.show_b(|run| run.description.has(config));
-    }
-
     /// The longest run of A, where A began again and has not come as far yet.
     pub fn longer_a(&self) -> Option<&RunStory> {
         let longest = self.story.longest_a();
@@ -25,11 +20,6 @@ impl RequestedRun {
     fn runs_of_b(&self, wanted: impl Fn(&RunStory) -> bool) -> impl Iterator<Item = &RunStory> {
         let all = self.story.runs().rev();
         all.filter(move |it| it.description.slot == Slot::B && wanted(it))
-    }
-
-    /// Removes all attempts, because figures of another stage or device are not compared.
-    pub(super) fn forget(&mut self) {
-        self.story.forget();
     }
 
     /// The result of pairs with this B.

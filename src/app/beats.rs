@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::comparison::Comparison;
 use super::figures::figures;
 use super::mode::{AudienceScreen, Presentation, StageRuns};
@@ -19,7 +20,7 @@ use crate::course::placeholder::fill_known;
 use crate::course::save_file::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use protocol::story::RunStory;
-use protocol::{Command, RunSpec, Slot};
+use protocol::{RunSpec, Slot};
 
 /// What the audience sees. It does not depend on what was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,7 @@ impl App {
         if let Some(presentation) = self.presenter.presentation.take() {
             return self.stop_presenting(*presentation.own, *presentation.own_comparison);
         }
-        self.view.notice = None;
+        (self.view.notice, self.bench.pending.due_ms) = (None, None);
         self.presenter.presentation = Some(Presentation {
             beat,
             kept: Default::default(),
@@ -330,18 +331,16 @@ impl App {
         self.leave_run();
     }
 
-    /// Ends the run in progress; later events about it are ignored.
+    /// Ends the run in progress.
     fn leave_run(&mut self) {
-        self.await_runs(Vec::new());
-        (self.bench.run.wanted, self.bench.run.left) = (None, true);
-        self.bench.run.state = RunState::Finished;
-        self.send(Command::Stop);
+        let command = self.bench.leave(self.clock.now_ms);
+        self.send(command);
     }
 
     /// Shows the run of A or B: the one in progress, an earlier one, or else a new one.
     fn show_run(&mut self, slot: Slot, stage: &Stage) {
         let run = self.bench.comparison.run_of(slot);
-        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !self.bench.run.pairing;
+        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !self.bench.pairing();
         if wanted && self.bench.run.state.is_active() {
             // It was paused while the other side was shown.
             if self.bench.run.active != slot && self.bench.run.state.is_paused() {
@@ -350,7 +349,7 @@ impl App {
             self.bench.run.active = slot;
         } else if has_shown(self.bench.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
             self.bench.run.active = slot;
-            if !self.bench.run.pending.is_empty() && !self.bench.run.pairing {
+            if matches!(self.bench.pending.asked, Asked::Start { .. }) {
                 self.leave_run();
             } else if !self.bench.run.state.is_paused() {
                 self.pause();
@@ -364,7 +363,7 @@ impl App {
     fn pairs_keep(&self, slot: Slot, run: &RunSpec) -> bool {
         let shown = self.bench.run.slot(slot);
         let same = shown.description.spec().as_ref() == Some(run);
-        self.bench.run.pairing && same && shown.last.is_some() && !shown.of_pairs
+        self.bench.pairing() && same && shown.last.is_some() && !shown.of_pairs
     }
 
     /// Shows the pairs: those that were measured, or else new ones.
@@ -375,7 +374,7 @@ impl App {
             .pair
             .as_ref()
             .is_some_and(|pair| pair.done);
-        if !measured && !self.bench.run.pairing {
+        if !measured && !self.bench.pairing() {
             self.pair();
         }
         self.bench.run.active = Slot::B;
@@ -383,9 +382,9 @@ impl App {
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
     pub(super) fn measure_beat_again(&mut self) {
-        self.bench.run.forget();
-        (self.bench.run.wanted, self.bench.run.pairing) = (None, false);
-        self.lesson.study.pair = None;
+        self.bench.run.story.forget();
+        self.end_pairs();
+        (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
         self.show_beat_again();
     }
 

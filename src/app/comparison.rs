@@ -40,8 +40,6 @@ pub struct Comparison {
     refused: Option<RefusedChange>,
     /// The change that no run has confirmed yet: its row, and B before it.
     trial: Option<(usize, RunConfig)>,
-    /// When B restarts with its changes; until then more changes may come.
-    pub(super) due_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +92,6 @@ impl Comparison {
             solved: false,
             refused: None,
             trial: None,
-            due_ms: None,
         }
     }
 
@@ -130,6 +127,11 @@ impl Comparison {
             Slot::A => self.run_a(),
             Slot::B => self.run_b(),
         }
+    }
+
+    /// The run that shows the present B: A's while both are the same.
+    pub(super) fn run_now(&self) -> RunSpec {
+        self.run_of(if self.same() { Slot::A } else { Slot::B })
     }
 
     fn spec(&self, slot: Slot, variant: &str, config: &RunConfig) -> RunSpec {
@@ -278,11 +280,9 @@ impl Comparison {
         (self.refused, self.trial) = (None, None);
     }
 
-    /// A run of B has begun: what was tried is possible.
-    pub(super) fn confirm(&mut self, config: &RunConfig) {
-        if *config == self.config_b {
-            self.trial = None;
-        }
+    /// A run of the present B has begun: what was tried is possible.
+    pub(super) fn confirm(&mut self) {
+        self.trial = None;
     }
 
     /// The engine could not run B, for this reason. Where a change was tried, B is again what it was before, and the row
@@ -374,7 +374,7 @@ mod tests {
         );
         assert!(comparison.step(1), "goes on behind it");
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Assumed);
-        comparison.confirm(&comparison.config_b.clone());
+        comparison.confirm();
         assert!(!comparison.undo_trial("a later failure has nothing to do with it"));
     }
 

@@ -4,11 +4,11 @@
 use super::comparison::Comparison;
 use super::runs::solution;
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Panel, RunState, ScreenSize};
+use super::{Action, App, Effect, Panel, ScreenSize};
 use crate::course::at_preset;
 use crate::course::save_file::StageState;
+use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
-use protocol::{FailedKind, Slot};
 
 /// Most letters of a typed value.
 const MAX_VALUE_LETTERS: usize = 20;
@@ -150,20 +150,14 @@ impl App {
     fn b_changed(&mut self, delayed: bool) {
         self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
         self.lesson.study.report = None;
-        self.lesson.study.pair = self
-            .bench
-            .run
-            .pair_of(&self.bench.comparison.config_b)
-            .cloned();
+        self.lesson.study.pair = self.bench.pairs_of_b();
         // A B that runs is shown until the changed one takes over from it.
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
-        let wait = delayed
-            || self.bench.run.pairing
-            || !self.bench.run.is_current()
-            || self.bench.comparison.due_ms.is_some();
-        self.bench.comparison.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
+        let waits = self.bench.pairing() || !self.bench.is_current();
+        let wait = delayed || waits || self.bench.pending.due_ms.is_some();
+        self.bench.pending.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
         if !wait {
             self.run_current_b();
         }
@@ -171,31 +165,26 @@ impl App {
 
     /// Runs B once no more changes have come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
-        if self
-            .bench
-            .comparison
-            .due_ms
-            .is_some_and(|due| due <= self.clock.now_ms)
-        {
+        let now_ms = self.clock.now_ms;
+        let due = self.bench.pending.due_ms.is_some_and(|due| due <= now_ms);
+        // While a recorded run is watched, the live one waits.
+        if due && self.mode.is_live() {
             self.view.revision += 1;
             self.run_current_b();
         }
     }
 
     fn run_current_b(&mut self) {
-        self.bench.comparison.due_ms = None;
-        if !self.bench.run.pairing {
-            self.cancel_verdict();
-        }
-        let same = self.bench.comparison.same();
-        if self.bench.run.pairing && !same {
+        self.bench.pending.due_ms = None;
+        let pairing = self.bench.pairing();
+        if pairing && !self.bench.comparison.same() {
             return self.pair();
         }
-        let run = self
-            .bench
-            .comparison
-            .run_of(if same { Slot::A } else { Slot::B });
-        if self.bench.run.wanted.as_ref() != Some(&run) || self.bench.run.pairing {
+        if !pairing {
+            self.cancel_verdict();
+        }
+        let run = self.bench.comparison.run_now();
+        if self.bench.run.wanted.as_ref() != Some(&run) || pairing {
             self.change_to(run);
         } else {
             self.show_present_b();
@@ -203,24 +192,21 @@ impl App {
     }
 
     /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
-    fn write_b(&mut self) {
+    pub(super) fn write_b(&mut self) {
         let comparison = &self.bench.comparison;
-        match (&comparison.file, &comparison.problem) {
-            (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
-                stage: stage.clone(),
-                config: Box::new(comparison.config_b.clone()),
-                offers: comparison
-                    .offers
-                    .iter()
-                    .map(|knob| knob.path.to_owned())
-                    .collect(),
-            }),
-            (Some(_), Some(problem)) => {
-                let text = format!("B changed; the file did not: {problem}");
-                self.tell(&text, true);
-            }
-            (None, _) => {}
+        let Some(stage) = comparison.file.clone() else {
+            return;
+        };
+        if let Some(problem) = &comparison.problem {
+            let text = format!("B changed; the file did not: {problem}");
+            return self.tell(&text, true);
         }
+        let offers = comparison.offers.iter();
+        self.effects.push(Effect::WriteKnobs {
+            stage,
+            config: Box::new(comparison.config_b.clone()),
+            offers: offers.map(|knob| knob.path.to_owned()).collect(),
+        });
     }
 
     /// The learner's configuration was saved: it is B from now on.
@@ -247,18 +233,15 @@ impl App {
         stage: &str,
         config: Result<Box<RunConfig>, String>,
     ) {
-        if self.bench.comparison.file.as_deref() != Some(stage)
-            || self.presenter.presentation.is_some()
-        {
+        let there = self.bench.comparison.file.as_deref() == Some(stage);
+        if !there || self.presenter.presentation.is_some() {
             return;
         }
         if let Some(config) = self.config_of_file(config) {
-            self.bench.comparison.set_b(config, false);
-            if !self.bench.comparison.same() {
-                let text = format!(
-                    "B is as you left it: {}",
-                    self.bench.comparison.differences()
-                );
+            let comparison = &mut self.bench.comparison;
+            comparison.set_b(config, false);
+            if !comparison.same() {
+                let text = format!("B is as you left it: {}", comparison.differences());
                 self.tell(&text, false);
             }
         }
@@ -267,19 +250,13 @@ impl App {
     /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
     fn config_of_file(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
         self.bench.comparison.problem = config.as_ref().err().cloned();
-        match config {
-            Ok(config) => Some(self.at_preset(*config)),
-            Err(what) => {
+        match (config, self.bench.preset) {
+            (Ok(config), Some(preset)) => Some(at_preset(&config, preset)),
+            (Ok(config), None) => Some(*config),
+            (Err(what), _) => {
                 self.tell(&what, true);
                 None
             }
-        }
-    }
-
-    fn at_preset(&self, config: RunConfig) -> RunConfig {
-        match self.bench.preset {
-            Some(preset) => at_preset(&config, preset),
-            None => config,
         }
     }
 
@@ -287,58 +264,9 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            app.bench
-                .comparison
-                .set_b(solution(stage, app.bench.preset), true);
+            let config = solution(stage, app.bench.preset);
+            app.bench.comparison.set_b(config, true);
             app.b_replaced();
         });
-    }
-
-    /// The engine could not run the changed B: takes the change back, and runs the B before it, or lets it run on. Returns whether
-    /// that was possible.
-    pub(super) fn undo_refused_change(&mut self, reason: &str, kind: FailedKind) -> bool {
-        let tried = self.bench.run.wanted.as_ref();
-        if tried.is_none_or(|run| run.slot == Slot::A) || !self.bench.comparison.undo_trial(reason)
-        {
-            return self.follow_run_before(kind, reason);
-        }
-        self.write_b();
-        // The knob's row gives the reason as well.
-        if !self.knobs_open() {
-            self.tell(reason, true);
-        }
-        if self.follow_run_before(kind, "") {
-            return true;
-        }
-        let goes_on = self.bench.run.switching.take().is_some() && self.bench.run.state.is_active();
-        match self
-            .bench
-            .run
-            .shown()
-            .description
-            .spec()
-            .filter(|_| goes_on)
-        {
-            Some(run) => self.bench.run.wanted = Some(run),
-            None if self.bench.comparison.same() => self.start(self.bench.comparison.run_a()),
-            None => self.start(self.bench.comparison.run_b()),
-        }
-        true
-    }
-
-    /// Shows the run before the last start again, if the engine refused that start and so still runs it; returns whether it does.
-    fn follow_run_before(&mut self, kind: FailedKind, reason: &str) -> bool {
-        let before = self.bench.run.before.take();
-        let Some(before) = before.filter(|_| kind == FailedKind::Refused) else {
-            return false;
-        };
-        if !reason.is_empty() {
-            self.tell(reason, true);
-        }
-        self.bench.run.pending.clear();
-        self.bench.run.active = before.slot;
-        self.bench.run.wanted = Some(before);
-        self.bench.run.state = RunState::Running;
-        true
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
 use super::estimate::points;
 use super::figures::figures;
 use super::log::LogLevel;
-use super::pages::LessonPage;
 use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
@@ -76,16 +76,15 @@ impl App {
                 reason: crate::sanitize::bounded(reason, 1000),
             };
         }
-        self.bench.run.pending.clear();
         self.end_pairs();
-        self.bench.run.switching = None;
+        self.bench.pending.asked = Asked::Nothing;
         if let GpuWarmUp::Warming { .. } | GpuWarmUp::Ready { .. } = self.devices.gpu_warm_up {
             self.devices.gpu_warm_up = GpuWarmUp::None;
         }
     }
 
     fn event(&mut self, event: Event) {
-        self.note_progress(&event);
+        self.bench.note_progress(&event, self.clock.now_ms);
         let event = sanitize(event);
         if let Some(started) = event.begins_run() {
             return self.started(started, &event);
@@ -150,12 +149,12 @@ impl App {
 
     /// Figures of one slot.
     fn figure(&mut self, event: &Event) {
-        let current = self.bench.run.is_current();
+        let current = self.bench.is_current();
         let Some(slot) = event.slot().filter(|_| current) else {
             return;
         };
         self.bench.run.story.hear(event, self.clock.now_ms);
-        if self.judges(slot) {
+        if slot == self.judged() {
             self.judge();
         }
     }
@@ -178,31 +177,12 @@ impl App {
     fn started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
-        let run = &mut self.bench.run;
-        if run.left {
+        if recorded {
+            self.bench.replays(started.paired);
+        } else if !self.bench.follows(started) {
             return;
         }
-        let same = |wanted: &RunSpec| {
-            wanted.slot == started.run.slot && wanted.config == started.run.config
-        };
-        if !run.pending.is_empty() {
-            if !run.pending.iter().any(same) {
-                return;
-            }
-            // In a comparison both sides begin.
-            match started.paired {
-                true => run.pending.retain(|wanted| !same(wanted)),
-                false => run.pending.clear(),
-            }
-        }
-        if run.switching.as_ref().is_some_and(same) {
-            run.switching = None;
-        }
-        let slot = started.run.slot;
-        if recorded {
-            run.pairing = started.paired;
-        }
-        let paired = started.paired;
+        let (slot, paired) = (started.run.slot, started.paired);
         self.note_start(started);
         if !(paired && self.hides_pairs()) {
             self.bench.run.story.hear(event, self.clock.now_ms);
@@ -214,27 +194,27 @@ impl App {
             if self.bench.comparison.same() {
                 self.show_present_b();
             }
-            let longer = self.bench.run.longer_a().filter(|_| self.has_attempts());
+            // A warning, as that pairs have ended, stays.
+            let warned = self.view.notice.as_ref().is_some_and(|it| it.warning);
+            let tells = self.has_attempts() && !warned;
+            let longer = self.bench.run.longer_a().filter(|_| tells);
             if let Some(steps) = longer.map(RunStory::steps) {
                 let text = format!("A begins again; its run of {steps} steps stays behind it");
                 self.tell(&text, false);
             }
         }
         self.bench.run.compiling = None;
-        if slot == Slot::B
-            && let Some(config) = &self.bench.run.slot(slot).description.config
-        {
-            self.bench.comparison.confirm(config);
+        if slot == Slot::B && !self.bench.switching() && self.bench.pending.due_ms.is_none() {
+            self.bench.comparison.confirm();
         }
-        let run = &mut self.bench.run;
-        if recorded || run.state == RunState::Starting {
-            run.state = RunState::Warming;
+        if recorded || self.bench.run.state == RunState::Starting {
+            self.bench.run.state = RunState::Warming;
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
             self.use_kernel();
         }
-        if self.judges(slot) {
+        if slot == self.judged() {
             self.judge();
         }
     }
@@ -246,7 +226,7 @@ impl App {
         let at = at.filter(|at| *at != self.lesson.study.at);
         if let (Some(at), false) = (at, self.mode.is_live()) {
             self.lesson.study.enter(at, &course.stages[at]);
-            self.bench.run.forget();
+            self.bench.run.story.forget();
         }
     }
 
@@ -256,7 +236,7 @@ impl App {
     }
 
     fn stepped(&mut self, event: &Event) {
-        if !self.bench.run.is_current() {
+        if !self.bench.is_current() {
             return;
         }
         if matches!(
@@ -266,14 +246,14 @@ impl App {
             self.bench.run.state = RunState::Running;
         }
         self.bench.run.step_ms = self.clock.now_ms;
-        self.bench.run.replaced = false;
-        if !(self.bench.run.pairing && self.hides_pairs()) {
+        self.bench.pending.replaced = false;
+        if !(self.bench.pairing() && self.hides_pairs()) {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
     }
 
     fn finished(&mut self, finished: &Finished, event: &Event) {
-        if !self.bench.run.is_current() {
+        if !self.bench.is_current() {
             return;
         }
         if let Some(why) = &finished.ended
@@ -282,33 +262,30 @@ impl App {
             // The reason names the tensor and the step.
             self.tell(&format!("The run stopped: {why}"), true);
         }
-        // B has changed during these pairs: they start again with the present B.
-        if finished.pair.is_some()
-            && self.bench.run.pairing
-            && self.bench.comparison.due_ms.is_some()
-        {
+        let of_run = finished.pair.is_none();
+        // B has changed during these pairs: they start again with the present B. A run does not end them either.
+        if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
+        let changes = self.bench.switching();
+        self.bench.pending.asked = Asked::Nothing;
+        self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
-        let of_run = finished.pair.is_none();
         if of_run {
             self.bench.run.story.hear(event, self.clock.now_ms);
-        }
-        self.bench.run.pairing = false;
-        self.bench.run.state = RunState::Finished;
-        self.bench.run.switching = None;
-        if of_run {
             self.judge_run(finished);
+        }
+        // It ended before it took the change: what was asked for last starts.
+        if let Some(run) = self.bench.run.wanted.clone().filter(|_| changes) {
+            self.start(run);
         }
     }
 
     fn failed(&mut self, failed: Failed) {
         self.devices.log.add(LogLevel::Error, &failed.reason);
-        if self.bench.run.left {
-            return;
-        }
         if let GpuWarmUp::Warming { .. } = self.devices.gpu_warm_up
             && failed.kind == FailedKind::Device
+            && failed.request == 0
             && self.bench.run.state.is_active()
         {
             self.tell(
@@ -320,53 +297,57 @@ impl App {
             };
             return;
         }
+        if !self.bench.concerns(&failed) {
+            return;
+        }
         self.cancel_verdict();
-        if self.undo_refused_change(&failed.reason, failed.kind) {
-            return;
-        }
-        // Knobs that could not be changed leave the run as it is.
-        if self.bench.run.switching.take().is_some() && self.bench.run.state.is_active() {
-            self.bench.run.wanted = self.bench.run.shown().description.spec();
-            self.tell(&failed.reason, true);
-            return;
-        }
-        self.bench.run.pending.clear();
         self.end_pairs();
-        self.bench.run.state = RunState::Failed {
-            kind: failed.kind,
-            reason: failed.reason,
-        };
+        let (goes_on, undone) = self.bench.take_back(&failed);
+        if undone {
+            self.write_b();
+        }
+        if !(goes_on || undone) {
+            let Failed { kind, reason, .. } = failed;
+            self.bench.run.state = RunState::Failed { kind, reason };
+            return;
+        }
+        // The row of a change that was taken back gives the reason as well.
+        if !(undone && self.knobs_open()) {
+            self.tell(&failed.reason, true);
+        }
+        if !goes_on {
+            self.start(self.bench.comparison.run_now());
+        }
     }
 
     fn paired(&mut self, pair: &Pair, event: &Event) {
-        let live = self.mode.is_live();
-        // Pairs of a B that was changed meanwhile say nothing about the present one.
-        let changed = !self.bench.run.is_current() || self.bench.comparison.due_ms.is_some();
-        if live && (!self.bench.run.pairing || changed) {
+        if !self.mode.is_live() {
+            self.bench.replays(true);
+        } else if !self.bench.counts(pair) {
             return;
         }
-        self.bench.run.pending.clear();
-        self.bench.run.pairing = true;
         let done = pair.done;
         if !self.mode.pairs_with_good() {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
         self.lesson.study.note_pair(pair.clone());
+        if let Some(place) = self.place_of_result().filter(|_| done) {
+            self.tell(&format!("The pairs are done{place}"), false);
+        }
         self.judge();
         if done {
-            self.bench.run.pairing = false;
+            self.bench.pending.asked = Asked::Nothing;
             self.bench.run.state = RunState::Finished;
-            self.open_page(LessonPage::Result);
             self.judge_pairs();
         } else if matches!(self.bench.run.state, RunState::Starting | RunState::Warming) {
             self.bench.run.state = RunState::Running;
         }
     }
 
-    /// Whether the criteria are about this slot: B's, or A's while B is the same.
-    fn judges(&self, slot: Slot) -> bool {
+    /// The slot that the criteria are about: B, or A while B is the same.
+    fn judged(&self) -> Slot {
         let same = self.mode.compares() && self.bench.comparison.same();
-        same == (slot == Slot::A)
+        if same { Slot::A } else { Slot::B }
     }
 
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
@@ -381,12 +362,7 @@ impl App {
         }
         // Late figures of a B that was changed since say nothing about the present one.
         let present = &self.bench.comparison.config_b;
-        let slot = if self.judges(Slot::A) {
-            Slot::A
-        } else {
-            Slot::B
-        };
-        let b = self.bench.run.slot(slot);
+        let b = self.bench.run.slot(self.judged());
         let b = Some(b).filter(|it| !self.mode.compares() || it.description.has(present));
         let config = b.and_then(|it| it.description.config.as_ref());
         let mut finished = b.and_then(RunStory::summary);
@@ -440,14 +416,10 @@ impl App {
                 Some(Prediction::Choice { .. }) => "; your prediction was different",
                 _ => "",
             };
-            self.tell(
-                &format!(
-                    "Stage {} passed: every required check is met{predicted}",
-                    stage.number
-                ),
-                false,
-            );
-            self.open_page(LessonPage::Result);
+            let (number, place) = (stage.number, self.place_of_result().unwrap_or_default());
+            let text =
+                format!("Stage {number} passed: every required check is met{predicted}{place}");
+            self.tell(&text, false);
         }
         if changed {
             self.save(&stage.id);

@@ -174,7 +174,7 @@ fn next_text(app: &App) -> &'static str {
         _ => {}
     }
     match &app.bench.run.state {
-        _ if app.in_f32().is_some() => {
+        _ if app.bench.in_f32().is_some() => {
             return "It ended on matrix cores; {restart} tries again, {in-f32} runs it in f32";
         }
         RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
@@ -228,9 +228,9 @@ const PAIRS_ENDED: &str =
 fn knobs_move(app: &App) -> &'static str {
     if app.bench.comparison.same() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
-    } else if app.bench.run.pairing {
+    } else if app.bench.pairing() {
         "A and B run in turns; a change of B restarts the pairs"
-    } else if app.bench.comparison.due_ms.is_some() {
+    } else if app.bench.pending.due_ms.is_some() {
         "B restarts with your change in a moment"
     } else if app.pairs_ended() {
         PAIRS_ENDED
@@ -281,10 +281,10 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
         Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
-        Activity::Check | Activity::LookBack if app.bench.run.pairing => {
+        Activity::Check | Activity::LookBack if app.bench.pairing() => {
             "A and your B run in turns until the verdict is clear"
         }
-        Activity::Check if app.bench.run.switching.is_some() => "The knobs change at the next step",
+        Activity::Check if app.bench.switching() => "The knobs change at the next step",
         Activity::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }

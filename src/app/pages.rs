@@ -65,6 +65,16 @@ impl App {
         }
     }
 
+    /// `; page 5 of the lesson shows the result`, of a run; nothing while that page is read. A run turns no page by itself: the learner may be reading,
+    /// or answering a question.
+    pub(super) fn place_of_result(&self) -> Option<String> {
+        let own = self.presenter.presentation.is_none() && self.mode.reads_stage();
+        let all = pages(&self.lesson.study, self.stage().filter(|_| own)?);
+        let at = all.iter().position(|page| *page == LessonPage::Result)?;
+        let page = at + 1;
+        (self.page().1 != page).then(|| format!("; page {page} of the lesson shows the result"))
+    }
+
     /// Turns to another page; returns false at the first and the last.
     pub(super) fn turn_page(&mut self, by: i32) -> bool {
         let Some(stage) = self.stage() else {

@@ -72,15 +72,6 @@ pub struct RequestedRun {
     pub active: Slot,
     /// The last run that was asked for.
     pub wanted: Option<RunSpec>,
-    /// The one before it, which may go on where the last cannot be.
-    pub(crate) before: Option<RunSpec>,
-    /// Asked for and not confirmed: until then, events belong to an older run and are dropped.
-    pub pending: Vec<RunSpec>,
-    /// Knobs that change at the next step boundary; the run in progress goes on until then.
-    pub switching: Option<RunSpec>,
-    pub pairing: bool,
-    /// What the engine says until the next start is about a run that was left.
-    pub(crate) left: bool,
     /// Kernels compiled so far, and the latest.
     pub compiling: Option<(u32, String)>,
     /// When the run was asked for.
@@ -89,8 +80,6 @@ pub struct RequestedRun {
     pub step_ms: u64,
     /// When the device last made progress, as far as the engine reported.
     pub progress_ms: u64,
-    /// The engine was replaced because it did not answer, and no step has come since.
-    pub replaced: bool,
 }
 
 impl RequestedRun {

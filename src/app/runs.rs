@@ -2,22 +2,16 @@
 
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
-use super::{App, Effect, Mode, RequestedRun, RunState};
+use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
-use protocol::config::{Matmul, Precision, Preset, RunConfig};
+use protocol::config::{Preset, RunConfig};
 use protocol::{Command, RunSpec, Slot};
 
-/// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
-pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
-    let mut comparison = Comparison::of_stage(stage, preset);
-    if variant == "broken" {
-        return comparison.run_a();
-    }
-    comparison.set_b(solution(stage, preset), true);
-    comparison.run_b()
-}
+/// Said where something else takes the place of pairs.
+pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
 
 /// The stage's solution, at another preset if one is given.
 pub(super) fn solution(stage: &Stage, preset: Option<Preset>) -> RunConfig {
@@ -63,7 +57,9 @@ impl App {
     /// Starts A of a comparison that replaces another one. After the first run of all, asks for the devices.
     pub(super) fn begin_with_a(&mut self) {
         let first = self.bench.run.wanted.is_none();
-        self.bench.run.forget();
+        self.bench.run.story.forget();
+        self.bench.pending.due_ms = None;
+        self.end_pairs();
         self.start(self.bench.comparison.run_a());
         if first {
             self.probe_devices();
@@ -89,76 +85,43 @@ impl App {
         });
     }
 
-    /// Starts a run, replacing the one in progress. An engine that is gone or hangs is replaced first.
+    /// Starts a run, replacing what is in progress. An engine that is gone or hangs is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) {
         self.renew_engine();
-        self.end_pairs();
+        if self.end_pairs() && self.presenter.presentation.is_none() {
+            self.tell(PAIRS_ENDED, true);
+        }
         self.show_present_b();
-        self.bench.run.before = self
-            .bench
-            .run
-            .wanted
-            .take()
-            .filter(|_| self.bench.run.is_current());
-        self.await_runs(vec![run.clone()]);
-        self.bench.run.active = run.slot;
-        self.bench.run.wanted = Some(run.clone());
-        let device = self.devices.using.clone();
-        self.send(Command::Start {
-            device,
-            run,
-            request: 0,
-        });
+        let command = self.bench.start(run, &self.devices, self.clock.now_ms);
+        self.send(command);
     }
 
     /// Where A and B are compared, B shows nothing of another configuration than its present one.
     pub(super) fn show_present_b(&mut self) {
         if self.mode.compares() {
-            self.bench.run.show_b(&self.bench.comparison.config_b);
+            let present = &self.bench.comparison.config_b;
+            let story = &mut self.bench.run.story;
+            story.show_b(|run| run.description.has(present));
         }
     }
 
-    /// Ends pairs in progress. They do not count; earlier pairs of this B do.
-    pub(super) fn end_pairs(&mut self) {
-        if std::mem::take(&mut self.bench.run.pairing) {
-            self.lesson.study.pair = self
-                .bench
-                .run
-                .pair_of(&self.bench.comparison.config_b)
-                .cloned();
+    /// Ends pairs in progress without a verdict; returns whether there were any. They do not count; earlier pairs of this B do.
+    pub(super) fn end_pairs(&mut self) -> bool {
+        let ended = self.bench.pairing();
+        if ended {
+            self.bench.pending.asked = Asked::Nothing;
+            self.lesson.study.pair = self.bench.pairs_of_b();
         }
-    }
-
-    /// Notes that these runs were asked for: until they start, events belong to older ones.
-    pub(super) fn await_runs(&mut self, runs: Vec<RunSpec>) {
-        self.bench.run.pending = runs;
-        self.bench.run.switching = None;
-        (self.bench.run.pairing, self.bench.run.left) = (false, false);
-        self.bench.run.compiling = None;
-        self.bench.run.asked_ms = self.clock.now_ms;
-        self.bench.run.state = RunState::Starting;
+        ended
     }
 
     /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
-        let live = self.bench.run.state.is_active() && self.bench.run.state != RunState::Starting;
-        let now = &self.bench.run.shown().description;
-        let same_weights = now.config.as_ref().is_some_and(|config| {
-            let begins_again = self.bench.comparison.begins_again(now.slot != run.slot);
-            let keeps = config.keeps_parameters(&run.config);
-            now.stage == run.stage && keeps && !begins_again
-        });
-        if !(live
-            && same_weights
-            && !self.engine_hangs()
-            && self.bench.run.pending.is_empty()
-            && !self.bench.run.pairing)
-        {
+        if self.engine_hangs() || !self.bench.can_change_to(&run) {
             return self.start(run);
         }
-        self.bench.run.switching = Some(run.clone());
-        self.bench.run.wanted = Some(run.clone());
-        self.send(Command::Apply { run, request: 0 });
+        let command = self.bench.change(run, self.clock.now_ms);
+        self.send(command);
         if self.bench.run.state.is_paused() {
             self.bench.run.state = RunState::Resuming;
             self.send(Command::Resume);
@@ -170,16 +133,12 @@ impl App {
         if self.open_knobs_if_same() {
             return;
         }
-        self.bench.comparison.due_ms = None;
+        self.bench.pending.due_ms = None;
         self.cancel_verdict();
-        // A B that the learner has changed since counts as another one.
-        let mine =
-            |run: &RunSpec| run.slot == Slot::B && run.config == self.bench.comparison.config_b;
-        let to_b = !self.bench.run.wanted.as_ref().is_some_and(mine);
-        if to_b {
+        let slot = self.bench.other_side();
+        if slot == Slot::B {
             self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
         }
-        let slot = if to_b { Slot::B } else { Slot::A };
         self.change_to(self.bench.comparison.run_of(slot));
     }
 
@@ -192,7 +151,7 @@ impl App {
         if self.open_knobs_if_same() {
             return;
         }
-        self.bench.comparison.due_ms = None;
+        self.bench.pending.due_ms = None;
         self.renew_engine();
         self.show_present_b();
         let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
@@ -203,16 +162,8 @@ impl App {
 
     /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
     pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
-        self.await_runs(vec![a.clone(), b.clone()]);
-        self.bench.run.pairing = true;
-        self.send(Command::Pair {
-            device: self.devices.using.clone(),
-            stage: self.bench.comparison.stage,
-            a,
-            b,
-            pairs: 0,
-            request: 0,
-        });
+        let command = self.bench.pair([a, b], &self.devices, self.clock.now_ms);
+        self.send(command);
     }
 
     /// The same run again, from its first step.
@@ -220,8 +171,13 @@ impl App {
         if self.beat().is_some() {
             return self.measure_beat_again();
         }
-        if self.bench.run.pairing {
+        if self.bench.pairing() {
             return self.pair();
+        }
+        // B with the changes that wait is what was asked for last.
+        if self.bench.pending.due_ms.take().is_some() {
+            self.cancel_verdict();
+            return self.start(self.bench.comparison.run_now());
         }
         match self.bench.run.wanted.clone() {
             Some(run) => self.start(run),
@@ -230,19 +186,8 @@ impl App {
         }
     }
 
-    /// In plain f32, the configuration of a run that broke off while it computed on matrix cores: they may be why.
-    pub fn in_f32(&self) -> Option<RunConfig> {
-        let mut config = self.bench.run.wanted.as_ref()?.config.clone();
-        config.train.precision = Precision::F32;
-        if config.model.matmul == Matmul::Split {
-            config.model.matmul = Matmul::Own;
-        }
-        let on_cores = self.bench.run.shown().description.matrix_cores;
-        (self.bench.run.state.broke_off() && on_cores).then_some(config)
-    }
-
     pub(super) fn pause(&mut self) {
-        if self.bench.run.pairing {
+        if self.bench.pairing() {
             return;
         }
         let (state, command) = match &self.bench.run.state {
@@ -257,18 +202,11 @@ impl App {
     /// Moves to another device. Figures of two devices are not compared, so the other slot is cleared.
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
-        self.bench.run.forget();
+        self.bench.run.story.forget();
         self.lesson.study.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.kept.clear();
         }
         self.restart()
-    }
-}
-
-impl RequestedRun {
-    /// Whether an event of this slot belongs to a run that is still wanted.
-    pub(super) fn is_current(&self) -> bool {
-        self.pending.is_empty() && !self.left
     }
 }

@@ -4,6 +4,7 @@
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
 //! everything else.
 
+use super::bench::Bench;
 use super::exercise::InModel;
 use super::{App, Effect, RunState};
 use protocol::Event;
@@ -22,38 +23,62 @@ const START_MS: u64 = 120_000;
 /// Ticks further apart than this mean that the program was suspended.
 const AWAY_MS: u64 = 3_000;
 
-impl App {
-    /// Notes when the device last made progress.
-    pub(super) fn note_progress(&mut self, event: &Event) {
-        if let Some(ago) = event.progress_s() {
-            let at = self
-                .clock
-                .now_ms
-                .saturating_sub((ago.max(0.0) * 1e3) as u64);
-            self.bench.run.progress_ms = self.bench.run.progress_ms.max(at);
-        }
+impl Bench {
+    /// Notes when the device last made progress. Times are in milliseconds since the program began.
+    pub(super) fn note_progress(&mut self, event: &Event, now_ms: u64) {
+        let ago_ms = event.progress_s().map(|ago| (ago.max(0.0) * 1e3) as u64);
+        let at_ms = ago_ms.map_or(0, |ago_ms| now_ms.saturating_sub(ago_ms));
+        self.run.progress_ms = self.run.progress_ms.max(at_ms);
     }
 
+    fn usual_ms(&self) -> f64 {
+        self.run.shown().step_ms.last().map_or(0.0, |(_, ms)| ms)
+    }
+
+    fn stalled_s(&self, now_ms: u64) -> Option<u64> {
+        let since = now_ms.saturating_sub(self.run.step_ms);
+        let odd = since > 5_000 && since as f64 > 10.0 * self.usual_ms();
+        (odd && self.run.state == RunState::Running).then_some(since / 1000)
+    }
+
+    /// Milliseconds without progress of the device that works.
+    fn silent_ms(&self, now_ms: u64) -> Option<u64> {
+        let works = self.run.state.is_active() && self.run.state != RunState::Paused;
+        let since = self.run.progress_ms.max(self.run.asked_ms);
+        works.then(|| now_ms.saturating_sub(since))
+    }
+
+    fn device_silent_s(&self, now_ms: u64) -> Option<u64> {
+        let silent = self.silent_ms(now_ms)?;
+        let limit = match (&self.run.state, &self.run.compiling) {
+            (RunState::Warming, Some(_)) => SILENT_COMPILING_MS,
+            _ => SILENT_MS,
+        };
+        let odd = silent >= limit && silent as f64 > STEPS * self.usual_ms();
+        odd.then_some(silent / 1000)
+    }
+
+    /// How long the device may be silent before the engine is replaced; `None` while no command waits for its answer.
+    fn answer_limit_ms(&self) -> Option<u64> {
+        match self.run.state {
+            RunState::Starting => Some(START_MS),
+            RunState::Pausing | RunState::Resuming => Some(ANSWER_MS),
+            _ => (self.switching() || !self.is_current()).then_some(ANSWER_MS),
+        }
+    }
+}
+
+impl App {
     /// Seconds without a step in a run that should have them, once it is worth reporting.
     pub fn stalled_s(&self) -> Option<u64> {
-        let since = self.clock.now_ms.saturating_sub(self.bench.run.step_ms);
-        let odd = since > 5_000 && since as f64 > 10.0 * self.usual_ms();
-        (odd && self.bench.run.state == RunState::Running && self.mode.is_live())
-            .then_some(since / 1000)
+        let stalled = self.bench.stalled_s(self.clock.now_ms);
+        stalled.filter(|_| self.mode.is_live())
     }
 
     /// Seconds without progress of the run's device, once it is worth reporting. The engine's heartbeat continues.
     pub fn device_silent_s(&self) -> Option<u64> {
-        let silent = self.silent_ms()?;
-        let compiling =
-            self.bench.run.state == RunState::Warming && self.bench.run.compiling.is_some();
-        let limit = if compiling {
-            SILENT_COMPILING_MS
-        } else {
-            SILENT_MS
-        };
-        let odd = silent >= limit && silent as f64 > STEPS * self.usual_ms();
-        odd.then_some(silent / 1000)
+        let silent = self.bench.device_silent_s(self.clock.now_ms);
+        silent.filter(|_| self.mode.is_live())
     }
 
     /// Whether the engine hangs and has to be replaced before the next command.
@@ -62,42 +87,22 @@ impl App {
         no_step || self.device_silent_s().is_some()
     }
 
-    fn usual_ms(&self) -> f64 {
-        self.bench
-            .run
-            .shown()
-            .step_ms
-            .last()
-            .map_or(0.0, |(_, ms)| ms)
-    }
-
-    fn silent_ms(&self) -> Option<u64> {
-        let run = &self.bench.run;
-        let works = run.state.is_active() && run.state != RunState::Paused;
-        let since = run.progress_ms.max(run.asked_ms);
-        (works && self.mode.is_live()).then(|| self.clock.now_ms.saturating_sub(since))
-    }
-
     /// At every tick: replaces the engine, once, if a command is not answered within its limit. Time in which the program was suspended
     /// does not count as silence.
     pub(super) fn watch_silence(&mut self, before_ms: u64) {
-        let away = self.clock.now_ms.saturating_sub(before_ms) > AWAY_MS;
-        if away || self.bench.run.state == RunState::Paused {
-            self.bench.run.progress_ms = self.clock.now_ms;
+        let now_ms = self.clock.now_ms;
+        if now_ms.saturating_sub(before_ms) > AWAY_MS || self.bench.run.state == RunState::Paused {
+            self.bench.run.progress_ms = now_ms;
         }
-        let limit = match self.bench.run.state {
-            RunState::Starting => START_MS,
-            RunState::Pausing | RunState::Resuming => ANSWER_MS,
-            _ if self.bench.run.switching.is_some() || !self.bench.run.pending.is_empty() => {
-                ANSWER_MS
-            }
-            _ => return,
-        };
-        let overdue = self.silent_ms().is_some_and(|silent| silent >= limit);
+        let waits = self
+            .bench
+            .silent_ms(now_ms)
+            .zip(self.bench.answer_limit_ms());
+        let overdue = waits.is_some_and(|(silent, limit)| silent >= limit);
         let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
             return;
         };
-        if std::mem::replace(&mut self.bench.run.replaced, true) {
+        if std::mem::replace(&mut self.bench.pending.replaced, true) {
             self.gone(&format!(
                 "it was replaced, but the new one's device has not answered for {seconds} s either"
             ));

@@ -2,9 +2,9 @@
 //! the engine child within a time limit, so a driver that hangs or crashes is a line in the answer.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
@@ -13,7 +13,7 @@ use crate::out::{self, Exit, usage};
 use crate::table;
 use crate::tui::terminal;
 use protocol::handle::driver_noise::harmless;
-use protocol::handle::{Client, ClientEvent, EngineCommand};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage};
 use protocol::machine;
 use protocol::stats::roofline::repeats;
 use protocol::stats::roofline::{ridge, unsteady};
@@ -81,7 +81,7 @@ pub(super) struct FolderReport {
 }
 
 pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
-    let mut client = Client::spawn(command.clone()).map_err(|error| usage(format!("{error:#}")))?;
+    let mut engine = within(command, PROBE_TIMEOUT).map_err(|error| usage(format!("{error:#}")))?;
     let mut found = DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
         protocol: PROTOCOL,
@@ -89,54 +89,35 @@ pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
         folders: folders(),
         ..DoctorReport::default()
     };
-    client.send(Command::Probe);
-    let answer = wait(&mut client, PROBE_TIMEOUT, |heard| {
+    let hear = |heard: &EngineMessage| {
         match heard {
-            ClientEvent::Line(line, _) => match line.event {
-                Event::Devices { devices } => return Some(devices),
-                Event::Log(log) => found.notes.push(log.text),
+            EngineMessage::Line(line, _) => match &line.event {
+                Event::Devices { devices } => found.devices.clone_from(devices),
+                Event::Log(log) => found.notes.push(log.text.clone()),
                 _ => {}
             },
-            ClientEvent::Stray(text) => found.add_line(text),
+            EngineMessage::Stray(text) => found.add_line(text.clone()),
             _ => {}
         }
-        None
-    });
-    found.engine = client.hello().cloned();
-    match answer {
-        Ok(devices) if devices.is_empty() => {
-            found.problem = Some("the engine found no device at all".to_owned());
-        }
-        Ok(devices) => found.devices = devices,
-        Err(error) => found.problem = Some(format!("{error:#}")),
-    }
+        Ok(())
+    };
+    let outcome = engine.drive(Command::Probe, None, hear)?;
+    found.engine = engine.hello().cloned();
+    found.problem = match outcome.answered() {
+        Ok(()) if found.devices.is_empty() => Some("the engine found no device at all".to_owned()),
+        Ok(()) => None,
+        Err(error) => Some(error.to_string()),
+    };
     Ok(found)
 }
 
-/// Hands what the engine says to `take` until that has an answer.
-fn wait<T>(
-    client: &mut Client,
-    timeout: Duration,
-    mut take: impl FnMut(ClientEvent) -> Option<T>,
-) -> Result<T> {
-    let until = Instant::now() + timeout;
-    while Instant::now() < until {
-        match client.next(Duration::from_millis(100)) {
-            None => {}
-            Some(ClientEvent::Over(over)) => bail!("{}", over.reason()),
-            Some(heard) => {
-                if let ClientEvent::Line(line, _) = &heard
-                    && let Event::Failed(failed) = &line.event
-                {
-                    bail!("{}", failed.reason);
-                }
-                if let Some(answer) = take(heard) {
-                    return Ok(answer);
-                }
-            }
-        }
-    }
-    bail!("no answer within {} s", timeout.as_secs())
+/// Starts an engine that has to answer a command within this time.
+fn within(command: &EngineCommand, task: Duration) -> Result<EngineHandle> {
+    let limits = EngineLimits {
+        task,
+        ..EngineLimits::default()
+    };
+    EngineHandle::start(command.clone(), limits)
 }
 
 /// Measures the peaks of a device in an engine of its own, so that a driver that fails takes no other along. Notices of
@@ -146,20 +127,23 @@ pub(super) fn measure_peaks(
     select: &str,
     notes: &mut Vec<String>,
 ) -> Result<Roof> {
-    let mut client = Client::spawn(command.clone())?;
-    client.send(Command::Calibrate {
+    let calibrate = Command::Calibrate {
         device: select.to_owned(),
-    });
-    wait(&mut client, CALIBRATE_TIMEOUT, |heard| {
-        if let ClientEvent::Line(line, _) = heard {
-            match line.event {
-                Event::Calibrated { roof, .. } => return Some(roof),
+    };
+    let mut measured = None;
+    let hear = |heard: &EngineMessage| {
+        if let EngineMessage::Line(line, _) = heard {
+            match &line.event {
+                Event::Calibrated { roof, .. } => measured = Some(roof.clone()),
                 Event::Log(log) => notes.push(format!("{select}: {}", log.text)),
                 _ => {}
             }
         }
-        None
-    })
+        Ok(())
+    };
+    let mut engine = within(command, CALIBRATE_TIMEOUT)?;
+    engine.drive(calibrate, None, hear)?.answered()?;
+    measured.context("The engine measured no peaks")
 }
 
 fn terminal() -> TerminalReport {

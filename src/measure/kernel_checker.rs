@@ -1,28 +1,22 @@
 //! The parent's side of kernel checks. They run in a separate engine process, and training continues whatever a kernel does.
 //! Every job is answered by exactly one report, even if that process ends, hangs or cannot be started.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish};
 use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
-/// Longest wait for news of a check; the process itself gives up single launches much earlier.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(180);
+/// Longest wait for news of a check; the process itself gives up single launches much earlier. A separate thread of it sends the
+/// heartbeats: a silent process has stopped as a whole.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Checks kernels in a separate process, one job after the other.
 #[derive(Debug)]
 pub struct Checker {
     command: EngineCommand,
-    client: Option<Client>,
-    /// The present job, or the last one.
-    job: KernelJob,
-    /// When the last news of the check in progress came; `None` if there is no check.
-    running: Option<Instant>,
-    /// An answer that needs no process.
-    ready: Option<KernelReport>,
+    engine: Option<EngineHandle>,
     last_id: u64,
-    /// Progress that `news` has not returned yet.
-    news: Option<KernelProgress>,
 }
 
 impl Checker {
@@ -30,145 +24,88 @@ impl Checker {
     pub fn new(command: EngineCommand) -> Self {
         Self {
             command,
-            client: None,
-            job: KernelJob::default(),
-            running: None,
-            ready: None,
+            engine: None,
             last_id: 0,
-            news: None,
         }
-    }
-
-    /// Begins a check on `device` and returns the id of its report. A check in progress is given up, because the file was saved again.
-    pub fn start(&mut self, device: &str, mut job: KernelJob) -> u64 {
-        self.last_id += 1;
-        job.id = self.last_id;
-        (self.ready, self.news) = (None, None);
-        if self.running.take().is_some() || self.client.as_ref().is_some_and(Client::is_over) {
-            self.end();
-        }
-        let client = match self.client.take() {
-            Some(client) => Ok(client),
-            None => Client::spawn(self.command.clone()),
-        };
-        match client {
-            Ok(mut client) => {
-                client.send(Command::CheckKernel {
-                    device: device.to_owned(),
-                    job: Box::new(job.clone()),
-                });
-                self.client = Some(client);
-                self.running = Some(Instant::now());
-            }
-            Err(error) => {
-                let why =
-                    format!("the process that checks kernels could not be started: {error:#}");
-                self.ready = Some(job.failed(why));
-            }
-        }
-        self.job = job;
-        self.last_id
-    }
-
-    /// The present job, or the last one.
-    pub fn job(&self) -> &KernelJob {
-        &self.job
-    }
-
-    /// Whether a report is still to come.
-    pub fn is_busy(&self) -> bool {
-        self.running.is_some() || self.ready.is_some()
-    }
-
-    /// Progress of the check, if it is new.
-    pub fn news(&mut self) -> Option<KernelProgress> {
-        self.news.take()
-    }
-
-    /// The report, if it comes within `wait`.
-    pub fn poll(&mut self, wait: Duration) -> Option<KernelReport> {
-        if let Some(report) = self.ready.take() {
-            return Some(report);
-        }
-        let began = Instant::now();
-        while let Some(since) = self.running {
-            let id = self.job.id;
-            let left = wait.saturating_sub(began.elapsed());
-            let answer = match self.client.as_mut()?.next(left) {
-                Some(ClientEvent::Line(line, _)) => match line.event {
-                    Event::KernelChecked { report } if report.id == id => {
-                        if report.restart {
-                            self.end();
-                        }
-                        self.running = None;
-                        return Some(*report);
-                    }
-                    Event::KernelChecking { progress } if progress.id == id => {
-                        self.news = Some(*progress);
-                        self.running = Some(Instant::now());
-                        None
-                    }
-                    Event::Failed(failed) => Some(format!(
-                        "the process that checks kernels refused: {}",
-                        failed.reason
-                    )),
-                    _ => None,
-                },
-                // A separate thread sends the heartbeats: a silent process has stopped as a whole.
-                Some(ClientEvent::Silent(since)) => Some(format!(
-                    "the process that checks kernels has been silent for {:.0} s",
-                    since.as_secs_f64()
-                )),
-                Some(ClientEvent::Over(EngineEnd::Ended(why) | EngineEnd::Refused(why))) => {
-                    Some(format!("the process that checks kernels ended: {why}"))
-                }
-                _ => None,
-            };
-            let late = since.elapsed() > CHECK_TIMEOUT;
-            let no_answer = || format!("no answer within {} s", CHECK_TIMEOUT.as_secs());
-            let answer = answer.or_else(|| late.then(no_answer));
-            if let Some(why) = answer {
-                self.end();
-                self.running = None;
-                return Some(KernelReport {
-                    restart: true,
-                    ..self.job.failed(why)
-                });
-            }
-            if began.elapsed() >= wait {
-                return None;
-            }
-        }
-        None
     }
 
     /// Checks and waits.
-    pub fn check(&mut self, device: &str, job: KernelJob) -> KernelReport {
-        self.check_with_progress(device, job, |_, _| ())
+    pub fn check(&mut self, device: &str, job: &KernelJob) -> KernelReport {
+        self.check_with_progress(device, job, &AtomicBool::new(false), |_| ())
     }
 
-    /// As `check`, and reports its progress.
+    /// As `check`, and tells its progress. A check that is given up ends the process.
     pub fn check_with_progress(
         &mut self,
         device: &str,
-        job: KernelJob,
-        tell: impl Fn(&KernelJob, &KernelProgress),
+        job: &KernelJob,
+        given_up: &AtomicBool,
+        mut tell: impl FnMut(&KernelProgress),
     ) -> KernelReport {
-        self.start(device, job);
-        loop {
-            if let Some(report) = self.poll(Duration::from_millis(200)) {
-                return report;
+        self.last_id += 1;
+        let id = self.last_id;
+        let job = KernelJob { id, ..job.clone() };
+        let limits = EngineLimits {
+            patience: Duration::ZERO,
+            device: LIMIT,
+            task: LIMIT,
+            ..EngineLimits::default()
+        };
+        let engine = self.engine.take().filter(|engine| !engine.is_over());
+        let started = engine.map_or_else(|| EngineHandle::start(self.command.clone(), limits), Ok);
+        let mut engine = match started {
+            Ok(engine) => engine,
+            Err(error) => {
+                let why =
+                    format!("the process that checks kernels could not be started: {error:#}");
+                return job.failed(why);
             }
-            if let Some(progress) = self.news() {
-                tell(&self.job, &progress);
+        };
+        let command = Command::CheckKernel {
+            device: device.to_owned(),
+            job: Box::new(job.clone()),
+        };
+        let mut found = None;
+        let outcome = engine.drive(command, Some((given_up, Wish::Kill)), |heard| {
+            if let EngineMessage::Line(line, _) = heard {
+                match &line.event {
+                    Event::KernelChecked { report } if report.id == id => {
+                        found = Some(report.clone());
+                    }
+                    Event::KernelChecking { progress } if progress.id == id => tell(progress),
+                    _ => {}
+                }
             }
+            Ok(())
+        });
+        let report = found.map_or_else(|| unanswered(&job, outcome), |report| *report);
+        match report.restart {
+            true => engine.kill(),
+            false => self.engine = Some(engine),
         }
+        report
     }
 
     /// Ends the process at once; the next check starts another.
     pub fn end(&mut self) {
-        if let Some(mut client) = self.client.take() {
-            client.kill();
+        if let Some(mut engine) = self.engine.take() {
+            engine.kill();
         }
+    }
+}
+
+/// The report where the process sent none.
+fn unanswered(job: &KernelJob, outcome: anyhow::Result<Outcome>) -> KernelReport {
+    let why = match outcome {
+        Ok(Outcome::Failed(failed)) => {
+            format!("the process that checks kernels refused: {}", failed.reason)
+        }
+        Ok(Outcome::Over(end)) => format!("the process that checks kernels ended: {end}"),
+        Ok(Outcome::Answered) => "the process that checks kernels sent no report".to_owned(),
+        Err(error) => format!("{error:#}"),
+    };
+    KernelReport {
+        restart: true,
+        ..job.failed(why)
     }
 }

@@ -1,9 +1,11 @@
 //! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the view of the lanes. It needs no device.
 //! Shapes and inputs are the same as in the check.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::io;
+use std::sync::mpsc::Sender;
 use std::thread::Builder;
 
+use super::background_job::BackgroundJob;
 use crate::lanes::{KernelLanes, LanesWanted};
 use protocol::reference;
 use protocol::validate::{SizedText, validate};
@@ -24,19 +26,16 @@ const LIMITS: LaunchLimits = LaunchLimits {
 /// The run of a workgroup, or why there is none.
 pub type LanesResult = Result<KernelLanes, String>;
 
-/// Starts the run on a thread whose stack is large enough for deep expressions. A closed receiver means that the thread panicked.
+/// Starts the run on a thread whose stack is large enough for deep expressions.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn begin(job: KernelJob, wanted: LanesWanted) -> std::io::Result<Receiver<LanesResult>> {
-    let (outbox, inbox) = channel();
-    let work = move || {
-        // The receiver may be closed.
-        let _ = outbox.send(record(&job, &wanted));
-    };
+pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<BackgroundJob<LanesResult>> {
+    // The receiver may be closed.
+    let work = move |_, outbox: Sender<LanesResult>| drop(outbox.send(record(&job, &wanted)));
     let thread = Builder::new().name("lanes".into()).stack_size(STACK_BYTES);
-    thread.spawn(work)?;
-    Ok(inbox)
+    let broke_off = Err("this kernel broke the interpreter".to_owned());
+    Ok(BackgroundJob::begin(thread, work, broke_off)?.detached())
 }
 
 fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -13,22 +13,11 @@ use crate::out::{Exit, ExitError, notice, usage};
 use crate::record::RecordingWriter;
 use protocol::config::RunConfig;
 use protocol::handle::driver_noise::harmless;
-use protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
+use protocol::handle::{
+    EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish,
+};
 use protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 
-/// How long an engine on this machine may stay silent after the first notice of it: a busy machine is waited for. A cut line is
-/// waited for once more as long as until that notice.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the device of an engine that is alive may make no progress.
-const DEVICE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long an engine that is alive may bring its task no further, whatever else it says.
-const TASK_TIMEOUT: Duration = Duration::from_secs(600);
-/// When it is said that it will be given up.
-const TASK_NOTICE: Duration = Duration::from_secs(120);
-/// Steps beyond those asked for: warm-up and profiles.
-const MORE_STEPS: u64 = 1000;
-/// How long a stopped run may take to send its summary.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -110,65 +99,19 @@ pub struct TaskResult {
     pub interrupted: bool,
 }
 
-/// How far a task has come, by what no engine can repeat for ever.
-struct TaskProgress {
-    at: Instant,
-    noticed: bool,
-    /// The largest number of a step, of kernels compiled and of pairs.
-    most: [u64; 3],
-    /// Steps, and pairs, after which there is nothing more to do.
-    limits: [u64; 2],
-}
-
-impl TaskProgress {
-    fn begin(task: &EngineTask) -> Self {
-        let (steps, pairs) = match task {
-            EngineTask::Run(run) => (run.steps.unwrap_or(u64::MAX), 0),
-            // The engine says how many there are at most.
-            EngineTask::Pair { pairs: 0, .. } => (u64::MAX, u64::MAX),
-            EngineTask::Pair { pairs, .. } => (u64::MAX, u64::from(*pairs)),
-        };
-        let more = |n: u64| n.saturating_mul(10).saturating_add(MORE_STEPS);
-        Self {
-            at: Instant::now(),
-            noticed: false,
-            most: [0; 3],
-            limits: [more(steps), more(pairs)],
-        }
-    }
-
-    fn note(&mut self, event: &Event) {
-        let (which, number) = match event {
-            Event::Step(step) => (0, step.step + 1),
-            Event::Compiling { kernels, .. } => (1, u64::from(*kernels)),
-            Event::Pair(pair) => {
-                if pair.limit_pairs > 0 {
-                    self.limits[1] = u64::from(pair.limit_pairs).saturating_add(MORE_STEPS);
-                }
-                (2, u64::from(pair.n))
+impl TaskResult {
+    fn note(&mut self, line: &StreamLine) {
+        match &line.event {
+            Event::Step(_) => {
+                self.first_loss_s.get_or_insert(line.t);
             }
-            _ => return,
-        };
-        if number > self.most[which] {
-            self.most[which] = number;
-            self.at = Instant::now();
+            Event::Pair(pair) => self.pair = Some(pair.clone()),
+            Event::Finished(finished) => {
+                self.pair = finished.pair.clone().or(self.pair.take());
+                self.finished = Some((**finished).clone());
+            }
+            _ => {}
         }
-    }
-
-    /// Why the engine is given up.
-    fn overdue(&self, limit: Duration) -> Option<String> {
-        let [steps, _, pairs] = self.most;
-        if steps > self.limits[0] || pairs > self.limits[1] {
-            return Some(
-                "the engine goes on far beyond the steps it was asked for, so it was ended"
-                    .to_owned(),
-            );
-        }
-        let seconds = self.at.elapsed();
-        (seconds > limit).then(|| {
-            let seconds = seconds.as_secs();
-            format!("the engine is alive, but came no step further in {seconds} s, so it was ended")
-        })
     }
 }
 
@@ -177,19 +120,17 @@ pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 
 pub struct Runner {
     command: EngineCommand,
-    client: Option<Client>,
+    engine: Option<EngineHandle>,
     recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
-    /// An interruption ends the engine, instead of asking it to stop and to send its summary.
-    kill_at_once: bool,
+    /// What an interruption wants.
+    wish: Wish,
     notify: NoticeHandler,
+    /// What was written beside the stream last.
+    last_stray: Option<String>,
     hello: Option<Hello>,
-    /// How long the device may make no progress.
-    pub patience: Duration,
-    /// How long it may stay silent until that is noticed.
-    pub silence: Duration,
-    /// How long an engine that is alive may bring its task no further.
-    pub task_limit: Duration,
+    /// How long the engine may take.
+    pub limits: EngineLimits,
 }
 
 /// The engine command that `--engine` names, or this program's own.
@@ -216,7 +157,7 @@ impl Runner {
             .map_err(|error| usage(format!("--record: {error:#}")))?;
         Ok(Self {
             recorder,
-            kill_at_once: false,
+            wish: Wish::Stop,
             ..Self::in_background(command, interrupted, Box::new(notice))
         })
     }
@@ -229,15 +170,17 @@ impl Runner {
     ) -> Self {
         Self {
             command,
-            client: None,
+            engine: None,
             recorder: None,
             interrupted: stop,
-            kill_at_once: true,
+            wish: Wish::Kill,
             notify,
+            last_stray: None,
             hello: None,
-            patience: DEVICE_TIMEOUT,
-            silence: EngineTimeouts::default().silence,
-            task_limit: TASK_TIMEOUT,
+            limits: EngineLimits {
+                shutdown: QUIT_TIMEOUT,
+                ..EngineLimits::default()
+            },
         }
     }
 
@@ -262,11 +205,11 @@ impl Runner {
 
     /// Lets the engine end in its own time: the next work begins with a fresh one.
     pub fn restart(&mut self) {
-        if let Some(mut client) = self.client.take()
-            && self.kill_at_once
+        if let Some(mut engine) = self.engine.take()
+            && self.wish == Wish::Kill
             && self.interrupted()
         {
-            client.kill();
+            engine.kill();
         }
     }
 
@@ -285,15 +228,43 @@ impl Runner {
             found.interrupted = true;
             return Ok(found);
         }
-        let mut client = match self.client.take().filter(|client| !client.is_over()) {
-            Some(client) => client,
-            None => self.spawn()?,
+        let mut engine = match self.engine.take().filter(|engine| !engine.is_over()) {
+            Some(engine) => engine,
+            None => EngineHandle::start(self.command.clone(), self.limits)
+                .map_err(|error| usage(format!("{error:#}")))?,
         };
-        client.send(work.command(device));
-        let progress = TaskProgress::begin(work);
-        let ended = self.listen(&mut client, progress, &mut found, &mut hear);
-        self.client = Some(client);
-        ended?;
+        let interrupted = Arc::clone(&self.interrupted);
+        let unless = Some((&*interrupted, self.wish));
+        let outcome = engine.drive(work.command(device), unless, |heard| {
+            if let EngineMessage::Line(line, text) = heard {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.add(line, text)?;
+                }
+                hear(line, text)?;
+                found.note(line);
+            }
+            self.tell(heard);
+            Ok(())
+        });
+        self.hello = engine.hello().cloned().or(self.hello.take());
+        self.engine = Some(engine);
+        found.interrupted = self.interrupted();
+        match outcome? {
+            Outcome::Answered | Outcome::Over(EngineEnd::Killed) => {}
+            Outcome::Over(end @ EngineEnd::NotStopped) => (self.notify)(&end.to_string()),
+            Outcome::Failed(failed) => {
+                self.save()?;
+                return Err(ExitError::from(&failed).into());
+            }
+            Outcome::Over(end) => {
+                let exit = match end {
+                    EngineEnd::Refused(_) => Exit::Usage,
+                    _ => Exit::Failed,
+                };
+                let text = end.to_string();
+                return Err(ExitError { exit, text }.into());
+            }
+        }
         self.save()?;
         Ok(found)
     }
@@ -305,137 +276,28 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes lines in until the summary, an interruption or a failure.
-    fn listen(
-        &mut self,
-        client: &mut Client,
-        mut progress: TaskProgress,
-        found: &mut TaskResult,
-        hear: &mut dyn FnMut(&StreamLine, &str) -> Result<()>,
-    ) -> Result<()> {
-        let failed = |text: String| {
-            let exit = Exit::Failed;
-            Err(ExitError { exit, text }.into())
-        };
-        let began = Instant::now();
-        let mut silent_since: Option<Instant> = None;
-        let mut stopped_at: Option<Instant> = None;
-        let mut last_stray = None;
-        loop {
-            if self.interrupted() {
-                found.interrupted = true;
-                if self.kill_at_once {
-                    client.kill();
-                    return Ok(());
+    /// Tells what is worth a sentence.
+    fn tell(&mut self, heard: &EngineMessage) {
+        match heard {
+            // Drivers repeat themselves, once for each adapter they look at. `doctor` lists the lines that are known to mean
+            // nothing, with the reason.
+            EngineMessage::Stray(text) => {
+                if self.last_stray.as_ref() != Some(text) && harmless(text).is_none() {
+                    (self.notify)(&format!("engine: {text}"));
                 }
-                if stopped_at.is_none() {
-                    stopped_at = Some(Instant::now());
-                    client.send(Command::Stop);
-                }
+                self.last_stray = Some(text.clone());
             }
-            if stopped_at.is_some_and(|since| since.elapsed() > STOP_TIMEOUT) {
-                (self.notify)("the engine did not stop in time and was ended");
-                return Ok(());
-            }
-            let command = client.command();
-            let (limit, text) = match command.is_own() {
-                true => (
-                    SILENCE_TIMEOUT,
-                    "the engine stays silent and was ended".to_owned(),
-                ),
-                false => (
-                    self.silence,
-                    format!(
-                        "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
-                    ),
-                ),
-            };
-            if silent_since.is_some_and(|since| since.elapsed() > limit) {
-                return failed(text);
-            }
-            if let Some(text) = progress.overdue(self.task_limit) {
-                client.kill();
-                return failed(text);
-            }
-            if !progress.noticed && progress.at.elapsed() > TASK_NOTICE {
-                progress.noticed = true;
-                let (so_far, limit) = (TASK_NOTICE.as_secs(), self.task_limit.as_secs());
-                (self.notify)(&format!(
-                    "no step for {so_far} s; after {limit} s the engine is given up"
-                ));
-            }
-            let idle = client.idle().min(began.elapsed());
-            if idle > self.patience && silent_since.is_none() {
-                client.kill();
-                let seconds = idle.as_secs();
-                return failed(format!(
-                    "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
-                ));
-            }
-            match client.next(Duration::from_millis(50)) {
-                None | Some(ClientEvent::Awake) => {}
-                Some(ClientEvent::Line(line, text)) => {
-                    silent_since = None;
-                    progress.note(&line.event);
-                    if let Some(recorder) = &mut self.recorder {
-                        recorder.add(&line, &text)?;
-                    }
-                    hear(&line, &text)?;
-                    match &line.event {
-                        Event::Hello(hello) => self.hello = Some(hello.clone()),
-                        Event::Step(_) => {
-                            found.first_loss_s.get_or_insert(line.t);
-                        }
-                        Event::Pair(pair) => found.pair = Some(pair.clone()),
-                        Event::Finished(finished) => {
-                            found.pair = finished.pair.clone().or(found.pair.take());
-                            found.finished = Some((**finished).clone());
-                            return Ok(());
-                        }
-                        Event::Failed(failed) => {
-                            self.save()?;
-                            return Err(ExitError::from(failed).into());
-                        }
-                        _ => {}
-                    }
-                }
-                Some(ClientEvent::Stray(text)) => {
-                    // Drivers repeat themselves, once for each adapter they look at. `doctor` lists the lines that
-                    // are known to mean nothing, with the reason.
-                    if last_stray.as_ref() != Some(&text) && harmless(&text).is_none() {
-                        (self.notify)(&format!("engine: {text}"));
-                    }
-                    last_stray = Some(text);
-                }
-                Some(ClientEvent::Malformed { line, why }) => (self.notify)(&format!(
-                    "the engine wrote a line that is not an event ({why}): {line}"
-                )),
-                Some(ClientEvent::Silent(after)) => {
-                    let seconds = after.as_secs_f64();
-                    (self.notify)(&format!(
-                        "nothing from the engine for {seconds:.0} s; waiting"
-                    ));
-                    silent_since = Some(Instant::now());
-                }
-                Some(ClientEvent::Over(over)) => {
-                    let exit = match over {
-                        EngineEnd::Refused(_) => Exit::Usage,
-                        EngineEnd::Ended(_) => Exit::Failed,
-                    };
-                    let text = over.reason().to_owned();
-                    return Err(ExitError { exit, text }.into());
-                }
-            }
+            EngineMessage::Malformed { line, why } => (self.notify)(&format!(
+                "the engine wrote a line that is not an event ({why}): {line}"
+            )),
+            EngineMessage::Silent(after) => (self.notify)(&format!(
+                "nothing from the engine for {:.0} s; waiting",
+                after.as_secs_f64()
+            )),
+            EngineMessage::Slow { seconds, limit_s } => (self.notify)(&format!(
+                "no step for {seconds} s; after {limit_s} s the engine is given up"
+            )),
+            EngineMessage::Line(..) | EngineMessage::Over(_) => {}
         }
-    }
-
-    fn spawn(&self) -> Result<Client> {
-        let limits = EngineTimeouts {
-            silence: self.silence,
-            shutdown: QUIT_TIMEOUT,
-            ..EngineTimeouts::default()
-        };
-        let client = Client::spawn_within(self.command.clone(), limits);
-        client.map_err(|error| usage(format!("{error:#}")))
     }
 }

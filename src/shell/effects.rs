@@ -9,9 +9,9 @@ use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
 
-use super::background_job::BackgroundJob;
 use super::editor::Editor;
 use super::exercise::{ExerciseRunner, as_it_began};
+use super::jobs;
 use super::kernel_file::name_of;
 use super::knobs::Knobs;
 use super::replay::ReplaySource;
@@ -29,6 +29,7 @@ use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::files;
+use crate::measure::background_job::BackgroundJob;
 use crate::pages::html;
 use crate::pages::report::RunReport;
 use crate::record::Recording;
@@ -59,7 +60,7 @@ pub(super) struct Workshop {
     /// The folder for reports.
     reports: Option<PathBuf>,
     /// The kernels that are being read.
-    kernels: Option<BackgroundJob>,
+    kernels: Option<BackgroundJob<Message>>,
     /// The room that the learner is in.
     pub member: Option<Member>,
 }
@@ -160,7 +161,7 @@ impl Workshop {
             }
             Effect::ReadKernels { device, config } => {
                 let command = self.exercise.command().with_kernel_texts();
-                self.kernels = Some(BackgroundJob::read_kernels(command, device, config)?);
+                self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
             Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
@@ -407,7 +408,7 @@ impl Workshop {
                 own = Some(self.unsaved_message());
             }
         }
-        if let Some(read) = self.kernels.as_ref().and_then(BackgroundJob::next_message) {
+        if let Some(read) = self.kernels.as_mut().and_then(BackgroundJob::next_message) {
             self.kernels = None;
             return Some(read);
         }

@@ -4,29 +4,32 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::thread::Builder;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
+
 use crate::app::source::{EventSource, FromEngine};
+use crate::measure::background_job::BackgroundJob;
 use crate::record::{FinishedRecording, RecordingWriter};
-use protocol::handle::{Client, ClientEvent, EngineCommand};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Wish};
 use protocol::story::StreamStory;
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
 /// Steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
-/// Messages of the second engine that are looked at before the first one has its turn.
-const AT_ONCE: usize = 64;
-/// How long a device that is opened there may make no progress.
-const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running engine with its successor.
 pub struct LiveEngine {
     command: EngineCommand,
-    main: Client,
+    main: EngineHandle,
     /// What the first engine was last asked to compute on.
     device: Option<String>,
-    warm: Option<WarmUpEngine>,
+    /// The device that is warmed up.
+    warm: Option<(String, WarmUp)>,
     last_run: Option<RunSpec>,
     own: VecDeque<FromEngine>,
     recorder: Option<RecordingWriter>,
@@ -34,12 +37,17 @@ pub struct LiveEngine {
     story: Rc<RefCell<StreamStory>>,
 }
 
-struct WarmUpEngine {
-    client: Client,
-    select: String,
-    /// The device, once it is open; it is reported when the warm-up run is over.
-    opened: Option<Device>,
-    reported: bool,
+/// A device that is opened in a second engine, beside the run in progress.
+enum WarmUp {
+    Begun(BackgroundJob<WarmUpNews>),
+    Ready(Box<EngineHandle>),
+}
+
+enum WarmUpNews {
+    Report(Box<FromEngine>),
+    /// The engine, and its device, which is open and has computed.
+    Ready(Box<EngineHandle>, Device),
+    Failed(String),
 }
 
 impl LiveEngine {
@@ -47,8 +55,8 @@ impl LiveEngine {
         command: EngineCommand,
         recorder: Option<RecordingWriter>,
         story: Rc<RefCell<StreamStory>>,
-    ) -> anyhow::Result<Self> {
-        let main = Client::spawn(command.clone())?;
+    ) -> Result<Self> {
+        let main = EngineHandle::start(command.clone(), EngineLimits::default())?;
         Ok(Self {
             command,
             main,
@@ -62,87 +70,63 @@ impl LiveEngine {
     }
 
     /// Ends the recording, if there is one; the result says where it is.
-    pub fn close(mut self) -> anyhow::Result<Option<FinishedRecording>> {
+    pub fn close(mut self) -> Result<Option<FinishedRecording>> {
         self.recorder
             .take()
             .map(RecordingWriter::finish)
             .transpose()
     }
 
-    /// Opens the device in a second engine, beside the run in progress.
     fn warm_up(&mut self, select: String) {
-        match Client::spawn(self.command.clone()) {
-            Ok(mut client) => {
-                client.send(Command::Open {
-                    device: select.clone(),
-                });
-                self.warm = Some(WarmUpEngine {
-                    client,
-                    select,
-                    opened: None,
-                    reported: false,
-                });
-            }
-            Err(error) => self.own.push_back(failed(format!("{error:#}"))),
+        let (command, on, run) = (self.command.clone(), select.clone(), self.last_run.clone());
+        let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
+            let tell = |report| drop(outbox.send(WarmUpNews::Report(Box::new(report))));
+            let news = match warmed_up(command, &on, run, &stop, &tell) {
+                Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
+                Err(error) => WarmUpNews::Failed(format!("{error:#}")),
+            };
+            let _ = outbox.send(news);
+        };
+        let broke_off = WarmUpNews::Failed("it broke off; the log may say why".to_owned());
+        match BackgroundJob::begin(Builder::new().name("warm-up".to_owned()), work, broke_off) {
+            Ok(job) => self.warm = Some((select, WarmUp::Begun(job))),
+            Err(error) => self.own.push_back(failed(error.to_string())),
         }
     }
 
     /// Work goes to the engine that has its device open.
     fn work(&mut self, device: &str, command: Command) {
-        if let Some(warm) = self
-            .warm
-            .take_if(|warm| warm.select == device && !warm.client.is_over())
+        if let Some((_, WarmUp::Ready(engine))) = self.warm.take_if(|(select, _)| select == device)
+            && !engine.is_over()
         {
-            retire(std::mem::replace(&mut self.main, warm.client));
+            retire(std::mem::replace(&mut self.main, *engine));
         }
         self.device = Some(device.to_owned());
         self.main.send(command);
     }
 
     fn hear_warm(&mut self) -> Option<FromEngine> {
-        for _ in 0..AT_ONCE {
-            let warm = self.warm.as_mut()?;
-            if !warm.reported && warm.client.idle() > WARM_UP_LIMIT {
-                self.drop_warm();
-                let seconds = WARM_UP_LIMIT.as_secs();
-                return Some(failed(format!("it has not answered for {seconds} s")));
+        let (_, warm) = self.warm.as_mut()?;
+        let job = match warm {
+            WarmUp::Begun(job) => job,
+            WarmUp::Ready(engine) => {
+                // It only waits. If it ends, the first engine opens the device when work is sent there.
+                while engine.next(Duration::ZERO).is_some() {}
+                return None;
             }
-            let report = match warm.client.next(Duration::ZERO)? {
-                ClientEvent::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
-                    Some(FromEngine::Line(StreamLine {
-                        event: Event::Failed(failure),
-                        ..
-                    })) => {
-                        self.drop_warm();
-                        Some(failed(failure.reason))
-                    }
-                    report => report,
-                },
-                ClientEvent::Stray(text) => Some(FromEngine::Stray(text)),
-                ClientEvent::Over(over) => {
-                    let reason = over.reason().to_owned();
-                    self.drop_warm();
-                    Some(failed(reason))
-                }
-                ClientEvent::Silent(_) => {
-                    self.drop_warm();
-                    Some(failed(
-                        "the engine that opened it stopped answering".to_owned(),
-                    ))
-                }
-                ClientEvent::Malformed { .. } | ClientEvent::Awake => None,
-            };
-            if report.is_some() {
-                return report;
+        };
+        Some(match job.next_message()? {
+            WarmUpNews::Report(report) => *report,
+            WarmUpNews::Ready(engine, device) => {
+                *warm = WarmUp::Ready(engine);
+                let event = Event::DeviceReady { device };
+                FromEngine::Line(StreamLine { t: 0.0, event })
             }
-        }
-        None
-    }
-
-    fn drop_warm(&mut self) {
-        if let Some(warm) = self.warm.take() {
-            retire(warm.client);
-        }
+            WarmUpNews::Failed(why) => {
+                self.warm = None;
+                failed(why)
+            }
+        })
     }
 
     fn record(&mut self, line: &StreamLine, text: &str) {
@@ -164,40 +148,47 @@ impl LiveEngine {
     }
 }
 
-impl WarmUpEngine {
-    /// What the screen has to know of this engine's stream.
-    fn hear(&mut self, line: StreamLine, last_run: Option<&RunSpec>) -> Option<FromEngine> {
-        match line.event {
-            Event::Compiling { .. } | Event::Failed(_) => Some(FromEngine::Line(line)),
-            Event::DeviceReady { ref device } if self.opened.is_none() => {
-                self.opened = Some(device.clone());
-                let Some(run) = last_run else {
-                    self.reported = true;
-                    return Some(FromEngine::Line(line));
-                };
-                let run = RunSpec {
-                    variant: "warm-up".to_owned(),
-                    steps: Some(WARM_UP),
-                    ..run.clone()
-                };
-                self.client.send(Command::Start {
-                    device: self.select.clone(),
-                    run,
-                    request: 0,
-                });
-                None
+/// An engine that has opened a device and made a few steps of a run there, and the device. `tell` gets what the screen shows meanwhile.
+fn warmed_up(
+    command: EngineCommand,
+    select: &str,
+    run: Option<RunSpec>,
+    stop: &AtomicBool,
+    tell: &dyn Fn(FromEngine),
+) -> Result<(EngineHandle, Device)> {
+    let limits = EngineLimits {
+        patience: Duration::ZERO,
+        ..EngineLimits::default()
+    };
+    let mut engine = EngineHandle::start(command, limits)?;
+    let device = select.to_owned();
+    let start = run.map(|run| Command::Start {
+        device: device.clone(),
+        run: RunSpec {
+            variant: "warm-up".to_owned(),
+            steps: Some(WARM_UP),
+            ..run
+        },
+        request: 0,
+    });
+    let mut opened = None;
+    for command in std::iter::once(Command::Open { device }).chain(start) {
+        let hear = |heard: &EngineMessage| {
+            match heard {
+                EngineMessage::Line(line, _) => match &line.event {
+                    Event::DeviceReady { device } => opened = Some(device.clone()),
+                    Event::Compiling { .. } => tell(FromEngine::Line((**line).clone())),
+                    _ => {}
+                },
+                EngineMessage::Stray(text) => tell(FromEngine::Stray(text.clone())),
+                _ => {}
             }
-            Event::Finished(_) if !self.reported => {
-                self.reported = true;
-                let device = self.opened.clone()?;
-                Some(FromEngine::Line(StreamLine {
-                    t: line.t,
-                    event: Event::DeviceReady { device },
-                }))
-            }
-            _ => None,
-        }
+            Ok(())
+        };
+        let unless = Some((stop, Wish::Kill));
+        engine.drive(command, unless, hear)?.answered()?;
     }
+    Ok((engine, opened.context("the engine opened no device")?))
 }
 
 impl EventSource for LiveEngine {
@@ -223,16 +214,16 @@ impl EventSource for LiveEngine {
         }
         loop {
             return Some(match self.main.next(Duration::ZERO)? {
-                ClientEvent::Line(line, text) => {
+                EngineMessage::Line(line, text) => {
                     self.record(&line, &text);
                     FromEngine::Line(*line)
                 }
-                ClientEvent::Stray(text) => FromEngine::Stray(text),
-                ClientEvent::Malformed { line, why } => FromEngine::Malformed { line, why },
-                ClientEvent::Silent(_) => FromEngine::Silent,
-                ClientEvent::Awake => continue,
-                ClientEvent::Over(over) => FromEngine::Gone {
-                    reason: over.reason().to_owned(),
+                EngineMessage::Stray(text) => FromEngine::Stray(text),
+                EngineMessage::Malformed { line, why } => FromEngine::Malformed { line, why },
+                EngineMessage::Silent(_) => FromEngine::Silent,
+                EngineMessage::Slow { .. } => continue,
+                EngineMessage::Over(end) => FromEngine::Gone {
+                    reason: end.to_string(),
                 },
             });
         }
@@ -261,10 +252,10 @@ fn failed(reason: String) -> FromEngine {
 }
 
 /// Lets an engine end in its own time, away from the screen. Without a thread it ends here.
-fn retire(client: Client) {
+fn retire(engine: EngineHandle) {
     let _ = Builder::new()
         .name("engine-farewell".to_owned())
-        .spawn(move || drop(client));
+        .spawn(move || drop(engine));
 }
 
 #[cfg(all(test, unix))]

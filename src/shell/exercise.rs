@@ -3,14 +3,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::background_job::BackgroundJob;
-use super::{kernel_file, sweep};
+use super::{jobs, kernel_file};
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{AnswerFile, Measurement};
@@ -21,8 +18,9 @@ use crate::course::exercise::config::{line_of_key, written};
 use crate::course::exercise::{Configs, Exercise, Kernels};
 use crate::course::workspace;
 use crate::files;
-use crate::judge::{configs as judge, kernel};
+use crate::judge::configs as judge;
 use crate::lanes::LanesWanted;
+use crate::measure::background_job::BackgroundJob;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes::{self, LanesResult};
 use protocol::config::RunConfig;
@@ -30,16 +28,16 @@ use protocol::handle::EngineCommand;
 use protocol::random;
 use protocol::{Command, KernelJob};
 
-/// Lines of the checking process that are taken in before the screen has its turn.
-const AT_ONCE: usize = 256;
-
 /// At most one exercise is open.
 pub struct ExerciseRunner {
     command: EngineCommand,
-    checker: Checker,
-    sweeping: Option<BackgroundJob>,
+    checker: Arc<Mutex<Checker>>,
+    /// A check of kernels, or a measurement of configurations.
+    work: Option<BackgroundJob<Message>>,
+    /// The kernels of the last check.
+    job: KernelJob,
     /// A workgroup that is recorded.
-    lanes: Option<Receiver<LanesResult>>,
+    lanes: Option<BackgroundJob<LanesResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
@@ -64,9 +62,10 @@ impl ExerciseRunner {
 
     pub fn new(command: EngineCommand) -> Self {
         Self {
-            checker: Checker::new(command.clone()),
+            checker: Arc::new(Mutex::new(Checker::new(command.clone()))),
             command,
-            sweeping: None,
+            work: None,
+            job: KernelJob::default(),
             lanes: None,
             model: None,
             open: None,
@@ -128,15 +127,16 @@ impl ExerciseRunner {
     /// Cancels a check or a measurement in progress; its process ends.
     pub fn leave(&mut self) {
         self.open = None;
-        self.sweeping = None;
+        self.work = None;
         self.lanes = None;
-        self.checker.end();
+        let checker = self.checker.lock();
+        checker.unwrap_or_else(PoisonError::into_inner).end();
     }
 
     /// Puts the starters back, and begins anew.
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(context, id)?;
-        self.sweeping = None;
+        self.work = None;
         let mut folders: Vec<PathBuf> = context.copy_of(exercise).into_iter().collect();
         folders.push(context.workspace()?.folder(id));
         let kept = restore_files(&folders, exercise)?;
@@ -193,40 +193,22 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.sweeping.as_ref().and_then(BackgroundJob::next_message) {
+        if let Some(message) = self.work.as_mut().and_then(BackgroundJob::next_message) {
             if let Message::Exercise {
-                news: ExerciseNews::Measured(_),
+                news: ExerciseNews::Measured(_) | ExerciseNews::Checked(_),
                 ..
             } = message
             {
-                self.sweeping = None;
+                self.work = None;
             }
             return Some(message);
         }
-        let news = self.recorded().or_else(|| self.checked())?;
-        Some(Message::Exercise { exercise: id, news })
-    }
-
-    /// What the process that checks kernels has said.
-    fn checked(&mut self) -> Option<ExerciseNews> {
-        let mut report = None;
-        for _ in 0..AT_ONCE {
-            if !self.checker.is_busy() || report.is_some() {
-                break;
-            }
-            report = self.checker.poll(Duration::ZERO);
-        }
-        let (progress, job) = (self.checker.news(), self.checker.job());
-        match (report, progress) {
-            (Some(report), _) => {
-                let verdict = kernel::verdict(job, report);
-                Some(ExerciseNews::Checked(Box::new(verdict)))
-            }
-            (None, progress) => {
-                let checking = kernel::checking(job, &progress?);
-                Some(ExerciseNews::Progress(Box::new(checking)))
-            }
-        }
+        let found = self.lanes.as_mut()?.next_message()?;
+        self.lanes = None;
+        Some(Message::Exercise {
+            exercise: id,
+            news: ExerciseNews::Lanes(found.map(Arc::new)),
+        })
     }
 
     /// Makes the runs of the open exercise. Messages report its progress and its result, also where it cannot begin.
@@ -236,21 +218,32 @@ impl ExerciseRunner {
             let failed = Measurement::failed(&format!("{error:#}"));
             self.tell(ExerciseNews::Measured(Box::new(failed)));
         }
-        self.sweeping = begun.ok();
+        self.work = begun.ok();
     }
 
-    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<BackgroundJob> {
+    fn begin(
+        &self,
+        context: &CourseContext,
+        id: &str,
+        device: &str,
+    ) -> Result<BackgroundJob<Message>> {
         let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        sweep::begin(self.command.clone(), id, device, configs, said)
+        Ok(jobs::measure(
+            self.command.clone(),
+            id,
+            device,
+            configs,
+            said,
+        )?)
     }
 
     /// Cancels a measurement in progress; its engine ends.
     pub fn stop_measuring(&mut self) {
-        self.sweeping = None;
+        self.work = None;
     }
 
     /// Writes answers to the learner's file. It counts as saved.
@@ -313,9 +306,12 @@ impl ExerciseRunner {
             self.tell(ExerciseNews::Answers { answer, saved });
             return Ok(());
         }
-        let job = self.job(exercise, open, random::fresh())?;
+        self.job = self.job(exercise, open, random::fresh())?;
         let device = open.device.clone();
-        self.checker.start(&device, job);
+        // The file was saved again: the check in progress is given up before another begins.
+        self.work = None;
+        let checker = Arc::clone(&self.checker);
+        self.work = Some(jobs::check(checker, device, self.job.clone())?);
         self.tell(ExerciseNews::Begun);
         Ok(())
     }
@@ -334,25 +330,14 @@ impl ExerciseRunner {
         let begin = || {
             let open = self.open.as_ref().context("No exercise is open")?;
             // The numbers of the last check.
-            let seed = self.checker.job().seed;
+            let seed = self.job.seed;
             let job = self.job(known(context, &open.id)?, open, seed)?;
             Ok::<_, anyhow::Error>(lanes::begin(job, wanted)?)
         };
         match begin() {
-            Ok(inbox) => self.lanes = Some(inbox),
+            Ok(job) => self.lanes = Some(job),
             Err(error) => self.tell(ExerciseNews::Lanes(Err(format!("{error:#}")))),
         }
-    }
-
-    /// What was recorded, once it is.
-    fn recorded(&mut self) -> Option<ExerciseNews> {
-        let found = match self.lanes.as_ref()?.try_recv() {
-            Err(TryRecvError::Empty) => return None,
-            Ok(found) => found,
-            Err(TryRecvError::Disconnected) => Err("this kernel broke the interpreter".to_owned()),
-        };
-        self.lanes = None;
-        Some(ExerciseNews::Lanes(found.map(Arc::new)))
     }
 }
 
@@ -482,9 +467,9 @@ exec sleep 1000"#;
         runner.heard(&context, &apply(2, 1e-3)).expect("is taken");
         runner.open(&context, "swiglu", "auto").expect("opens");
         let checked = |runner: &ExerciseRunner| {
-            let shapes = runner.checker.job().shapes.iter();
+            let shapes = runner.job.shapes.iter();
             let sizes = shapes.map(|shape| shape.sizes["N"]).collect::<Vec<_>>();
-            (runner.checker.job().id, sizes)
+            (runner.job.seed, sizes)
         };
         let (first, sizes) = checked(&runner);
         assert!(sizes.contains(&tokens_ffn(2)), "{sizes:?}");
@@ -492,7 +477,7 @@ exec sleep 1000"#;
         assert_eq!(checked(&runner).0, first, "no size changed");
         runner.heard(&context, &apply(3, 1e-4)).expect("is taken");
         let (second, sizes) = checked(&runner);
-        assert_eq!(second, first + 1);
+        assert_ne!(second, first, "each check has numbers of its own");
         assert!(sizes.contains(&tokens_ffn(3)) && !sizes.contains(&tokens_ffn(2)));
         runner.leave();
     }

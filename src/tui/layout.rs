@@ -138,7 +138,7 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let spare = spare(&mut lesson, half, app);
     let rows = rest.height * 2 / 5;
     let loss = take_top(&mut rest, rows);
-    let pairs = app.bench.run.pairing || app.lesson.study.pair.is_some();
+    let pairs = app.bench.pairing() || app.lesson.study.pair.is_some();
     let throughput = take_top(&mut rest, if pairs { 10 } else { 7 });
     let mut others = others(app);
     let mut panels = vec![

@@ -1,26 +1,17 @@
 //! Checks in a process of their own: every job gets its report, whatever becomes of that process.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
 use perflings::measure::kernel_checker::Checker;
 use protocol::handle::EngineCommand;
-use protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
+use protocol::{Command, Event, KernelFaultKind, KernelJob, StreamLine};
 
 use super::{edited, job_of, on_lavapipe};
 
 fn engine() -> EngineCommand {
     EngineCommand::new(env!("CARGO_BIN_EXE_perflings"), ["engine"])
-}
-
-fn wait(checker: &mut Checker) -> KernelReport {
-    let began = Instant::now();
-    loop {
-        if let Some(report) = checker.poll(Duration::from_millis(100)) {
-            return report;
-        }
-        assert!(began.elapsed() < Duration::from_secs(120), "no report");
-    }
 }
 
 #[test]
@@ -30,25 +21,21 @@ fn one_process_checks_many_times() {
         return;
     }
     let mut checker = Checker::new(engine());
-    assert!(!checker.is_busy() && checker.poll(Duration::ZERO).is_none());
     for round in 1..=2 {
-        assert_eq!(checker.start("vulkan-cpu", job.clone()), round);
-        assert!(checker.is_busy());
-        let report = wait(&mut checker);
+        let report = checker.check("vulkan-cpu", &job);
         assert_eq!(report.id, round);
-        let verdict = judged(checker.job(), report);
+        let verdict = judged(&job, report);
         assert!(verdict.passed, "{:#?}", verdict.card);
     }
-    // Saved again before the first was done: only the second is answered.
-    checker.start("vulkan-cpu", job);
-    let last = checker.start(
-        "vulkan-cpu",
-        edited("copy", "let i = id.x;", "let i = id.x"),
-    );
-    let report = wait(&mut checker);
-    assert_eq!(report.id, last);
+    // Given up while it was checked: its process ends, and the next job is answered by another one.
+    let given_up = AtomicBool::new(true);
+    let began = Instant::now();
+    let report = checker.check_with_progress("vulkan-cpu", &job, &given_up, |_| ());
+    assert!(report.failed.is_some() && began.elapsed() < Duration::from_secs(20));
+    let wrong = edited("copy", "let i = id.x;", "let i = id.x");
+    let report = checker.check("vulkan-cpu", &wrong);
+    assert_eq!(report.id, 4);
     assert!(report.files[0].error.is_some());
-    assert!(!checker.is_busy());
 }
 
 /// The host alone tells right, wrong and races apart, and says that no time was taken.
@@ -63,8 +50,8 @@ fn without_an_adapter_the_host_judges() {
     let alone = EngineCommand::new("env", hidden.into_iter().chain(command));
     let mut checker = Checker::new(alone);
     let mut check = |job: KernelJob| {
-        let report = checker.check("auto", job);
-        judged(checker.job(), report)
+        let report = checker.check("auto", &job);
+        judged(&job, report)
     };
     let right = check(job_of("matmul", |_, _, solution| Ok(solution.to_owned())));
     // Found by other means than Vulkan's loader.
@@ -115,7 +102,7 @@ fn processes_that_end_are_reported_and_replaced() {
     ] {
         let mut checker = Checker::new(EngineCommand::new(program, arguments));
         for _ in 0..2 {
-            let report = checker.check("vulkan-cpu", job.clone());
+            let report = checker.check("vulkan-cpu", &job);
             let why = report.failed.expect("nothing was checked");
             assert!(why.starts_with(says), "{why}");
             assert!(report.files.is_empty());
@@ -176,7 +163,7 @@ fn a_process_with_a_kernel_that_does_not_end_is_replaced() {
     let mut checker = Checker::new(EngineCommand::new("sh", ["-c", STUCK]));
     for id in 1..=3 {
         let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
-        let report = checker.check("vulkan-cpu", job);
+        let report = checker.check("vulkan-cpu", &job);
         assert_eq!((report.id, report.restart, report.failed), (id, true, None));
     }
 }
@@ -191,8 +178,7 @@ exec sleep 1000"#;
 #[test]
 fn an_engine_that_knows_no_kernels_says_so() {
     let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
-    let report =
-        Checker::new(EngineCommand::new("sh", ["-c", OLD])).check("vulkan-cpu", job.clone());
+    let report = Checker::new(EngineCommand::new("sh", ["-c", OLD])).check("vulkan-cpu", &job);
     let why = "the process that checks kernels refused: not a command";
     assert_eq!(report.failed.as_deref(), Some(why));
     assert_eq!(
@@ -221,8 +207,8 @@ fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
         return;
     }
     let mut checker = Checker::new(engine());
-    let report = checker.check("vulkan-cpu", job);
-    let verdict = judged(checker.job(), report);
+    let report = checker.check("vulkan-cpu", &job);
+    let verdict = judged(&job, report);
     let said: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
     assert!(!verdict.passed && verdict.facts.restart, "{said:?}");
     let why = "and the check was stopped";

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use perflings::app::bench::Asked;
+use perflings::app::comparison::Comparison;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
-use perflings::course::Course;
 use perflings::course::save_file::Progress;
+use perflings::course::{Course, Stage};
 use perflings::record::Recording;
 use protocol::{Event, RunSpec, Started, StreamLine};
 
@@ -30,6 +32,16 @@ pub(crate) fn hear(app: &mut App, event: Event) -> Vec<Effect> {
 
 pub(crate) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     update(app, Message::Action(action))
+}
+
+/// The run of a stage's variant as shipped: `broken` is A's, anything else, the solution, B's.
+pub(crate) fn spec(stage: &Stage, variant: &str) -> RunSpec {
+    let mut comparison = Comparison::of_stage(stage, None);
+    if variant == "broken" {
+        return comparison.run_a();
+    }
+    comparison.set_b(stage.fixed.clone(), true);
+    comparison.run_b()
 }
 
 /// The run that the app asked for.
@@ -76,6 +88,27 @@ pub(crate) fn solve(app: &mut App) {
     app.bench.comparison.set_b(solution, true);
 }
 
+/// An event as the answer to the request of this number.
+pub(crate) fn answer(mut event: Event, to: u64) -> Event {
+    match &mut event {
+        Event::Started(started) => started.request = to,
+        Event::Pair(pair) => pair.request = to,
+        Event::Finished(finished) => finished.request = to,
+        Event::Failed(failed) => failed.request = to,
+        _ => {}
+    }
+    event
+}
+
+/// A side of pairs begins.
+pub(crate) fn side(run: &RunSpec) -> Event {
+    let Event::Started(started) = sample::started(run, 0) else {
+        unreachable!()
+    };
+    let paired = true;
+    Event::Started(Started { paired, ..started })
+}
+
 /// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
 pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
     begin_pairs(app);
@@ -84,10 +117,10 @@ pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
 
 /// Both sides of the pairs that were asked for begin.
 pub(crate) fn begin_pairs(app: &mut App) {
-    for run in app.bench.run.pending.clone() {
-        if let Event::Started(started) = sample::started(&run, 0) {
-            let paired = true;
-            hear(app, Event::Started(Started { paired, ..started }));
-        }
+    let Asked::Pairs { to_begin } = app.bench.pending.asked.clone() else {
+        return;
+    };
+    for run in to_begin {
+        hear(app, side(&run));
     }
 }

@@ -194,7 +194,7 @@ impl Play {
                 false => present.run_b(),
             };
             let settled =
-                self.app.bench.run.wanted.as_ref() == Some(&now) && !self.app.bench.run.pairing;
+                self.app.bench.run.wanted.as_ref() == Some(&now) && !self.app.bench.pairing();
             if slot == Slot::B && settled {
                 assert_eq!(config, &present.config_b, "shown as B");
             }
@@ -215,7 +215,7 @@ impl Play {
         }
         if let Some(pair) = &self.app.lesson.study.pair {
             let b = &self.app.bench.comparison.config_b;
-            assert!(pair.n == 0 || self.app.bench.run.pairing || self.measured(b));
+            assert!(pair.n == 0 || self.app.bench.pairing() || self.measured(b));
         }
     }
 
@@ -256,14 +256,14 @@ fn pairs_begin_again_with_the_b_that_was_changed_meanwhile() {
             "{later} more of the other B"
         );
         play.wait(600);
-        assert!(play.app.bench.run.pairing, "{measured}, {later}");
+        assert!(play.app.bench.pairing(), "{measured}, {later}");
         let Work::Pairs(_, b, 0) = &play.work else {
             panic!("no pairs");
         };
         assert_eq!(b.config, play.app.bench.comparison.config_b);
         play.train(40);
         play.holds();
-        assert!(play.app.pairs_ended() && !play.app.bench.run.pairing);
+        assert!(play.app.pairs_ended() && !play.app.bench.pairing());
         assert_eq!(play.app.lesson.study.pair.as_ref().map(|it| it.n), Some(40));
     }
 }

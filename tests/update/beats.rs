@@ -9,9 +9,9 @@ use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
 use perflings::course::save_file::Progress;
 use perflings::course::{BeatChange, Course};
 use proptest::prelude::*;
-use protocol::{Command, Event, RunSpec, Slot, Started, StreamLine};
+use protocol::{Command, Event, RunSpec, Slot, StreamLine};
 
-use super::session::{act, begin, hear, train, wanted};
+use super::session::{act, answer, begin, hear, side, spec, train, wanted};
 use super::{begin_with, commands, sample};
 
 fn presented() -> App {
@@ -46,30 +46,32 @@ type Asked = (u32, Option<u8>);
 
 enum Work {
     Run(RunSpec),
-    Pairs(u32),
+    /// The stage, and the number of the request.
+    Pairs(u32, u64),
 }
 
 impl Engine {
     fn take(&mut self, effects: &[Effect]) {
         for command in commands(effects) {
             match command {
-                Command::Start { run, .. } | Command::Apply { run, .. } => {
+                Command::Start { run, request, .. } | Command::Apply { run, request } => {
                     self.asked.push((run.stage, Some(run.slot as u8)));
-                    self.said.push_back((sample::started(run, 0), None));
+                    let started = answer(sample::started(run, 0), *request);
+                    self.said.push_back((started, None));
                     self.work = Some((Work::Run(run.clone()), 0));
                     self.resting = false;
                 }
-                Command::Pair { stage, a, b, .. } => {
+                Command::Pair {
+                    stage,
+                    a,
+                    b,
+                    request,
+                    ..
+                } => {
                     self.asked.push((*stage, None));
-                    for run in [a, b] {
-                        let Event::Started(started) = sample::started(run, 0) else {
-                            unreachable!()
-                        };
-                        let paired = true;
-                        let started = Started { paired, ..started };
-                        self.said.push_back((Event::Started(started), None));
-                    }
-                    self.work = Some((Work::Pairs(*stage), 0));
+                    let sides = [a, b].map(|run| (answer(side(run), *request), None));
+                    self.said.extend(sides);
+                    self.work = Some((Work::Pairs(*stage, *request), 0));
                     self.resting = false;
                 }
                 Command::Pause => self.resting = true,
@@ -90,14 +92,14 @@ impl Engine {
                         .map(|step| (sample::step(run, step), (step > 61).then_some(of)));
                     self.said.extend(said);
                 }
-                Work::Pairs(stage) => {
+                Work::Pairs(stage, request) => {
                     let done = *at + steps >= 40;
-                    let said = sample::pair(*at as u32, done);
+                    let said = answer(sample::pair(*at as u32, done), *request);
                     self.said.push_back((said, done.then_some((*stage, None))));
                 }
             }
             *at += steps;
-            if matches!(work, Work::Pairs(_)) && *at >= 40 {
+            if matches!(work, Work::Pairs(..)) && *at >= 40 {
                 self.work = None;
             }
         }
@@ -109,7 +111,7 @@ impl Engine {
         for (event, made) in self.said.drain(..lines) {
             // What the screen no longer waits for does not count.
             let here = app.lesson.study.at as u32 + 1;
-            let heard = |it: &Asked| app.bench.run.pending.is_empty() && it.0 == here;
+            let heard = |it: &Asked| app.bench.is_current() && it.0 == here;
             self.made.extend(made.filter(heard));
             let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
@@ -260,7 +262,7 @@ fn a_run_that_was_made_is_shown_again() {
     assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
     // The other stage's last words do not count.
     let stage = &app.lesson.course.stages[1];
-    let late = perflings::app::spec(stage, "broken", None);
+    let late = spec(stage, "broken");
     hear(&mut app, sample::step(&late, 31));
     assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
 }
@@ -439,7 +441,7 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     for (action, active) in [(Action::PreviousBeat, Slot::B), (Action::NextBeat, Slot::B)] {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new(), "pairs go on");
-        assert!(app.bench.run.pairing && app.bench.run.active == active);
+        assert!(app.bench.pairing() && app.bench.run.active == active);
         assert_eq!(app.bench.run.slot(Slot::B).loss.last(), shown);
     }
 }

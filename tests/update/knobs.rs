@@ -189,7 +189,7 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
         (b.config.model.loss, b.config.model.norm),
         (Loss::Fused, Norm::Fused)
     );
-    assert!(app.bench.run.pairing && app.lesson.study.pair.is_none());
+    assert!(app.bench.pairing() && app.lesson.study.pair.is_none());
     // A comparison that is over says nothing about another B.
     pair(&mut app, 30, true);
     assert!(app.lesson.study.pair.is_some());
@@ -206,7 +206,7 @@ fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
         select(&mut app, "model.norm");
         act(&mut app, Action::KnobTurn(1));
         act(&mut app, Action::Pair);
-        assert!(app.bench.run.pairing, "{width}x{height}");
+        assert!(app.bench.pairing(), "{width}x{height}");
         assert_eq!(app.knobs_open(), stay, "{width}x{height}");
     }
 }

@@ -1,11 +1,17 @@
 //! The parent's handle on an engine: starts the child, does the handshake, turns its lines into messages, notices when it falls silent or
 //! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
+//!
+//! [`EngineHandle::next`] waits no longer than it is told to, so that a screen can ask at every frame. [`EngineHandle::drive`] waits until a
+//! command has its answer, and watches the engine until then: one that falls silent, whose device makes no progress, that comes no further or
+//! does not stop is ended, and [`EngineEnd`] says which of these it was. Whoever only sends a command watches for themselves.
 
 mod command;
+mod drive;
 pub mod driver_noise;
 mod event;
 mod lack;
 mod pipes;
+mod watch;
 
 use std::process::Child;
 use std::sync::mpsc::RecvTimeoutError;
@@ -17,12 +23,14 @@ use crate::handle::driver_noise::harmless;
 use crate::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
 
 pub use command::{EngineCommand, split_words};
-pub use event::{ClientEvent, EngineEnd};
+pub use drive::{Outcome, Wish};
+pub use event::{EngineEnd, EngineMessage};
 pub use lack::lack;
 pub use pipes::MAX_LINE;
 
 use event::{describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes, printable};
+use watch::Watch;
 
 /// After this many lines in a row that are not of the protocol, the engine is stopped.
 const MAX_NONSENSE: u32 = 100;
@@ -33,34 +41,48 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
-/// How long an engine may take. Tests shorten these.
+/// How long an engine may take. Tests shorten these. Those of a command hold only where it is driven.
 #[derive(Clone, Copy, Debug)]
-pub struct EngineTimeouts {
+pub struct EngineLimits {
     /// Until the engine's `hello`.
     pub hello: Duration,
-    /// Between two bytes of its lines, heartbeats included.
+    /// Between two bytes of its lines, heartbeats included. Then [`EngineMessage::Silent`] says so.
     pub silence: Duration,
     /// To end by itself after `quit`, or after closing its output.
     pub shutdown: Duration,
+    /// How much longer a command's engine on this machine may stay silent: a busy machine is waited for. One behind a connection is
+    /// waited for as long again as until the notice, if that is less.
+    pub patience: Duration,
+    /// How long the device may make no progress on a command while the engine is alive.
+    pub device: Duration,
+    /// How long a command may come no further, whatever else the engine says. [`EngineMessage::Slow`] tells before.
+    pub task: Duration,
+    /// How long a run that was asked to stop may take to send its summary.
+    pub stop: Duration,
 }
 
-impl Default for EngineTimeouts {
+impl Default for EngineLimits {
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(10),
             silence: Duration::from_secs(5),
             shutdown: Duration::from_millis(400),
+            patience: Duration::from_secs(30),
+            device: Duration::from_secs(120),
+            task: Duration::from_secs(600),
+            stop: Duration::from_secs(10),
         }
     }
 }
 
 #[derive(Debug)]
-enum ClientState {
+enum HandleState {
     Greeting {
         since: Instant,
     },
+    /// Since when it was said that nothing comes, if nothing does.
     Talking {
-        silent: bool,
+        silent: Option<Instant>,
     },
     /// Its output is closed; its exit status is still to come.
     Closing {
@@ -72,19 +94,19 @@ enum ClientState {
 
 /// A running engine, or one that ended.
 #[derive(Debug)]
-pub struct Client {
+pub struct EngineHandle {
     command: EngineCommand,
-    limits: EngineTimeouts,
+    limits: EngineLimits,
     child: Child,
     pipes: Pipes,
-    phase: ClientState,
+    phase: HandleState,
     /// Commands given before the handshake was done.
     waiting: Vec<Command>,
     hello: Option<Hello>,
     /// When the last line came, or when waiting for one began.
     last_line: Instant,
     last_look: Instant,
-    /// When the work on the engine's device last made progress.
+    /// When the work on the engine's device last made progress, or the command that is driven was sent.
     progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
@@ -96,17 +118,17 @@ pub struct Client {
     sealed: bool,
     /// Lines that came from this process.
     lines: u64,
-    ready: Option<ClientEvent>,
+    ready: Option<EngineMessage>,
+    /// The command that has no answer yet, where one is driven.
+    watch: Option<Watch>,
 }
 
-impl Client {
+impl EngineHandle {
     /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
-    pub fn spawn(command: EngineCommand) -> Result<Self> {
-        Self::spawn_within(command, EngineTimeouts::default())
-    }
-
-    /// As `spawn`, with other limits.
-    pub fn spawn_within(command: EngineCommand, limits: EngineTimeouts) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(command: EngineCommand, limits: EngineLimits) -> Result<Self> {
         let now = Instant::now();
         let (child, pipes) = pipes::launch(&command)?;
         Ok(Self {
@@ -114,7 +136,7 @@ impl Client {
             limits,
             child,
             pipes,
-            phase: ClientState::Greeting { since: now },
+            phase: HandleState::Greeting { since: now },
             waiting: Vec::new(),
             hello: None,
             last_line: now,
@@ -127,12 +149,8 @@ impl Client {
             sealed: false,
             lines: 0,
             ready: None,
+            watch: None,
         })
-    }
-
-    /// What was started.
-    pub fn command(&self) -> &EngineCommand {
-        &self.command
     }
 
     /// The engine's greeting, once it came.
@@ -147,7 +165,7 @@ impl Client {
 
     /// Whether nothing more can come without a `renew`.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, ClientState::Over)
+        matches!(self.phase, HandleState::Over)
     }
 
     /// The process id of the child, or of the wrapper that runs it.
@@ -157,7 +175,7 @@ impl Client {
 
     /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        if let ClientState::Greeting { .. } = self.phase {
+        if let HandleState::Greeting { .. } = self.phase {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
             // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
@@ -166,7 +184,7 @@ impl Client {
     }
 
     /// The next thing heard, waiting for it at most `wait`.
-    pub fn next(&mut self, wait: Duration) -> Option<ClientEvent> {
+    pub fn next(&mut self, wait: Duration) -> Option<EngineMessage> {
         if let Some(heard) = self.ready.take() {
             return Some(heard);
         }
@@ -174,9 +192,15 @@ impl Client {
         // While this program was suspended, the engine was not silent.
         if began.duration_since(self.last_look) > self.limits.silence / 2 {
             (self.last_line, self.progress) = (began, began);
-            if let ClientState::Greeting { since } = &mut self.phase {
+            if let HandleState::Greeting { since } = &mut self.phase {
                 *since = began;
             }
+            if let Some(watch) = &mut self.watch {
+                watch.further = began;
+            }
+        }
+        if let Some(heard) = self.check_watch() {
+            return Some(heard);
         }
         loop {
             if self.is_over() {
@@ -186,7 +210,7 @@ impl Client {
             let piece = self.receive(left.min(self.until_deadline()));
             self.last_look = Instant::now();
             // However much it prints meanwhile.
-            if let ClientState::Greeting { since } = self.phase
+            if let HandleState::Greeting { since } = self.phase
                 && since.elapsed() >= self.limits.hello
                 && piece.is_some()
             {
@@ -204,10 +228,10 @@ impl Client {
                     if harmless(&text).is_none() {
                         self.last_stray = Some((Instant::now(), text.clone()));
                     }
-                    Some(ClientEvent::Stray(text))
+                    Some(EngineMessage::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
-                    self.phase = ClientState::Closing {
+                    self.phase = HandleState::Closing {
                         since: Instant::now(),
                         drained: false,
                     };
@@ -228,20 +252,19 @@ impl Client {
     pub fn kill(&mut self) {
         if !self.is_over() {
             self.end(Duration::ZERO);
-            let end = EngineEnd::Ended("the engine was stopped".to_owned());
-            self.ready = Some(ClientEvent::Over(end));
+            self.ready = Some(EngineMessage::Over(EngineEnd::Killed));
         }
     }
 
     /// Replaces the engine by a new one of the same command. Unread output of the old one is dropped.
     pub fn renew(&mut self) -> Result<()> {
         self.end(Duration::ZERO);
-        *self = Self::spawn_within(self.command.clone(), self.limits)?;
+        *self = Self::start(self.command.clone(), self.limits)?;
         Ok(())
     }
 
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
-        let closing = matches!(self.phase, ClientState::Closing { .. });
+        let closing = matches!(self.phase, HandleState::Closing { .. });
         // After its output was closed only stderr can bring more; its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
         let wait_now = if closing { wait.min(tick) } else { wait };
@@ -249,7 +272,7 @@ impl Client {
         match (found, &mut self.phase) {
             (Ok(piece), _) => Some(piece),
             (Err(RecvTimeoutError::Timeout), _) => None,
-            (Err(RecvTimeoutError::Disconnected), ClientState::Closing { drained, .. }) => {
+            (Err(RecvTimeoutError::Disconnected), HandleState::Closing { drained, .. }) => {
                 if *drained {
                     std::thread::sleep(wait.min(tick));
                 }
@@ -269,17 +292,17 @@ impl Client {
     /// Time left until the engine counts as silent or late.
     fn until_deadline(&self) -> Duration {
         match self.phase {
-            ClientState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
-            ClientState::Talking { silent: false } => {
+            HandleState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
+            HandleState::Talking { silent: None } => {
                 self.limits.silence.saturating_sub(self.silent())
             }
             _ => Duration::MAX,
         }
     }
 
-    fn check_deadlines(&mut self) -> Option<ClientEvent> {
+    fn check_deadlines(&mut self) -> Option<EngineMessage> {
         match self.phase {
-            ClientState::Greeting { since } if since.elapsed() >= self.limits.hello => {
+            HandleState::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
                 let said = self.first_nonsense.as_deref().map_or_else(
                     || "it printed nothing".to_owned(),
@@ -290,11 +313,12 @@ impl Client {
                     "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
                 )))
             }
-            ClientState::Talking { silent: false } if self.silent() >= self.limits.silence => {
-                self.phase = ClientState::Talking { silent: true };
-                Some(ClientEvent::Silent(self.silent()))
+            HandleState::Talking { silent: None } if self.silent() >= self.limits.silence => {
+                let silent = Some(Instant::now());
+                self.phase = HandleState::Talking { silent };
+                Some(EngineMessage::Silent(self.silent()))
             }
-            ClientState::Closing { since, drained } => match self.child.try_wait() {
+            HandleState::Closing { since, drained } => match self.child.try_wait() {
                 // Its last output may still be on its way.
                 Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
                 Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
@@ -305,7 +329,7 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, text: String) -> Option<ClientEvent> {
+    fn hear(&mut self, text: String) -> Option<EngineMessage> {
         self.lines += 1;
         let mut line = match read::<StreamLine>(&text) {
             Ok(line) => line,
@@ -331,8 +355,9 @@ impl Client {
             log.text = lack.to_owned();
             self.lack = Some(lack);
         }
+        self.watch.take_if(|watch| watch.is_answered(&line.event));
         match (&mut self.phase, &line.event) {
-            (ClientState::Greeting { .. }, Event::Hello(hello)) => {
+            (HandleState::Greeting { .. }, Event::Hello(hello)) => {
                 if hello.protocol == 0 {
                     return Some(self.refuse(nothing_spoken(&hello.version)));
                 }
@@ -341,29 +366,25 @@ impl Client {
                     return Some(self.refuse(text));
                 }
                 self.hello = Some(hello.clone());
-                self.phase = ClientState::Talking { silent: false };
+                self.phase = HandleState::Talking { silent: None };
                 for command in std::mem::take(&mut self.waiting) {
                     self.send(command);
                 }
             }
-            (ClientState::Greeting { .. }, Event::Failed(failed))
+            (HandleState::Greeting { .. }, Event::Failed(failed))
                 if failed.kind == FailedKind::Usage =>
             {
                 let text = format!("the engine refused the handshake: {}", failed.reason);
                 return Some(self.refuse(text));
             }
-            (ClientState::Talking { silent }, _) if *silent => {
-                *silent = false;
-                self.ready = Some(ClientEvent::Line(Box::new(line), text));
-                return Some(ClientEvent::Awake);
-            }
+            (HandleState::Talking { silent }, _) => *silent = None,
             _ => {}
         }
-        Some(ClientEvent::Line(Box::new(line), text))
+        Some(EngineMessage::Line(Box::new(line), text))
     }
 
     /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
-    fn hear_unknown(&mut self, text: &str, why: String) -> Option<ClientEvent> {
+    fn hear_unknown(&mut self, text: &str, why: String) -> Option<EngineMessage> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
             && let Some(protocol) = value["protocol"]
@@ -377,25 +398,25 @@ impl Client {
         self.nonsense(printable(text, 200), why)
     }
 
-    fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {
+    fn nonsense(&mut self, line: String, why: String) -> Option<EngineMessage> {
         self.nonsense += 1;
         let why = format!("line {}: {why}", self.lines);
         self.first_nonsense.get_or_insert_with(|| line.clone());
         if self.nonsense < MAX_NONSENSE {
-            return Some(ClientEvent::Malformed { line, why });
+            return Some(EngineMessage::Malformed { line, why });
         }
         let command = self.command.to_string();
         let first = self.first_nonsense.clone().unwrap_or(line);
         Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
     }
 
-    fn refuse(&mut self, text: String) -> ClientEvent {
+    fn refuse(&mut self, text: String) -> EngineMessage {
         self.end(Duration::ZERO);
-        ClientEvent::Over(EngineEnd::Refused(text))
+        EngineMessage::Over(EngineEnd::Refused(text))
     }
 
     /// `told`: what it said last may be why.
-    fn ended(&mut self, how: String, told: bool) -> ClientEvent {
+    fn ended(&mut self, how: String, told: bool) -> EngineMessage {
         let greeted = self.hello.is_some();
         let mut text = match greeted {
             true => format!("the engine {how}"),
@@ -413,7 +434,7 @@ impl Client {
             text.push_str(&format!(" ({lack})"));
         }
         self.end(Duration::ZERO);
-        ClientEvent::Over(match greeted {
+        EngineMessage::Over(match greeted {
             true => EngineEnd::Ended(text),
             false => EngineEnd::Refused(text),
         })
@@ -422,7 +443,7 @@ impl Client {
     /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
     fn end(&mut self, wait: Duration) {
         let was_over = self.is_over();
-        self.phase = ClientState::Over;
+        (self.phase, self.watch) = (HandleState::Over, None);
         if was_over {
             return;
         }
@@ -448,7 +469,7 @@ fn covered(line: &StreamLine) -> String {
     serde_json::to_string(&StreamLine { t, event }).unwrap_or_default()
 }
 
-impl Drop for Client {
+impl Drop for EngineHandle {
     fn drop(&mut self) {
         self.end(self.limits.shutdown);
     }

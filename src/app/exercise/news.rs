@@ -55,7 +55,7 @@ impl App {
 
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
     pub(super) fn hold_run(&mut self, exercise: &Exercise) {
-        if self.bench.run.state.is_moving() && !self.bench.run.pairing {
+        if self.bench.run.state.is_moving() && !self.bench.pairing() {
             self.pause();
             self.exercise.of_mut(exercise).holds_run = true;
         }

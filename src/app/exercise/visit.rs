@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::app::bench::Asked;
 use crate::app::mode::{HeldRun, OpenExercise};
+use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Detective;
@@ -94,10 +96,14 @@ impl App {
     /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
     fn hold(&mut self) -> Option<Box<HeldRun>> {
         use RunState::{EngineGone, Paused, Pausing, Starting};
+        let asked = std::mem::take(&mut self.bench.pending.asked);
         let run = &mut self.bench.run;
-        let settled = run.pending.is_empty() && run.switching.is_none() && !run.pairing;
         let resumes = run.state.is_moving();
+        let settled = matches!(asked, Asked::Nothing | Asked::Leave);
         if !settled || matches!(run.state, Starting | EngineGone { .. }) {
+            if let Asked::Pairs { .. } = asked {
+                self.tell(PAIRS_ENDED, true);
+            }
             self.send(Command::Stop);
             return None;
         }
@@ -132,11 +138,9 @@ impl App {
             engine_gone: false,
             held,
         };
-        self.bench.run = RequestedRun {
-            state: RunState::Starting,
-            asked_ms: self.clock.now_ms,
-            ..RequestedRun::default()
-        };
+        let run = &mut self.bench.run;
+        *run = RequestedRun::default();
+        (run.state, run.asked_ms) = (RunState::Starting, self.clock.now_ms);
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.exercise.of_mut(exercise).quiz.clear();
         self.effects.push(Effect::ShowRecording {
@@ -147,7 +151,7 @@ impl App {
     /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
     fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.view.notice = None;
-        self.bench.run = RequestedRun::default();
+        (self.bench.run, self.bench.pending.asked) = Default::default();
         self.effects.push(Effect::HideRecording);
         if let Some(held) = held.filter(|_| !engine_gone && self.presenter.presentation.is_none()) {
             self.bench.run = held.run;

@@ -13,14 +13,14 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
     let study = &app.lesson.study;
     let checked =
         study.activity(stage) == Activity::Check && study.of(stage).state != StageState::Passed;
-    if !checked || app.bench.run.pairing || app.bench.run.switching.is_some() {
+    if !checked || app.bench.pairing() || app.bench.switching() {
         return None;
     }
     let said = |what: String| Some(format!("Stage {} is not passed. {what}", stage.number));
     if app.bench.comparison.same() {
         return said("Your B is as the stage was found; {knobs} changes it".to_owned());
     }
-    let starts = app.bench.comparison.due_ms.is_some() || !app.bench.run.pending.is_empty();
+    let starts = app.bench.pending.due_ms.is_some() || !app.bench.is_current();
     let Some(report) = &study.report else {
         if starts {
             return None;
@@ -61,11 +61,7 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
 /// What B, as it is now, does not meet in a stage that was passed before.
 pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
     let passed = app.lesson.study.of(stage).state == StageState::Passed;
-    if !passed
-        || app.bench.comparison.same()
-        || app.bench.run.pairing
-        || app.bench.run.switching.is_some()
-    {
+    if !passed || app.bench.comparison.same() || app.bench.pairing() || app.bench.switching() {
         return None;
     }
     let report = app.lesson.study.report.as_ref()?;

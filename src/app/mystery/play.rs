@@ -132,7 +132,7 @@ impl App {
     }
 
     /// Ends as solved or given up: the faults and A's values are shown.
-    fn end_mystery(&mut self, end: MysteryEnd) {
+    pub(in crate::app) fn end_mystery(&mut self, end: MysteryEnd) {
         self.bench.comparison.hidden = false;
         self.view.knobs = false;
         let now_ms = self.clock.now_ms;
@@ -154,16 +154,12 @@ impl App {
         self.show_text();
     }
 
-    pub(in crate::app) fn give_up(&mut self) {
-        self.end_mystery(MysteryEnd::GivenUp);
-    }
-
     /// Judges B: a fresh run of it comes first.
     pub(in crate::app) fn ask_for_verdict(&mut self) {
         if self.open_knobs_if_same() {
             return;
         }
-        self.bench.comparison.due_ms = None;
+        self.bench.pending.due_ms = None;
         let run = RunSpec {
             steps: Some(STEPS),
             ..self.bench.comparison.run_b()
@@ -171,9 +167,9 @@ impl App {
         self.lesson.study.pair = None;
         self.start(run);
         self.show_text();
-        let (b, now_ms) = (self.bench.comparison.config_b.clone(), self.clock.now_ms);
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_tried(&b);
+            mystery.note_tried(&self.bench.comparison.config_b);
             mystery.set_judging(Some(JudgeStep::Run), now_ms);
             mystery.report = None;
         }
@@ -259,9 +255,7 @@ impl App {
         }
         self.start(self.bench.comparison.run_b());
     }
-}
 
-impl App {
     /// The best score of the open mystery, from this session or an earlier one.
     pub fn mystery_score(&self) -> Option<MysteryScore> {
         let name = self.mystery()?.name();

@@ -115,7 +115,7 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
         let mut job = job(exercise, kernels, Text::Solution);
         job.timed = false;
         // What this device cannot run is left out.
-        if let Some(why) = check_kernel(&mut checker, device, job).facts.failed {
+        if let Some(why) = check_kernel(&mut checker, device, &job).facts.failed {
             let what = format!("{} {}", exercise.label(), exercise.id);
             super::print(&CourseTrial::new(what, (None, why)), args.json)?;
             continue;
@@ -140,7 +140,7 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
             meter.doing(what);
             let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
             try_one(subject, mutant, right, (seed, number), row, |job| {
-                let report = check_kernel(&mut checker, device, job);
+                let report = check_kernel(&mut checker, device, &job);
                 (!report.passed).then(|| report.reason().unwrap_or_default().to_owned())
             });
         }

@@ -2,6 +2,7 @@
 //! starters, which fail the checks that they declare, solutions, which pass, and wrong solutions, which are refused.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
 
@@ -35,11 +36,12 @@ impl Commands for Kernels {
         let job = own_job(self, asked);
         let mut checker = Checker::new(args.engine.command()?);
         let meter = ProgressMeter::begin();
-        let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
-            meter.doing(kernel::checking(job, progress).now);
+        let (device, go_on) = (&args.engine.device, AtomicBool::new(false));
+        let report = checker.check_with_progress(device, &job, &go_on, |progress| {
+            meter.doing(kernel::checking(&job, progress).now);
         });
         drop(meter);
-        let report = kernel::verdict(checker.job(), report);
+        let report = kernel::verdict(&job, report);
         if args.json {
             out::json(&report)?;
         } else {
@@ -82,7 +84,7 @@ impl Commands for Kernels {
                     bench.meter.doing(format!("{label} {id}, {name}"));
                     let mut job = job(exercise, self, text);
                     job.timed = bench.timed;
-                    let report = check(&mut bench.checker, bench.device, job);
+                    let report = check(&mut bench.checker, bench.device, &job);
                     verdict(self, &report, text)
                 }
             };
@@ -124,7 +126,7 @@ fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
             file,
             ..LanesWanted::default()
         };
-        let found = lanes::begin(job.clone(), wanted)?.recv();
+        let found = lanes::begin(job.clone(), wanted)?.wait();
         let found = found.context("This kernel broke the interpreter")?;
         let found = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
         for line in listing(&found.title(), &found.run) {
@@ -135,13 +137,13 @@ fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
 }
 
 /// Checks and judges.
-pub(crate) fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdict {
-    let mut facts = checker.check(device, job.clone());
+pub(crate) fn check(checker: &mut Checker, device: &str, job: &KernelJob) -> KernelVerdict {
+    let mut facts = checker.check(device, job);
     if facts.restart {
         // It took too long, perhaps because the machine was busy: it is tried once more.
         facts = checker.check(device, job);
     }
-    kernel::verdict(checker.job(), facts)
+    kernel::verdict(job, facts)
 }
 
 /// What is tried of a kernel exercise.

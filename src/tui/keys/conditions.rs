@@ -89,10 +89,7 @@ pub(super) fn replaying(app: &App) -> bool {
 pub(super) fn pausable(app: &App) -> bool {
     let goes = app.bench.run.state.is_active() && app.bench.run.state != RunState::Starting;
     // Pairs run to their end, or another run takes their place.
-    main(app)
-        && !app.bench.run.pairing
-        && app.measuring().is_none()
-        && (!app.mode.is_live() || goes)
+    main(app) && !app.bench.pairing() && app.measuring().is_none() && (!app.mode.is_live() || goes)
 }
 
 pub(super) fn asked(app: &App) -> bool {
@@ -298,7 +295,7 @@ pub(super) fn down(app: &App) -> bool {
 
 /// The run broke off in a short format.
 pub(super) fn short_broke_off(app: &App) -> bool {
-    live(app) && app.in_f32().is_some()
+    live(app) && app.bench.in_f32().is_some()
 }
 
 pub(super) fn has_file(app: &App) -> bool {

@@ -55,7 +55,7 @@ pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Conten
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.lesson.study.pair else {
-        if !app.bench.run.pairing {
+        if !app.bench.pairing() {
             return Vec::new();
         }
         let mut lines = titled(app, width, theme);

@@ -232,13 +232,13 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     } else if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
     }
-    if app.bench.run.pairing {
+    if app.bench.pairing() {
         text += " in pairs";
     }
-    if app.bench.run.switching.is_some() {
+    if app.bench.switching() {
         text += ", switching at the next step";
     }
-    let profiled = |step: &&Step| step.profiled && !app.bench.run.pairing;
+    let profiled = |step: &&Step| step.profiled && !app.bench.pairing();
     if let Some(step) = run.last.as_ref().filter(profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }

@@ -109,7 +109,7 @@ fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
     let head = " ".repeat(NAME) + &columns.heads();
     let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
-    let pairing = app.bench.run.pairing;
+    let pairing = app.bench.pairing();
     let rows = slots(app).map(|(slot, run)| {
         let label = slot_label(slot, app, theme);
         row(label, run, pairing, &columns, theme)

@@ -1,5 +1,6 @@
 //! What a reader receives from an engine, and the messages about an engine's end.
 
+use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -7,34 +8,67 @@ use crate::{PROTOCOL, StreamLine};
 
 /// One message from an engine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ClientEvent {
+pub enum EngineMessage {
     /// A line of the stream, with its text as it came.
     Line(Box<StreamLine>, String),
     /// Something written to stderr: a driver's warning, a wrapper's complaint.
     Stray(String),
     /// A line on stdout that is not the protocol, and why.
     Malformed { line: String, why: String },
-    /// Nothing came for this long. Said once per silence.
+    /// Nothing came for this long. Said once per silence; the next line ends it.
     Silent(Duration),
-    /// The first line after a silence is about to follow.
-    Awake,
+    /// The command that is driven has come no further for so many seconds; at the limit the engine is ended. Said once for a command.
+    Slow { seconds: u64, limit_s: u64 },
     /// The engine is gone; nothing follows.
     Over(EngineEnd),
 }
 
-/// Why an engine is gone.
+/// Why an engine is gone. Its text says what happened and, where something can be done, what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEnd {
     /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
     Refused(String),
     /// It ended after the handshake.
     Ended(String),
+    /// Whoever holds the handle ended it.
+    Killed,
+    /// Nothing came from it while it had a command. What was started, where that may be a connection.
+    Silent(Option<String>),
+    /// It is alive, but its device made no progress for so many seconds.
+    DeviceStuck(u64),
+    /// It is alive, but a run made no step for so many seconds.
+    NoStep(u64),
+    /// It is alive, but something other than a run had no answer for so many seconds.
+    NoAnswer(u64),
+    /// It makes more steps than it was asked for.
+    Endless,
+    /// It was asked to stop and did not.
+    NotStopped,
 }
 
-impl EngineEnd {
-    pub fn reason(&self) -> &str {
+impl fmt::Display for EngineEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(text) | Self::Ended(text) => text,
+            Self::Refused(text) | Self::Ended(text) => f.write_str(text),
+            Self::Killed => f.write_str("the engine was stopped"),
+            Self::Silent(None) => f.write_str("the engine stays silent and was ended"),
+            Self::Silent(Some(command)) => write!(
+                f,
+                "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
+            ),
+            Self::DeviceStuck(seconds) => write!(
+                f,
+                "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
+            ),
+            Self::NoStep(seconds) => write!(
+                f,
+                "the engine is alive, but came no step further in {seconds} s, so it was ended"
+            ),
+            Self::NoAnswer(seconds) => write!(f, "no answer within {seconds} s"),
+            Self::Endless => f.write_str(
+                "the engine goes on far beyond the steps it was asked for, so it was ended",
+            ),
+            Self::NotStopped => f.write_str("the engine did not stop in time and was ended"),
         }
     }
 }

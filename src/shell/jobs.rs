@@ -1,0 +1,194 @@
+//! What runs behind the screen, each in a thread and with an engine of its own. Giving it up ends that engine at once.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Instant;
+
+use crate::app::Message;
+use crate::app::exercise::ExerciseNews;
+use crate::app::exercise::measuring::{Measurement, Sweep};
+use crate::app::source::FromEngine;
+use crate::course::exercise::Configs;
+use crate::course::exercise::config::Answers;
+use crate::course::sweep::table;
+use crate::judge::{StageReport, configs as judge, kernel};
+use crate::measure::background_job::BackgroundJob;
+use crate::measure::exercise::measure_exercise;
+use crate::measure::kernel_checker::Checker;
+use crate::measure::launched_kernels;
+use crate::measure::plan::MeasureEvent;
+use crate::measure::runner::Runner;
+use protocol::config::RunConfig;
+use protocol::handle::EngineCommand;
+use protocol::story::StreamStory;
+use protocol::{Event, KernelJob, KernelReport, Slot};
+
+/// Begins to measure a config exercise: the same runs and the same judgement as `perflings check c01`. It ends with a `Measurement`.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn measure(
+    command: EngineCommand,
+    exercise: &str,
+    device: &str,
+    configs: &Configs,
+    answers: Answers,
+) -> io::Result<BackgroundJob<Message>> {
+    let (exercise, device, configs) = (exercise.to_owned(), device.to_owned(), configs.clone());
+    let failed = Measurement::failed("the measurement broke off; the log may say why");
+    let broke_off = news(&exercise, ExerciseNews::Measured(Box::new(failed)));
+    let work = move |stop, outbox: Sender<Message>| {
+        let strays = outbox.clone();
+        let notify = Box::new(move |text: &str| {
+            let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
+        });
+        let runner = Runner::in_background(command, stop, notify);
+        // Where nobody listens any more, the flag says so too.
+        let tell = |said| drop(outbox.send(news(&exercise, said)));
+        if let Some(measured) = sweep(runner, &device, &configs, &answers, &tell) {
+            tell(ExerciseNews::Measured(Box::new(measured)));
+        }
+    };
+    BackgroundJob::begin(
+        Builder::new().name("measurement".to_owned()),
+        work,
+        broke_off,
+    )
+}
+
+/// Begins to check the kernels of an exercise. It ends with a verdict. The process that checks is kept for the next check.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn check(
+    checker: Arc<Mutex<Checker>>,
+    device: String,
+    job: KernelJob,
+) -> io::Result<BackgroundJob<Message>> {
+    let checked = |job: &KernelJob, report: KernelReport| {
+        let verdict = Box::new(kernel::verdict(job, report));
+        news(&job.exercise, ExerciseNews::Checked(verdict))
+    };
+    let failed = job.failed("the check broke off; the log may say why".to_owned());
+    let broke_off = checked(&job, failed);
+    let work = move |stop: Arc<AtomicBool>, outbox: Sender<Message>| {
+        let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = checker.check_with_progress(&device, &job, &stop, |progress| {
+            let checking = Box::new(kernel::checking(&job, progress));
+            let _ = outbox.send(news(&job.exercise, ExerciseNews::Progress(checking)));
+        });
+        let _ = outbox.send(checked(&job, report));
+    };
+    BackgroundJob::begin(
+        Builder::new().name("kernel-check".to_owned()),
+        work,
+        broke_off,
+    )
+}
+
+fn news(exercise: &str, news: ExerciseNews) -> Message {
+    let exercise = exercise.to_owned();
+    Message::Exercise { exercise, news }
+}
+
+/// Begins to read the texts of the kernels that a configuration launches. `command` starts an engine that sends texts.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn read_kernels(
+    command: EngineCommand,
+    device: String,
+    config: Box<RunConfig>,
+) -> io::Result<BackgroundJob<Message>> {
+    let read = |device: &str, config: &RunConfig, texts| Message::KernelsRead {
+        device: device.to_owned(),
+        config: Box::new(config.clone()),
+        texts,
+    };
+    let why = "reading the kernels broke off; the log may say why";
+    let broke_off = read(&device, &config, Err(why.to_owned()));
+    let work = move |stop, outbox: Sender<Message>| {
+        let mut runner = Runner::in_background(command, stop, Box::new(|_: &str| {}));
+        let texts = launched_kernels::read_kernels(&mut runner, &device, &config);
+        // The engine ends first: whoever hears the result waits for this thread.
+        drop(runner);
+        // Nobody listens any more where the reading was given up.
+        let _ = outbox.send(read(
+            &device,
+            &config,
+            texts.map_err(|error| format!("{error:#}")),
+        ));
+    };
+    BackgroundJob::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
+}
+
+/// Makes the runs and judges them; none when it was given up.
+fn sweep(
+    mut runner: Runner,
+    device: &str,
+    configs: &Configs,
+    answers: &Answers,
+    tell: &dyn Fn(ExerciseNews),
+) -> Option<Measurement> {
+    let began = Instant::now();
+    let mut sweep = Sweep::default();
+    let (mut story, mut device_name) = (StreamStory::default(), String::new());
+    let found = measure_exercise(&mut runner, configs, device, true, |now, runs| {
+        match now.news {
+            MeasureEvent::Begins { number, of } => {
+                (sweep.number, sweep.of) = (number, of);
+                story = StreamStory::default();
+                sweep.what.clone_from(&now.job.label);
+                "starts".clone_into(&mut sweep.done);
+            }
+            MeasureEvent::Line(line, _) => {
+                story.hear(&line.event, 0);
+                let run = story.slot(Slot::A);
+                if let Some(device) = &run.description.device {
+                    device_name.clone_from(&device.name);
+                }
+                sweep.done = match &line.event {
+                    // Of two runs in turns the pairs count.
+                    Event::Step(_) if !run.of_pairs => {
+                        let (steps, of) = (run.steps(), configs.steps);
+                        format!("step {} of {of}", of.min(steps))
+                    }
+                    Event::Pair(pair) if pair.n > 0 => {
+                        format!("{} pairs, {:.2}x so far", pair.n, pair.ratio)
+                    }
+                    Event::Compiling { kernels, .. } => format!("{kernels} kernels compiled"),
+                    _ => return,
+                };
+            }
+            MeasureEvent::Measured(_) | MeasureEvent::Failed(_) => {
+                sweep.table = table(configs, runs)
+            }
+        }
+        tell(ExerciseNews::Measuring(Box::new(sweep.clone())));
+    });
+    let runs = match found {
+        Ok(runs) => runs?,
+        // What was measured before it broke off is worth seeing.
+        Err(error) => {
+            return Some(Measurement {
+                table: sweep.table,
+                ..Measurement::failed(&format!("{error:#}"))
+            });
+        }
+    };
+    let report = StageReport {
+        stage: String::new(),
+        lines: judge::lines(configs, answers, &runs),
+    };
+    Some(Measurement {
+        passed: report.passed(),
+        lines: report.lines,
+        table: table(configs, &runs),
+        device: device_name,
+        seconds: began.elapsed().as_secs_f64(),
+        failed: None,
+    })
+}

@@ -1,0 +1,338 @@
+//! What was asked for last is what is measured, however late the engine answers: two keys after each other at every delay, with an engine whose
+//! answers come late and in order.
+
+use std::collections::VecDeque;
+
+use perflings::app::bench::Asked;
+use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
+use protocol::*;
+
+use super::sample;
+use super::session::{act, answer, begin, hear, side};
+
+/// What is pressed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Key {
+    /// A knob that keeps the weights.
+    Knob,
+    /// A knob that needs another start.
+    RestartKnob,
+    Toggle,
+    Pairs,
+    Restart,
+    Pause,
+    Device,
+}
+
+use Key::*;
+
+const KEYS: [Key; 7] = [Knob, RestartKnob, Toggle, Pairs, Restart, Pause, Device];
+/// Milliseconds between two turns of the engine.
+const TURN_MS: u64 = 25;
+
+/// What the engine does.
+#[derive(Clone, Debug)]
+enum Work {
+    Nothing,
+    Run(RunSpec),
+    Pairs([RunSpec; 2], u32),
+}
+
+#[derive(Clone)]
+/// A learner at the keys, and an engine whose answers are on their way for a while.
+struct Late {
+    app: App,
+    late_ms: u64,
+    work: Work,
+    request: u64,
+    step: u64,
+    resting: bool,
+    /// What the engine has said, and when it is heard.
+    said: VecDeque<(u64, Event)>,
+    /// The notices that the learner saw.
+    told: Vec<String>,
+}
+
+impl Late {
+    /// A stage whose prediction is made; B differs from A and has run for a while.
+    fn new(late_ms: u64) -> Self {
+        let stage = Some(2);
+        let options = Options {
+            stage,
+            ..Options::default()
+        };
+        let (app, effects) = begin(sample::course(), options);
+        let mut late = Self {
+            app,
+            late_ms,
+            work: Work::Nothing,
+            request: 0,
+            step: 0,
+            resting: false,
+            said: VecDeque::new(),
+            told: Vec::new(),
+        };
+        late.take(effects);
+        late.wait(1_000);
+        let info = |select: &str| DeviceInfo {
+            select: select.to_owned(),
+            device: sample::device(),
+            ..DeviceInfo::default()
+        };
+        let devices = vec![info("cpu"), info("vulkan-cpu")];
+        hear(&mut late.app, Event::Devices { devices });
+        late.act(Action::Answer(0));
+        late.turn("model.gradient");
+        late.wait(2_000);
+        assert!(!late.app.bench.comparison.same() && late.settled());
+        late.told.clear();
+        late
+    }
+
+    fn act(&mut self, action: Action) {
+        let effects = act(&mut self.app, action);
+        self.note_told();
+        self.take(effects);
+    }
+
+    fn turn(&mut self, path: &str) {
+        let mut offers = self.app.bench.comparison.offers.iter();
+        let row = offers.position(|knob| knob.path == path);
+        self.app.bench.comparison.select(row.expect("offered"));
+        self.act(Action::KnobTurn(1));
+    }
+
+    fn press(&mut self, key: Key) {
+        match key {
+            Knob => self.turn("model.norm"),
+            RestartKnob => self.turn("model.init"),
+            Toggle => self.act(Action::Toggle),
+            Pairs => self.act(Action::Pair),
+            Restart => self.act(Action::Restart),
+            Pause => self.act(Action::Pause),
+            Device => {
+                let known = self.app.devices.known.iter();
+                let mut others = known.map(|info| info.select != self.app.devices.using);
+                let line = others.position(|other| other).expect("another device");
+                self.act(Action::Open(Overlay::Devices));
+                self.act(Action::ChooseLine(line));
+            }
+        }
+    }
+
+    fn note_told(&mut self) {
+        let text = self.app.view.notice.as_ref().map(|notice| &notice.text);
+        self.told
+            .extend(text.filter(|text| self.told.last() != Some(text)).cloned());
+    }
+
+    fn say(&mut self, event: Event) {
+        let at_ms = self.app.clock.now_ms + self.late_ms;
+        let event = answer(event, self.request);
+        self.said.push_back((at_ms, event));
+    }
+
+    /// Time passes.
+    fn wait(&mut self, ms: u64) {
+        for _ in 0..ms / TURN_MS {
+            let now_ms = self.app.clock.now_ms + TURN_MS;
+            let effects = update(&mut self.app, Message::Tick { now_ms });
+            self.take(effects);
+            while self.said.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
+                let (_, event) = self.said.pop_front().expect("there is one");
+                let effects = hear(&mut self.app, event);
+                self.take(effects);
+            }
+            self.note_told();
+            if now_ms % 50 == 0 {
+                self.work();
+            }
+        }
+    }
+
+    /// A step, or a pair.
+    fn work(&mut self) {
+        match &mut self.work {
+            Work::Run(run) if !self.resting => {
+                let event = sample::step(run, self.step);
+                self.step += 1;
+                self.say(event);
+            }
+            Work::Pairs(_, n) => {
+                *n += 1;
+                let event = sample::pair((*n).min(30), false);
+                self.say(event);
+            }
+            Work::Run(_) | Work::Nothing => {}
+        }
+    }
+
+    /// Carries the commands out, as the engine's session does.
+    fn take(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let Effect::Send(command) = effect else {
+                continue;
+            };
+            match command {
+                Command::Start { run, request, .. } => {
+                    self.end();
+                    (self.request, self.step, self.resting) = (request, 0, false);
+                    self.say(sample::started(&run, 0));
+                    self.work = Work::Run(run);
+                }
+                Command::Apply { run, request } if matches!(self.work, Work::Run(_)) => {
+                    self.request = request;
+                    self.say(sample::started(&run, self.step));
+                    self.work = Work::Run(run);
+                }
+                Command::Apply { request, .. } => {
+                    self.request = request;
+                    self.say(Event::Failed(Failed {
+                        kind: FailedKind::Usage,
+                        reason: "nothing is running that could change".to_owned(),
+                        request,
+                    }));
+                }
+                Command::Pair { a, b, request, .. } => {
+                    self.end();
+                    (self.request, self.resting) = (request, false);
+                    for run in [&a, &b] {
+                        self.say(side(run));
+                    }
+                    self.say(sample::pair(0, false));
+                    self.work = Work::Pairs([a, b], 0);
+                }
+                Command::Pause => {
+                    self.resting = true;
+                    self.say(Event::Paused { slot: Slot::A });
+                }
+                Command::Resume => {
+                    self.resting = false;
+                    self.say(Event::Resumed { slot: Slot::A });
+                }
+                Command::Stop => self.end(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The summary of what was in progress.
+    fn end(&mut self) {
+        let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Nothing => return,
+            Work::Run(_) => None,
+            Work::Pairs(..) => Some(Pair::default()),
+        };
+        self.say(Event::Finished(Box::new(Finished {
+            slot: Slot::B,
+            steps: self.step,
+            pair,
+            ..Finished::default()
+        })));
+    }
+
+    /// Whether nothing is awaited.
+    fn settled(&self) -> bool {
+        let pending = &self.app.bench.pending;
+        let done = match &pending.asked {
+            Asked::Nothing => true,
+            Asked::Pairs { to_begin } => to_begin.is_empty(),
+            Asked::Start { .. } | Asked::Change | Asked::Leave => false,
+        };
+        done && pending.due_ms.is_none()
+    }
+
+    /// What the learner asked for last is what the engine does and what the screen shows.
+    fn holds(&self, keys: [Key; 2], case: &str) {
+        let (bench, b) = (&self.app.bench, &self.app.bench.comparison.config_b);
+        assert!(self.settled(), "{case}: {:?}", bench.pending);
+        let paired = match keys {
+            [_, Pairs] => true,
+            [Pairs, last] => last != Toggle,
+            _ => false,
+        };
+        match &self.work {
+            Work::Pairs(sides, n) => {
+                assert!(paired && bench.pairing(), "{case}: pairs nobody waits for");
+                assert_eq!(sides[0].config, bench.comparison.config_a, "{case}");
+                assert_eq!(sides[1].config, *b, "{case}");
+                let heard = self.app.lesson.study.pair.as_ref();
+                let heard = heard.unwrap_or_else(|| panic!("{case}: {n} pairs, none counts"));
+                assert!(heard.n > 0, "{case}");
+            }
+            Work::Run(run) => {
+                assert!(!paired && !bench.pairing(), "{case}: the pairs are lost");
+                assert_eq!(bench.run.wanted.as_ref(), Some(run), "{case}");
+                let shown = bench.run.shown().description.spec();
+                assert_eq!(shown.as_ref(), Some(run), "{case}");
+                let configs = [&bench.comparison.config_a, b];
+                assert_eq!(&run.config, configs[run.slot as usize], "{case}");
+                if matches!(keys[1], Knob | RestartKnob) {
+                    assert_eq!(run.slot, Slot::B, "{case}: the change does not run");
+                }
+                let rests = matches!(bench.run.state, RunState::Paused);
+                assert_eq!(rests, self.resting, "{case}: {:?}", bench.run.state);
+            }
+            Work::Nothing => panic!("{case}: nothing runs"),
+        }
+        if keys == [Pairs, Toggle] {
+            let said = self.told.iter().any(|text| text.contains("pairs ended"));
+            assert!(said, "{case}: lost without a word: {:?}", self.told);
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_last_is_measured_however_late_the_engine_answers() {
+    for late_ms in [0, 120, 400] {
+        let ready = Late::new(late_ms);
+        for first in KEYS {
+            for second in KEYS {
+                for delay_ms in (0..=500).step_by(100) {
+                    let mut late = ready.clone();
+                    late.press(first);
+                    late.wait(delay_ms);
+                    late.press(second);
+                    late.wait(2_000);
+                    let case = format!("{first:?}, {delay_ms} ms, {second:?}; {late_ms} ms late");
+                    late.holds([first, second], &case);
+                }
+            }
+        }
+    }
+}
+
+/// Issue 41, p: a value, another one, and pairs while the first is on its way.
+#[test]
+fn pairs_after_two_changes_are_those_of_the_last() {
+    for delay_ms in (0..=500).step_by(50) {
+        let mut late = Late::new(300);
+        late.press(Knob);
+        late.wait(delay_ms);
+        late.turn("model.loss");
+        late.wait(delay_ms);
+        late.press(Pairs);
+        late.wait(2_000);
+        late.holds([Knob, Pairs], &format!("{delay_ms} ms"));
+    }
+}
+
+/// Issue 41, c: the learner is at a question when the pairs end.
+#[test]
+fn the_end_of_pairs_turns_no_page_and_says_where_the_result_is() {
+    let mut late = Late::new(50);
+    late.press(Pairs);
+    late.wait(1_000);
+    late.act(Action::TurnPage(-1));
+    let page = late.app.page().0;
+    late.say(sample::pair(40, true));
+    late.work = Work::Nothing;
+    late.wait(200);
+    assert!(late.app.pairs_ended());
+    assert_eq!(late.app.page().0, page);
+    let said = late
+        .told
+        .iter()
+        .any(|text| text.contains("of the lesson shows the result"));
+    assert!(said, "{:?}", late.told);
+}
