@@ -30,6 +30,7 @@ pub mod mystery;
 pub mod notes;
 pub mod opened;
 pub mod pages;
+mod part;
 pub mod presenter;
 pub mod run;
 mod runs;
@@ -44,7 +45,7 @@ use std::sync::Arc;
 
 use crate::course::journey::LastJourney;
 use crate::course::save_file::Progress;
-use crate::course::{Course, Exercise, Stage};
+use crate::course::{Course, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
 use protocol::{Device, Slot};
@@ -62,7 +63,7 @@ pub use view::{
 
 use bench::Bench;
 use devices::Devices;
-use exercise::Exercises;
+use exercise::{ExerciseState, Exercises};
 use member::{JoinSettings, Membership};
 use mystery::MysteryRun;
 use study::Study;
@@ -142,6 +143,19 @@ pub struct Lesson {
     pub journey: Option<LastJourney>,
 }
 
+impl Lesson {
+    /// Where the course has the stage with this id.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        self.course.stages.iter().position(|stage| stage.id == id)
+    }
+
+    /// Where the course has the exercise with this id.
+    fn place_of_exercise(&self, id: &str) -> Option<usize> {
+        let mut exercises = self.course.exercises.iter();
+        exercises.position(|exercise| exercise.id == id)
+    }
+}
+
 /// The time, in milliseconds since the program began.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
@@ -201,7 +215,7 @@ impl App {
         }
         let at = match (options.stage, resumed) {
             (Some(number), _) => app.place_of_number(number),
-            (None, Some(id)) => app.place_of(&id),
+            (None, Some(id)) => app.lesson.place_of(&id),
             (None, None) => None,
         };
         if let (Some(number), None) = (options.stage, at) {
@@ -260,15 +274,6 @@ impl App {
             .filter(|_| there)
     }
 
-    /// Where the course has the stage with this id.
-    fn place_of(&self, id: &str) -> Option<usize> {
-        self.lesson
-            .course
-            .stages
-            .iter()
-            .position(|stage| stage.id == id)
-    }
-
     /// Where the course has the stage with this number.
     fn place_of_number(&self, number: u32) -> Option<usize> {
         let mut stages = self.lesson.course.stages.iter();
@@ -302,13 +307,6 @@ impl App {
         let there = self.mode.has_stage();
         let stage = course.stages.get(self.lesson.study.at).filter(|_| there)?;
         Some(change(self, stage))
-    }
-
-    /// Calls `change` with the open exercise; `None` without one.
-    fn with_exercise<R>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> R) -> Option<R> {
-        let course = Arc::clone(&self.lesson.course);
-        let exercise = course.exercises.get(self.mode.exercise()?.at)?;
-        Some(change(self, exercise))
     }
 
     /// Shows a sentence for a while.
@@ -420,8 +418,13 @@ impl App {
             Message::Journey(journey) => {
                 self.lesson.journey = journey.map(|it| bounds::journey(*it))
             }
-            Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
-            Message::Room(news) => self.hear_room(news),
+            Message::Exercise { exercise, news } => {
+                let at = self.lesson.place_of_exercise(&exercise);
+                self.in_exercise(at, |it, context| it.hear(news, context));
+            }
+            Message::Room(news) => {
+                self.in_class(|member, context| member.hear(news, context));
+            }
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
@@ -430,6 +433,8 @@ impl App {
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
+        // Whatever came may have paused the run for which a measurement waits.
+        self.in_open_exercise(ExerciseState::begin_measurement);
     }
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.
@@ -457,7 +462,7 @@ impl App {
         self.watch_silence(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);
-        self.share();
+        self.in_class(Membership::share);
         let waiting = matches!(
             self.bench.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

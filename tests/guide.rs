@@ -319,7 +319,7 @@ fn lines(said: &mut Said, app: &App) {
 }
 
 fn news(app: &mut App, news: ExerciseNews) {
-    let at = app.mode.exercise().expect("open").at;
+    let at = app.mode.exercise().expect("open");
     let exercise = app.lesson.course.exercises[at].id.clone();
     update(app, Message::Exercise { exercise, news });
     app.view.notice = None;

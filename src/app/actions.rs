@@ -27,7 +27,8 @@ impl App {
         if let Err(refusal) = self.may(action) {
             return self.tell_refusal(&refusal);
         }
-        if self.act_in_room(action) || self.act_in_presentation(action) {
+        let in_class = self.in_class(|member, context| member.update(action, context));
+        if in_class || self.act_in_presentation(action) {
             return;
         }
         if self.can_edit() && self.act_on_knobs(action) {
@@ -174,7 +175,9 @@ impl App {
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
-                self.with_exercise(Self::exercise_reset);
+                let id = self.exercise().map(|exercise| exercise.id.clone());
+                let known = id.and_then(|id| self.lesson.study.progress.stages.remove(&id));
+                self.in_open_exercise(|it, context| it.reset(known, context));
             }
             Some(Confirm::Reset) => {
                 self.with_stage(|app, stage| {
@@ -198,7 +201,7 @@ impl App {
         self.look(Action::Open(Overlay::Solution));
         let course = Arc::clone(&self.lesson.course);
         let exercise = self.mode.exercise();
-        let id = match exercise.and_then(|open| course.exercises.get(open.at)) {
+        let id = match exercise.and_then(|at| course.exercises.get(at)) {
             Some(exercise) => {
                 self.exercise.of_mut(exercise).solution = true;
                 &exercise.id

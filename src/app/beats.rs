@@ -181,7 +181,7 @@ impl App {
     /// The place of the stage, and the beat, where the last presentation was.
     pub(super) fn presented(&self) -> Option<(usize, usize)> {
         let (id, beat) = self.lesson.study.progress.presented.as_ref()?;
-        Some((self.place_of(id)?, *beat))
+        Some((self.lesson.place_of(id)?, *beat))
     }
 
     /// Empties or freezes what the audience sees, or shows it again.

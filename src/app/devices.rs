@@ -82,6 +82,11 @@ impl Devices {
         }
     }
 
+    /// Whether a GPU warms up beside the run.
+    pub fn warms_up(&self) -> bool {
+        matches!(self.gpu_warm_up, GpuWarmUp::Warming { .. })
+    }
+
     /// The device that the learner can move to.
     pub fn offer(&self) -> Option<&str> {
         match &self.gpu_warm_up {

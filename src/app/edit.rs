@@ -6,8 +6,7 @@ use super::may::SAME;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, ScreenSize};
-use crate::course::save_file::StageState;
-use crate::course::{Exercise, at_preset};
+use crate::course::at_preset;
 use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
 
@@ -63,23 +62,6 @@ impl App {
         let view = &mut self.view;
         (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
-    }
-
-    /// Whether the learner's answer to a config exercise was judged, in this session or an earlier one.
-    pub(super) fn is_judged(&self, exercise: &Exercise) -> bool {
-        let state = self.exercise.of(exercise);
-        let judged = state.is_some_and(|state| state.measured.is_some());
-        judged || self.lesson.study.progress.stage(&exercise.id).state == StageState::Passed
-    }
-
-    /// Runs the configuration of a config exercise as a free run.
-    pub(super) fn knobs_of_exercise(&mut self) {
-        let Some(config) = self.configs().map(|configs| configs.config.clone()) else {
-            return;
-        };
-        self.run_free(config);
-        let text = "This exercise's configuration, as a free run; the list leads back";
-        self.tell(text, false);
     }
 
     /// While B is the same as A, opens the knobs and says so; returns whether it is.

@@ -128,7 +128,12 @@ impl App {
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
             Event::KernelUsed {
                 exercise, why_not, ..
-            } => self.kernel_used(&exercise, why_not),
+            } => {
+                let at = self.lesson.place_of_exercise(&exercise);
+                self.in_exercise(at, |it, context| {
+                    it.of_mut(context.exercise).kernel_used(why_not, context)
+                });
+            }
             Event::Step(_) => self.stepped(&event),
             Event::Finished(ref finished) => self.finished(finished, &event),
             Event::Failed(failed) => self.failed(failed),
@@ -212,7 +217,7 @@ impl App {
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
-            self.use_kernel();
+            self.in_open_exercise(|it, _| it.use_kernel());
         }
         if slot == self.judged() {
             self.judge();

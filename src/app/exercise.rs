@@ -13,11 +13,15 @@ use std::sync::Arc;
 pub use measuring::{AnswerChoice, AnswerDraft};
 use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
+use super::devices::Devices;
 use super::lane_view::LaneView;
+use super::study::Study;
+use super::{Bench, View};
 use crate::course::Exercise;
+use crate::course::save_file::StageProgress;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::lanes::KernelLanes;
-use protocol::KernelSwap;
+use protocol::{KernelResult, KernelSwap};
 
 /// The exercises of the course.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +30,19 @@ pub struct Exercises {
     states: BTreeMap<String, ExerciseState>,
     /// The card about the lanes of a workgroup.
     pub lanes: LaneView,
+}
+
+/// What an exercise reads of other parts.
+pub(super) struct ExerciseContext<'a> {
+    pub exercise: &'a Exercise,
+    /// It stands in the place of the stage's text.
+    pub is_open: bool,
+    pub study: &'a Study,
+    pub bench: &'a Bench,
+    pub devices: &'a Devices,
+    pub view: &'a View,
+    /// In milliseconds since the program began.
+    pub now_ms: u64,
 }
 
 /// The state of one exercise.
@@ -37,6 +54,8 @@ pub struct ExerciseState {
     /// The last check.
     pub report: Option<KernelVerdict>,
     pub in_model: InModel,
+    /// The task or a hint comes first on the page, not the last check: until the learner saves.
+    pub text_first: bool,
     /// The solution was asked for in this session.
     pub solution: bool,
     /// The answers given to what the fault of its recording is.
@@ -95,10 +114,16 @@ pub enum ExerciseNews {
 }
 
 impl ExerciseState {
-    /// The kernels of the last good check are no longer put into a model, for this reason.
-    pub(super) fn distrust(&mut self, why: &str) {
-        self.good = None;
-        self.in_model = InModel::Not(why.to_owned());
+    /// What the last check found in each file.
+    pub fn checked_files(&self) -> &[KernelResult] {
+        let report = self.report.as_ref();
+        report.map_or(&[], |report| &report.facts.files)
+    }
+}
+
+impl ExerciseContext<'_> {
+    fn progress(&self) -> StageProgress {
+        self.study.progress.stage(&self.exercise.id)
     }
 }
 

@@ -3,14 +3,26 @@
 
 use std::sync::Arc;
 
+use super::exercise::{ExerciseContext, Exercises};
 use super::lane_view::{LaneMove, LaneView};
-use super::{App, Effect, Overlay};
+use super::part::Follow;
+use super::{Effect, Overlay};
 use crate::lanes::{KernelLanes, LanesWanted};
 
-impl App {
+impl LaneView {
+    /// Takes in what was recorded: the card begins at the first fault.
+    pub(super) fn show(&mut self, found: Result<Arc<KernelLanes>, String>) {
+        let run = found.as_ref().map(|found| &found.run);
+        let fault = run.ok().and_then(|run| run.faults.first());
+        self.at = fault.map_or(0, |fault| fault.step);
+        self.found = Some(found);
+    }
+}
+
+impl Exercises {
     /// Shows the lanes of the open kernel exercise, where its last check failed.
-    pub(super) fn open_lanes(&mut self) {
-        let files = self.exercise().map_or(&[][..], |it| self.checked_files(it));
+    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let files = self.of_mut(context.exercise).checked_files();
         let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
@@ -18,59 +30,47 @@ impl App {
             shape: Some(fault.shape.clone()),
             group: None,
         });
-        self.view.overlay = Some(Overlay::Lanes);
-        self.record_lanes(wanted);
+        self.record_lanes(wanted)
     }
 
-    fn record_lanes(&mut self, wanted: LanesWanted) {
-        self.exercise.lanes = LaneView {
+    fn record_lanes(&mut self, wanted: LanesWanted) -> Vec<Follow> {
+        self.lanes = LaneView {
             wanted: wanted.clone(),
             ..LaneView::default()
         };
-        self.view.overlay_scroll = 0;
-        self.effects.push(Effect::RecordLanes { wanted });
+        let record = Effect::RecordLanes { wanted };
+        vec![Follow::Card(Some(Overlay::Lanes)), Follow::Effect(record)]
     }
 
-    /// Takes in what was recorded: the card begins at the first fault.
-    pub(super) fn lanes_recorded(&mut self, found: Result<Arc<KernelLanes>, String>) {
-        let fault = found
-            .as_ref()
-            .ok()
-            .and_then(|found| found.run.faults.first());
-        self.exercise.lanes.at = fault.map_or(0, |it| it.step);
-        self.exercise.lanes.found = Some(found);
-    }
-
-    pub(super) fn move_lanes(&mut self, to: LaneMove) {
-        let Some(Ok(found)) = &self.exercise.lanes.found else {
-            return;
+    /// Looks elsewhere in the workgroup, or at another one of the exercise's kernels.
+    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &ExerciseContext) -> Vec<Follow> {
+        let Some(Ok(found)) = &self.lanes.found else {
+            return Vec::new();
         };
-        let found = Arc::clone(found);
-        match to {
+        let wanted = &self.lanes.wanted;
+        let wanted = match to {
             LaneMove::Step(_) | LaneMove::Barrier | LaneMove::Fault => {
-                if let Some(at) = self.exercise.lanes.after(to) {
-                    (self.exercise.lanes.at, self.view.overlay_scroll) = (at, 0);
-                }
+                self.lanes.at = self.lanes.after(to).unwrap_or(self.lanes.at);
+                return vec![Follow::Card(Some(Overlay::Lanes))];
             }
             LaneMove::Shape => {
                 let known = found.shapes.iter().position(|it| *it == found.shape);
                 let next = known.map_or(0, |it| it + 1);
-                let files = self
-                    .exercise()
-                    .and_then(|it| Some(it.kernels()?.kernels.len()));
-                let file =
-                    self.exercise.lanes.wanted.file + usize::from(next >= found.shapes.len());
-                self.record_lanes(LanesWanted {
-                    file: file % files.unwrap_or(1).max(1),
+                let kernels = context.exercise.kernels();
+                let files = kernels.map_or(1, |it| it.kernels.len().max(1));
+                let file = wanted.file + usize::from(next >= found.shapes.len());
+                LanesWanted {
+                    file: file % files,
                     shape: found.shapes.get(next).or(found.shapes.first()).cloned(),
                     group: None,
-                });
+                }
             }
-            LaneMove::Workgroup => self.record_lanes(LanesWanted {
+            LaneMove::Workgroup => LanesWanted {
                 shape: Some(found.shape.clone()),
                 group: Some((found.run.group + 1) % found.run.groups.max(1)),
-                ..self.exercise.lanes.wanted.clone()
-            }),
-        }
+                ..wanted.clone()
+            },
+        };
+        self.record_lanes(wanted)
     }
 }

@@ -210,8 +210,8 @@ impl App {
 
     fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
         let (course, at) = (&self.lesson.course, self.lesson.study.at);
-        if let Some(open) = self.mode.exercise() {
-            return neighbour(open.at, by, course.exercises.len(), "exercise").map(drop);
+        if let Some(at) = self.mode.exercise() {
+            return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
         }
         here(!course.stages.is_empty())?;
         // After the last stage comes the summary; what is no stage is left for the one before.
@@ -328,7 +328,11 @@ impl App {
         unless(exercise.configs().is_none(), why)?;
         // Before its answer was judged, the knobs would measure what is to be predicted.
         let why = "The knobs open after your answer was measured; before, they would give it away";
-        unless(!self.is_judged(exercise), why)?;
+        let study = &self.lesson.study;
+        let judged = self
+            .open_state()
+            .is_some_and(|it| it.is_judged(exercise, study));
+        unless(!judged, why)?;
         self.may_move_run()
     }
 

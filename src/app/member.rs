@@ -4,7 +4,7 @@
 //! A vote has a number for each round, and a ballot names the round: what was predicted before is no vote. A prediction made while the first
 //! round is open is cast as its ballot. A call waits on the guidance line until the learner takes it up (`App::call`).
 
-mod share;
+pub(super) mod share;
 
 use std::collections::BTreeMap;
 

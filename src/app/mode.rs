@@ -27,9 +27,10 @@ use protocol::{Device, Pair};
 pub enum Mode {
     #[default]
     Stage,
-    Exercise(OpenExercise),
+    /// An exercise stands in the place of the stage's text: its place in the course.
+    Exercise(usize),
     Watching {
-        exercise: OpenExercise,
+        exercise: usize,
         recording: Replay,
         /// The engine ended meanwhile; leaving starts a new one.
         engine_gone: bool,
@@ -49,15 +50,6 @@ pub struct HeldRun {
     pub resumes: bool,
     pub pair: Option<Pair>,
     pub report: Option<StageReport>,
-}
-
-/// The exercise that stands in the place of the stage's text.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenExercise {
-    /// Index into the course's exercises.
-    pub at: usize,
-    /// The task or a hint comes first on the page, not the last check: until the learner saves.
-    pub text_first: bool,
 }
 
 /// A recording that is shown, and how.
@@ -129,18 +121,10 @@ impl Mode {
         self.mystery().is_some_and(|it| it.paired_with_good)
     }
 
-    /// The open exercise.
-    pub fn exercise(&self) -> Option<&OpenExercise> {
+    /// The place of the open exercise in the course.
+    pub fn exercise(&self) -> Option<usize> {
         match self {
-            Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
-            Self::Stage | Self::Free | Self::Mystery(_) | Self::Replay(_) => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub(super) fn exercise_mut(&mut self) -> Option<&mut OpenExercise> {
-        match self {
-            Self::Exercise(exercise) | Self::Watching { exercise, .. } => Some(exercise),
+            Self::Exercise(at) | Self::Watching { exercise: at, .. } => Some(*at),
             Self::Stage | Self::Free | Self::Mystery(_) | Self::Replay(_) => None,
         }
     }

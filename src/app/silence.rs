@@ -5,7 +5,6 @@
 //! everything else.
 
 use super::bench::Bench;
-use super::exercise::InModel;
 use super::{App, Effect, RunState};
 use protocol::Event;
 
@@ -119,14 +118,7 @@ impl App {
     pub(super) fn renew_engine(&mut self) {
         let hangs = self.engine_hangs();
         if hangs {
-            self.with_exercise(|app, exercise| {
-                let state = app.exercise.of_mut(exercise);
-                if matches!(state.in_model, InModel::Asked | InModel::Since(_)) {
-                    state.distrust(
-                        "the run stopped answering while it computed; save it to check it again",
-                    );
-                }
-            });
+            self.in_open_exercise(|it, _| it.distrust_kernel());
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);

@@ -1,7 +1,7 @@
 //! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. `View::update` carries them out on the
 //! view's own state; `App::look` leads those that concern other parts there.
 
-use super::lane_view::LaneMove;
+use super::exercise::Exercises;
 use super::pages::PAGE;
 use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
@@ -23,7 +23,6 @@ pub(super) struct ViewContext {
 impl App {
     /// Carries out an action that only changes what is shown.
     pub(super) fn look(&mut self, action: Action) {
-        let in_lanes = self.view.overlay == Some(Overlay::Lanes);
         match action {
             Action::Close => self.close(),
             Action::Evidence => {
@@ -33,9 +32,6 @@ impl App {
             }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
-            Action::Lanes(to) => self.move_lanes(to),
-            Action::ScrollToTop if in_lanes => self.move_lanes(LaneMove::Step(i32::MIN)),
-            Action::ScrollToEnd if in_lanes => self.move_lanes(LaneMove::Step(i32::MAX)),
             Action::Scroll(lines) if self.turns_pages(lines) => self.read_on(lines.signum()),
             Action::TurnPage(by) if self.view.overlay.is_none() => self.read_on(by),
             _ => {
@@ -47,7 +43,7 @@ impl App {
             Action::Open(Overlay::Log) => self.devices.log.unseen = 0,
             Action::Theme => self.tell(&format!("Theme: {}", self.view.theme.into_str()), false),
             Action::Open(Overlay::Lanes) if self.view.overlay == Some(Overlay::Lanes) => {
-                self.open_lanes();
+                self.in_exercise(self.mode.exercise(), Exercises::open_lanes);
             }
             _ => {}
         }
@@ -76,7 +72,7 @@ impl App {
             // The last lines are the free run and the mystery.
             Overlay::Stages => {
                 let at = match (self.mode.exercise(), self.stage()) {
-                    (Some(open), _) => stages + open.at,
+                    (Some(at), _) => stages + at,
                     (None, Some(_)) => self.lesson.study.at,
                     (None, None) => stages + exercises,
                 };

@@ -2,7 +2,9 @@
 //! meanwhile and goes on afterwards. Nothing is measured before the learner said what they expect.
 
 use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
-use crate::app::devices::GpuWarmUp;
+use super::{ExerciseContext, ExerciseState};
+use crate::app::part::Follow;
+use crate::app::study::Study;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Configs;
@@ -15,123 +17,126 @@ impl App {
 
     /// The measurement of the open exercise that is in progress.
     pub fn measuring(&self) -> Option<&Measuring> {
-        self.exercise.of(self.exercise()?)?.measuring.as_ref()
-    }
-
-    /// Whether a GPU warms up beside the run.
-    pub fn warms_up(&self) -> bool {
-        matches!(self.devices.gpu_warm_up, GpuWarmUp::Warming { .. })
+        self.open_state()?.measuring.as_ref()
     }
 
     /// The question of the open exercise that can be answered with keys now.
     pub fn picking(&self) -> Option<AnswerChoice> {
-        let configs = self.configs()?;
-        let state = self.exercise.of(self.exercise()?)?;
-        let asks = state.measuring.is_none()
-            && matches!(state.answer, AnswerFile::Open(_))
-            && self.question().is_none();
-        asks.then(|| state.draft.next(configs)).flatten()
+        let state = self.open_state()?;
+        state.picking(self.exercise()?, &self.lesson.study)
+    }
+}
+
+impl ExerciseState {
+    /// The question of a config exercise that can be answered with keys now.
+    pub(super) fn picking(&self, exercise: &Exercise, study: &Study) -> Option<AnswerChoice> {
+        let configs = exercise.configs()?;
+        let asks = self.measuring.is_none()
+            && matches!(self.answer, AnswerFile::Open(_))
+            && self.question(exercise, study).is_none();
+        asks.then(|| self.draft.next(configs)).flatten()
     }
 
     /// Marks the next or previous word.
-    pub(in crate::app) fn pick_other(&mut self, exercise: &Exercise, by: i32) {
-        if let Some(choice) = self.picking() {
-            let last = choice.words.len() - 1;
-            let to = choice.at.saturating_add_signed(by as isize).min(last);
-            self.exercise.of_mut(exercise).draft.at = to;
+    pub(super) fn pick_other(&mut self, by: i32, context: &ExerciseContext) -> Vec<Follow> {
+        if let Some(choice) = self.picking(context.exercise, context.study) {
+            self.draft.at = choice.after(by);
         }
+        Vec::new()
     }
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
-    pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) {
-        let Some(configs) = exercise.configs() else {
-            return;
-        };
-        let draft = &mut self.exercise.of_mut(exercise).draft;
-        draft.take(configs);
-        if draft.next(configs).is_none() {
-            self.effects.push(Effect::WriteAnswers {
-                exercise: exercise.id.clone(),
-                answers: draft.answers.clone(),
-            });
-        }
+    pub(super) fn pick_this(&mut self, context: &ExerciseContext) -> Option<Follow> {
+        let configs = context.exercise.configs()?;
+        self.draft.take(configs);
+        let whole = self.draft.next(configs).is_none();
+        whole.then(|| {
+            Follow::Effect(Effect::WriteAnswers {
+                exercise: context.exercise.id.clone(),
+                answers: self.draft.answers.clone(),
+            })
+        })
     }
 
     /// Measures the open exercise; its answers are there.
-    pub(in crate::app) fn measure(&mut self, exercise: &Exercise) {
-        self.show_text();
-        let state = self.exercise.of_mut(exercise);
-        state.measuring = Some(Measuring {
-            since_ms: self.clock.now_ms,
+    pub(super) fn measure(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        self.measuring = Some(Measuring {
+            since_ms: context.now_ms,
             ..Measuring::default()
         });
-        self.begin_measurement()
+        vec![Follow::ShowText]
     }
 
     /// Begins a measurement that waits, as soon as the stage's run is paused.
-    pub(in crate::app) fn begin_measurement(&mut self) {
+    pub(in crate::app) fn begin_measurement(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let waits = |measuring: &Measuring| !measuring.begun;
         // A GPU that warms up takes cores from whatever is measured beside it.
-        if self.measuring().is_none_or(|it| it.begun) || self.warms_up() {
-            return;
+        if !self.measuring.as_ref().is_some_and(waits) || context.devices.warms_up() {
+            return Vec::new();
         }
-        self.with_exercise(|app, exercise| {
-            app.hold_run(exercise);
-            // A run that is starting, or pairs, are ended first.
-            if app.bench.run.state.is_active() && app.bench.run.state != RunState::Paused {
-                return;
-            }
-            if let Some(it) = &mut app.exercise.of_mut(exercise).measuring {
-                (it.begun, it.since_ms) = (true, app.clock.now_ms);
-            }
-            app.effects.push(Effect::Measure {
-                exercise: exercise.id.clone(),
-                device: app.devices.using.clone(),
-            });
-        });
+        let mut follows = Vec::from_iter(self.hold_run(context));
+        let run = &context.bench.run;
+        // A run that is starting, or pairs, are ended first.
+        if run.state.is_active() && run.state != RunState::Paused {
+            return follows;
+        }
+        if let Some(measuring) = &mut self.measuring {
+            (measuring.begun, measuring.since_ms) = (true, context.now_ms);
+        }
+        follows.push(Follow::Effect(Effect::Measure {
+            exercise: context.exercise.id.clone(),
+            device: context.devices.using.clone(),
+        }));
+        follows
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
-    pub(in crate::app) fn stop_measuring(&mut self, exercise: &Exercise) {
-        if self.measuring().is_none() {
-            return;
+    pub(super) fn stop_measuring(&mut self) -> Vec<Follow> {
+        if self.measuring.is_none() {
+            return Vec::new();
         }
-        self.tell(
-            "The measurement was stopped; the stage's run goes on",
-            false,
-        );
-        self.effects.push(Effect::StopMeasuring);
-        self.after_work(exercise);
+        let text = "The measurement was stopped; the stage's run goes on";
+        let stop = [Follow::tell(text), Follow::Effect(Effect::StopMeasuring)];
+        stop.into_iter().chain(self.after_work()).collect()
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
-    pub(super) fn answered(&mut self, exercise: &Exercise, answer: AnswerFile, saved: bool) {
-        let open = self.exercise().is_some_and(|it| it.id == exercise.id);
-        let state = self.exercise.of_mut(exercise);
-        let same = state.answer == answer;
+    pub(super) fn answered(
+        &mut self,
+        answer: AnswerFile,
+        saved: bool,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let same = self.answer == answer;
         // What was measured belongs to the answers before it.
         if !same {
-            state.measured = None;
+            self.measured = None;
         }
         let given = matches!(answer, AnswerFile::Given(_));
-        state.answer = answer;
-        state.draft = Default::default();
-        let busy = state.measuring.is_some();
-        if !open || !saved || busy && same {
-            return;
+        self.answer = answer;
+        self.draft = Default::default();
+        let busy = self.measuring.is_some();
+        if !context.is_open || !saved || busy && same {
+            return Vec::new();
         }
-        self.stop_measuring(exercise);
+        let mut follows = self.stop_measuring();
         if given {
-            self.measure(exercise);
+            follows.extend(self.measure(context));
         }
+        follows
     }
 
     /// A measurement has ended.
-    pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measurement) {
-        let passed = measured.passed;
-        self.after_work(exercise);
-        self.exercise.of_mut(exercise).measured = Some(measured);
-        if passed {
-            self.pass(exercise);
+    pub(super) fn measured(
+        &mut self,
+        found: Measurement,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let mut follows = Vec::from_iter(self.after_work());
+        if found.passed {
+            follows.extend(context.pass(None));
         }
+        self.measured = Some(found);
+        follows
     }
 }

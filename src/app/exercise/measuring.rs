@@ -83,6 +83,14 @@ pub struct AnswerChoice {
     pub at: usize,
 }
 
+impl AnswerChoice {
+    /// The place of the word `by` places from the marked one, as far as there are words.
+    pub fn after(&self, by: i32) -> usize {
+        let last = self.words.len().saturating_sub(1);
+        self.at.saturating_add_signed(by as isize).min(last)
+    }
+}
+
 impl AnswerDraft {
     /// The words of this check, and how many of them make an answer.
     fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {

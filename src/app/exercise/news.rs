@@ -1,32 +1,29 @@
 //! Takes in what happened to exercises: files, checks, and whether the model computes with a kernel. Only kernels that
 //! passed get into the model, and the last good one stays there where a later one fails.
 
-use std::sync::Arc;
-
-use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Overlay, Panel};
-use crate::course::Exercise;
+use super::{Checking, ExerciseContext, ExerciseNews, ExerciseState, Exercises, InModel};
+use crate::app::Overlay;
+use crate::app::part::Follow;
 use crate::judge::kernel::KernelVerdict;
 use protocol::Command;
 
-impl App {
+impl Exercises {
     /// Takes in what happened to an exercise.
-    pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) {
-        let course = Arc::clone(&self.lesson.course);
-        let Some(exercise) = course.exercise_by_id(id) else {
-            return;
-        };
-        let now = self.clock.now_ms;
-        let state = self.exercise.of_mut(exercise);
+    pub(in crate::app) fn hear(
+        &mut self,
+        news: ExerciseNews,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let state = self.of_mut(context.exercise);
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
                 state.checking = Some(Checking {
                     now: "starts".to_owned(),
-                    since_ms: now,
+                    since_ms: context.now_ms,
                     ..Checking::default()
                 });
-                self.hold_run(exercise);
+                return Vec::from_iter(state.hold_run(context));
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
@@ -34,14 +31,17 @@ impl App {
                 }
             }
             ExerciseNews::Checked(report) => {
-                self.checked(exercise, *report);
+                let mut follows = state.checked(*report, context);
                 // The file was saved under the open card.
-                if self.view.overlay == Some(Overlay::Lanes) {
-                    self.open_lanes();
+                if context.is_open && context.view.overlay == Some(Overlay::Lanes) {
+                    follows.extend(self.open_lanes(context));
                 }
+                return follows;
             }
-            ExerciseNews::Lanes(found) => self.lanes_recorded(found),
-            ExerciseNews::Answers { answer, saved } => self.answered(exercise, answer, saved),
+            ExerciseNews::Lanes(found) => self.lanes.show(found),
+            ExerciseNews::Answers { answer, saved } => {
+                return state.answered(answer, saved, context);
+            }
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {
                     measuring.sweep = *sweep;
@@ -49,95 +49,91 @@ impl App {
             }
             // It was cancelled.
             ExerciseNews::Measured(_) if state.measuring.is_none() => {}
-            ExerciseNews::Measured(found) => self.measured(exercise, *found),
+            ExerciseNews::Measured(found) => return state.measured(*found, context),
         }
+        Vec::new()
     }
+}
 
+impl ExerciseState {
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
-    pub(super) fn hold_run(&mut self, exercise: &Exercise) {
-        if self.bench.run.state.is_moving() && !self.bench.pairing() {
-            self.pause();
-            self.exercise.of_mut(exercise).holds_run = true;
-        }
+    pub(super) fn hold_run(&mut self, context: &ExerciseContext) -> Option<Follow> {
+        let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
+        self.holds_run |= moves;
+        moves.then_some(Follow::Pause)
     }
 
     /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
-    pub(super) fn after_work(&mut self, exercise: &Exercise) {
-        let state = self.exercise.of_mut(exercise);
-        (state.checking, state.measuring) = (None, None);
-        if std::mem::take(&mut state.holds_run) && self.bench.run.state.is_paused() {
-            self.pause();
-        }
+    pub(super) fn after_work(&mut self) -> Option<Follow> {
+        (self.checking, self.measuring) = (None, None);
+        std::mem::take(&mut self.holds_run).then_some(Follow::Resume)
     }
 
-    fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) {
-        let open = self.exercise().is_some_and(|it| it.id == exercise.id);
-        let (passed, swap) = (report.passed, report.swap.clone());
-        let figures = report.timing();
-        self.after_work(exercise);
-        let state = self.exercise.of_mut(exercise);
-        let again = state.report.replace(report).is_some();
-        if open && (again || passed) {
-            if let Some(open) = self.mode.exercise_mut() {
-                open.text_first = false;
-            }
+    fn checked(&mut self, report: KernelVerdict, context: &ExerciseContext) -> Vec<Follow> {
+        let (passed, swap, figures) = (report.passed, report.swap.clone(), report.timing());
+        let mut follows = Vec::from_iter(self.after_work());
+        let again = self.report.replace(report).is_some();
+        if context.is_open && (again || passed) {
+            self.text_first = false;
             // The learner waited for the card.
-            self.view.scroll.remove(&Panel::Lesson);
+            follows.push(Follow::TextToTop);
         }
-        if !passed {
-            return;
+        if passed {
+            follows.extend(context.pass(figures));
         }
-        let known = self.lesson.study.of_mut(&exercise.id);
-        known.found = known.found.take().or(figures);
-        self.pass(exercise);
-        if let (Some(swap), true) = (swap, open) {
-            let state = self.exercise.of_mut(exercise);
-            state.good = Some(swap);
-            self.use_kernel();
+        if passed && context.is_open && swap.is_some() {
+            self.good = swap;
+            follows.extend(self.use_kernel());
         }
+        follows
     }
 
-    /// Asks for the open exercise's last good kernel to compute for the model. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self) {
-        self.with_exercise(|app, exercise| {
-            let state = app.exercise.of_mut(exercise);
-            if let Some(swap) = state.good.clone() {
-                state.in_model = InModel::Asked;
-                app.send(Command::UseKernel { swap });
-            }
+    /// Asks for the last good kernel to compute for the model. A new engine has to be asked again.
+    pub(in crate::app) fn use_kernel(&mut self) -> Vec<Follow> {
+        let swap = self.good.clone();
+        let ask = swap.map(|swap| {
+            self.in_model = InModel::Asked;
+            Follow::send(Command::UseKernel { swap })
         });
+        Vec::from_iter(ask)
     }
 
     /// The engine says whether the model computes with the kernel.
-    pub(in crate::app) fn kernel_used(&mut self, id: &str, why_not: Option<String>) {
-        let course = Arc::clone(&self.lesson.course);
-        let Some(exercise) = course.exercise_by_id(id) else {
-            return;
-        };
-        let step = self.step();
-        let label = exercise.label().to_owned();
-        let state = self.exercise.of_mut(exercise);
-        if state.in_model == InModel::No {
-            return;
-        }
-        if let Some(why) = why_not {
-            state.in_model = InModel::Not(why);
-        } else {
-            state.in_model = InModel::Since(step);
-            let text = format!("{label}: the model computes with your kernel now");
-            self.tell(&text, false);
+    pub(in crate::app) fn kernel_used(
+        &mut self,
+        why_not: Option<String>,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        match why_not {
+            _ if self.in_model == InModel::No => Vec::new(),
+            Some(why) => {
+                self.in_model = InModel::Not(why);
+                Vec::new()
+            }
+            None => {
+                let last = context.bench.run.shown().last.as_ref();
+                self.in_model = InModel::Since(last.map(|step| step.step));
+                let label = context.exercise.label();
+                let text = format!("{label}: the model computes with your kernel now");
+                vec![Follow::tell(text)]
+            }
         }
     }
 
-    /// Gives the model its own kernels back.
-    pub(super) fn take_out(&mut self, exercise: &Exercise) {
-        let state = self.exercise.of_mut(exercise);
-        let was_in = std::mem::take(&mut state.in_model) != InModel::No;
-        if let Some(mut swap) = state.good.take()
-            && was_in
-        {
-            swap.kernels.clear();
-            self.send(Command::UseKernel { swap });
+    /// The run stopped answering: a kernel with which the model computed is put into no model any more.
+    pub(in crate::app) fn distrust_kernel(&mut self) -> Vec<Follow> {
+        if matches!(self.in_model, InModel::Asked | InModel::Since(_)) {
+            let why = "the run stopped answering while it computed; save it to check it again";
+            (self.good, self.in_model) = (None, InModel::Not(why.to_owned()));
         }
+        Vec::new()
+    }
+
+    /// Gives the model its own kernels back.
+    pub(super) fn take_out(&mut self) -> Option<Follow> {
+        let was_in = std::mem::take(&mut self.in_model) != InModel::No;
+        let mut swap = self.good.take().filter(|_| was_in)?;
+        swap.kernels.clear();
+        Some(Follow::send(Command::UseKernel { swap }))
     }
 }

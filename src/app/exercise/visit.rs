@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::app::bench::Asked;
 use crate::app::may::neighbour;
-use crate::app::mode::{HeldRun, OpenExercise};
+use crate::app::mode::HeldRun;
 use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
@@ -20,7 +20,7 @@ impl App {
             return;
         };
         self.view.overlay = None;
-        if self.mode.exercise().is_some_and(|open| open.at == at) {
+        if self.mode.exercise() == Some(at) {
             self.show_text();
             return;
         }
@@ -29,10 +29,7 @@ impl App {
         self.view.notice = None;
         let known = self.lesson.study.of_mut(&exercise.id);
         known.state = known.state.max(StageState::Seen);
-        let open = OpenExercise {
-            at,
-            text_first: true,
-        };
+        self.exercise.of_mut(exercise).text_first = true;
         self.save(&exercise.id);
         if !exercise.files().is_empty() {
             self.effects.push(Effect::OpenExercise {
@@ -41,15 +38,15 @@ impl App {
             });
         }
         match exercise.recording() {
-            Some(recording) => self.watch(exercise, recording, open),
-            None => self.mode = Mode::Exercise(open),
+            Some(recording) => self.watch(exercise, recording, at),
+            None => self.mode = Mode::Exercise(at),
         }
     }
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
     pub(in crate::app) fn leave_exercise(&mut self) {
-        let (open, watched) = match &mut self.mode {
-            Mode::Exercise(open) => (*open, None),
+        let (at, watched) = match &mut self.mode {
+            Mode::Exercise(at) => (*at, None),
             Mode::Watching {
                 exercise,
                 engine_gone,
@@ -62,17 +59,12 @@ impl App {
         let free = self.bench.comparison.stage == 0 && !self.bench.comparison.offers.is_empty();
         self.mode = if free { Mode::Free } else { Mode::Stage };
         let course = Arc::clone(&self.lesson.course);
-        let Some(exercise) = course.exercises.get(open.at) else {
+        let Some(exercise) = course.exercises.get(at) else {
             return;
         };
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
-        self.take_out(exercise);
-        self.exercise.of_mut(exercise).draft = Default::default();
-        if !exercise.files().is_empty() {
-            self.effects.push(Effect::LeaveExercise);
-        }
-        self.after_work(exercise);
+        self.in_exercise(Some(at), |it, context| it.of_mut(exercise).left(context));
         if let Some((engine_gone, held)) = watched {
             self.run_again(engine_gone, held);
         }
@@ -81,7 +73,7 @@ impl App {
 
     /// The next exercise, or the one before.
     pub(in crate::app) fn exercise_by(&mut self, by: isize) {
-        let Some(at) = self.mode.exercise().map(|open| open.at) else {
+        let Some(at) = self.mode.exercise() else {
             return;
         };
         let of = self.lesson.course.exercises.len();
@@ -120,10 +112,10 @@ impl App {
     }
 
     /// Shows a recorded run in the place of the live one, which is paused.
-    fn watch(&mut self, exercise: &Exercise, detective: &Detective, open: OpenExercise) {
+    fn watch(&mut self, exercise: &Exercise, detective: &Detective, at: usize) {
         let held = self.hold();
         self.mode = Mode::Watching {
-            exercise: open,
+            exercise: at,
             recording: Replay {
                 file: detective.file.clone(),
                 device: detective.device.clone(),

@@ -1,54 +1,32 @@
 //! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
 
-use super::Checking;
-use crate::app::{Action, App, Effect};
+use super::{Checking, ExerciseContext, ExerciseState, Exercises};
+use crate::app::lane_view::LaneMove;
+use crate::app::part::{Follow, Place};
+use crate::app::study::Study;
+use crate::app::{Action, App, Confirm, Effect, Overlay};
 use crate::course::exercise::Detective;
-use crate::course::save_file::{StageState, letter};
+use crate::course::save_file::{StageProgress, StageState, letter};
 use crate::course::{Exercise, Question};
-use protocol::KernelResult;
 
 impl App {
     /// The open exercise.
     pub fn exercise(&self) -> Option<&Exercise> {
-        self.lesson.course.exercises.get(self.mode.exercise()?.at)
+        self.lesson.course.exercises.get(self.mode.exercise()?)
     }
 
-    /// Whether its solution may be shown without asking.
-    pub fn solved(&self, exercise: &Exercise) -> bool {
-        let shown = self
-            .exercise
-            .of(exercise)
-            .is_some_and(|state| state.solution);
-        shown || self.lesson.study.progress.stage(&exercise.id).state == StageState::Passed
-    }
-
-    /// Whether an exercise's runs were measured or its kernels passed, in this session or an earlier one. Then its quiz is asked.
-    pub fn looked_at(&self, exercise: &Exercise) -> bool {
-        let state = self.exercise.of(exercise);
-        let found = state.and_then(|state| state.measured.as_ref());
-        let here = found.is_some_and(|found| found.failed.is_none());
-        let busy = state.is_some_and(|state| state.measuring.is_some());
-        !busy && (here || self.solved(exercise))
+    /// What is known of the open exercise.
+    pub(in crate::app) fn open_state(&self) -> Option<&ExerciseState> {
+        self.exercise.of(self.exercise()?)
     }
 
     /// The question that waits for an answer: the stage's, or that of the open exercise.
     pub fn question(&self) -> Option<&Question> {
-        let Some(exercise) = self.exercise() else {
-            let (_, question) = self.lesson.study.question(self.stage()?)?;
-            return Some(question);
-        };
-        match exercise.detective() {
-            Some(detective) => self.is_unsolved().then_some(&detective.question),
-            None => {
-                let quiz = exercise.quiz.get(self.questions_done(exercise));
-                quiz.filter(|_| self.looked_at(exercise))
-            }
+        let study = &self.lesson.study;
+        match self.exercise() {
+            Some(exercise) => self.open_state()?.question(exercise, study),
+            None => Some(study.question(self.stage()?)?.1),
         }
-    }
-
-    /// How many questions of an exercise were answered.
-    fn questions_done(&self, exercise: &Exercise) -> usize {
-        self.lesson.study.progress.stage(&exercise.id).answers.len()
     }
 
     /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
@@ -57,12 +35,10 @@ impl App {
         if let Some(mystery) = self.mystery() {
             return mystery.end.is_none();
         }
-        let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
-            return self.recording().is_some_and(|it| it.unsolved);
-        };
-        let state = self.exercise.of(exercise);
-        let given = state.map_or(&[][..], |state| &state.quiz);
-        given.len() < 2 && given.last() != Some(&detective.question.answer)
+        match self.open_state().zip(self.detective()) {
+            Some((state, detective)) => state.is_unsolved(detective),
+            None => self.recording().is_some_and(|it| it.unsolved),
+        }
     }
 
     /// The recorded run that is looked at.
@@ -72,20 +48,12 @@ impl App {
 
     /// The check of the open exercise that is in progress.
     pub fn checking(&self) -> Option<&Checking> {
-        self.exercise.of(self.exercise()?)?.checking.as_ref()
-    }
-
-    /// What the last check found in each file of an exercise.
-    pub(in crate::app) fn checked_files(&self, exercise: &Exercise) -> &[KernelResult] {
-        let state = self.exercise.of(exercise);
-        let report = state.and_then(|state| state.report.as_ref());
-        report.map_or(&[], |report| &report.facts.files)
+        self.open_state()?.checking.as_ref()
     }
 
     /// The file of the open exercise to look at next, and the line: where the last check found something.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
-        let exercise = self.exercise()?;
-        let mut results = self.checked_files(exercise).iter();
+        let mut results = self.open_state()?.checked_files().iter();
         let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
         let line = wrong
             .and_then(|result| result.error.as_ref())
@@ -93,93 +61,158 @@ impl App {
             .filter(|line| *line > 0);
         match wrong {
             Some(result) => Some((result.name.clone(), line)),
-            None => Some((exercise.files().first()?.name.clone(), None)),
+            None => Some((self.exercise()?.files().first()?.name.clone(), None)),
         }
     }
+}
 
-    /// Carries out an action that an exercise handles itself; false for all others.
-    pub(in crate::app) fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
-        match action {
-            Action::NextStage => self.exercise_by(1),
-            Action::PreviousStage => self.exercise_by(-1),
-            Action::Answer(choice) => self.exercise_answer(exercise, choice),
-            Action::Hint => self.exercise_hint(exercise),
-            Action::Solution => self.solution(self.solved(exercise)),
-            Action::Pair => self.measure(exercise),
-            Action::Knobs => self.knobs_of_exercise(),
-            Action::PickOther(by) => self.pick_other(exercise, by),
-            Action::PickThis => self.pick_this(exercise),
-            Action::StopMeasuring => self.stop_measuring(exercise),
-            Action::LeaveExercise => self.leave_exercise(),
-            _ => return false,
+impl ExerciseContext<'_> {
+    /// The exercise is passed, and this figure was found, unless one was before.
+    pub(super) fn pass(&self, found: Option<String>) -> Vec<Follow> {
+        let before = self.progress();
+        let mut known = before.clone();
+        known.found = known.found.or(found);
+        known.state = StageState::Passed;
+        let mut follows = Vec::new();
+        if before.state != StageState::Passed {
+            let text = format!("{} passed: every check is met", self.exercise.label());
+            follows.push(Follow::tell(text));
         }
-        true
+        if known != before {
+            follows.push(Follow::keep(&self.exercise.id, known));
+        }
+        follows
+    }
+}
+
+impl Exercises {
+    /// Carries out an action that the open exercise handles itself.
+    pub(in crate::app) fn update(
+        &mut self,
+        action: Action,
+        context: &ExerciseContext,
+    ) -> Option<Vec<Follow>> {
+        let exercise = context.exercise;
+        let state = self.of_mut(exercise);
+        let in_lanes = context.view.overlay == Some(Overlay::Lanes);
+        Some(match action {
+            Action::Answer(choice) => state.answer_question(choice, context),
+            Action::Hint => {
+                state.text_first = true;
+                vec![Follow::ShowText, Follow::NextHint(exercise.id.clone())]
+            }
+            Action::Solution if state.solved(exercise, context.study) => {
+                vec![Follow::Look(Action::Open(Overlay::Solution))]
+            }
+            Action::Solution => vec![Follow::Confirm(Confirm::ShowSolution)],
+            Action::Pair => state.measure(context),
+            Action::Knobs => {
+                let text = "This exercise's configuration, as a free run; the list leads back";
+                let run = Place::Free(Box::new(exercise.configs()?.config.clone()));
+                vec![Follow::Go(run), Follow::tell(text)]
+            }
+            Action::PickOther(by) => state.pick_other(by, context),
+            Action::PickThis => Vec::from_iter(state.pick_this(context)),
+            Action::StopMeasuring => state.stop_measuring(),
+            Action::Lanes(to) => self.move_lanes(to, context),
+            Action::ScrollToTop if in_lanes => self.move_lanes(LaneMove::Step(i32::MIN), context),
+            Action::ScrollToEnd if in_lanes => self.move_lanes(LaneMove::Step(i32::MAX), context),
+            _ => return None,
+        })
+    }
+}
+
+impl ExerciseState {
+    /// Whether the solution may be shown without asking.
+    fn solved(&self, exercise: &Exercise, study: &Study) -> bool {
+        self.solution || study.progress.stage(&exercise.id).state == StageState::Passed
     }
 
-    /// Shows the next hint of the open exercise.
-    fn exercise_hint(&mut self, exercise: &Exercise) {
-        self.show_text();
-        if let Some(open) = self.mode.exercise_mut() {
-            open.text_first = true;
-        }
-        self.next_hint(&exercise.id);
+    /// Whether the runs were measured or the kernels passed, in this session or an earlier one. Then the quiz is asked.
+    pub fn looked_at(&self, exercise: &Exercise, study: &Study) -> bool {
+        let found = self.measured.as_ref();
+        let here = found.is_some_and(|found| found.failed.is_none());
+        self.measuring.is_none() && (here || self.solved(exercise, study))
     }
 
-    /// Answers the open question of an exercise.
-    fn exercise_answer(&mut self, exercise: &Exercise, choice: usize) {
-        let Some(question) = self.question() else {
-            return;
+    /// The question that waits for an answer.
+    pub(super) fn question<'a>(&self, of: &'a Exercise, study: &Study) -> Option<&'a Question> {
+        if let Some(detective) = of.detective() {
+            return self.is_unsolved(detective).then_some(&detective.question);
+        }
+        let question = of.quiz.get(study.progress.stage(&of.id).answers.len());
+        question.filter(|_| self.looked_at(of, study))
+    }
+
+    /// Whether the fault of a recorded run was neither named rightly nor wrongly twice.
+    fn is_unsolved(&self, detective: &Detective) -> bool {
+        self.quiz.len() < 2 && self.quiz.last() != Some(&detective.question.answer)
+    }
+
+    /// Whether the learner's answer to a config exercise was judged, in this session or an earlier one.
+    pub(in crate::app) fn is_judged(&self, exercise: &Exercise, study: &Study) -> bool {
+        let passed = study.progress.stage(&exercise.id).state == StageState::Passed;
+        self.measured.is_some() || passed
+    }
+
+    /// Answers the open question.
+    fn answer_question(&mut self, choice: usize, context: &ExerciseContext) -> Vec<Follow> {
+        let Some(question) = self.question(context.exercise, context.study) else {
+            return Vec::new();
         };
-        let (answer, right) = (question.answer, choice == question.answer);
-        let known = self.lesson.study.of_mut(&exercise.id);
-        let (at, said) = if exercise.detective().is_some() {
-            let given = &mut self.exercise.of_mut(exercise).quiz;
-            given.push(choice);
+        let right = choice == question.answer;
+        let mut known = context.progress();
+        let (at, said) = if context.exercise.detective().is_some() {
+            self.quiz.push(choice);
             let passed = known.note_finding(choice, right);
             let late = "Right, but not on the first try: this counts as seen, not as passed";
-            (given.len() - 1, (right && !passed).then(|| late.to_owned()))
+            let said = (right && !passed).then(|| late.to_owned());
+            (self.quiz.len() - 1, said)
         } else {
             known.answers.push(choice);
-            let said = match right {
-                true => "Right.".to_owned(),
-                false => format!("Wrong: the answer is {}.", letter(answer)),
+            let said = if right {
+                "Right.".to_owned()
+            } else {
+                format!("Wrong: the answer is {}.", letter(question.answer))
             };
             (known.answers.len() - 1, Some(said))
         };
         if right && !known.quiz.contains(&at) {
             known.quiz.push(at);
         }
-        if let Some(said) = said {
-            self.tell(&said, false);
-        }
-        self.save(&exercise.id);
+        let said = said.map(Follow::tell).into_iter();
+        said.chain([Follow::keep(&context.exercise.id, known)])
+            .collect()
     }
 
-    /// Forgets what was done in the open exercise and puts its files back.
-    pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) {
-        self.take_out(exercise);
-        self.after_work(exercise);
-        let state = self.exercise.of_mut(exercise);
-        let files = std::mem::take(state).files;
-        state.files = files;
-        let known = self.lesson.study.progress.stages.remove(&exercise.id);
-        self.effects.push(Effect::ResetExercise {
-            exercise: exercise.id.clone(),
-            device: self.devices.for_kernels().to_owned(),
+    /// The exercise was left.
+    pub(super) fn left(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let files = !context.exercise.files().is_empty();
+        let leave = files.then_some(Follow::Effect(Effect::LeaveExercise));
+        self.draft = Default::default();
+        let follows = [self.take_out(), leave, self.after_work()];
+        follows.into_iter().flatten().collect()
+    }
+
+    /// Forgets what was done in the exercise, whose progress was this, and puts its files back.
+    pub(in crate::app) fn reset(
+        &mut self,
+        known: Option<StageProgress>,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let id = &context.exercise.id;
+        let reset = Follow::Effect(Effect::ResetExercise {
+            exercise: id.clone(),
+            device: context.devices.for_kernels().to_owned(),
         });
-        if let Some(left) = known.and_then(|known| known.after_reset()) {
-            *self.lesson.study.of_mut(&exercise.id) = left;
-            self.save(&exercise.id);
-        }
-    }
-
-    /// The exercise is passed; nothing where it was before.
-    pub(super) fn pass(&mut self, exercise: &Exercise) {
-        let known = self.lesson.study.of_mut(&exercise.id);
-        if std::mem::replace(&mut known.state, StageState::Passed) != StageState::Passed {
-            let text = format!("{} passed: every check is met", exercise.label());
-            self.tell(&text, false);
-            self.save(&exercise.id);
-        }
+        let left = known.and_then(|known| known.after_reset());
+        let left = left.map(|left| Follow::keep(id, left));
+        let follows = [self.take_out(), self.after_work(), Some(reset), left];
+        *self = Self {
+            files: std::mem::take(&mut self.files),
+            text_first: self.text_first,
+            ..Self::default()
+        };
+        follows.into_iter().flatten().collect()
     }
 }

@@ -1,57 +1,55 @@
 //! How the learner takes part: what is shared and when, and what an action or the room's news does.
 
 use super::{InstructorCall, JoinSettings, Link, Membership};
-use crate::app::beats::VoteState;
+use crate::app::beats::{BeatState, VoteState};
+use crate::app::exercise::ExerciseState;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
-use crate::app::{Action, App, Effect, Overlay};
+use crate::app::part::{Follow, Place};
+use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
 use crate::class::news::RoomNews;
 use crate::class::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
-use crate::course::Stage;
 use crate::course::save_file::{Prediction, StageProgress, StageState, letter};
+use crate::course::{Exercise, Stage};
 use crate::judge::Outcome;
-use protocol::Pair;
+use protocol::{Device, Pair};
 
 /// Time between two checks for something new to share.
 const LOOK_MS: u64 = 250;
 /// How long an order may take to appear on the board.
 const ORDER_MS: u64 = 3_000;
 
-impl App {
-    /// What the instructor asks for, unless the learner has done it.
-    pub fn call(&self) -> Option<InstructorCall> {
-        let member = self.class.as_ref().filter(|it| it.link == Link::Joined)?;
-        if member.class.closed {
-            return None;
-        }
-        if let Some((id, vote)) = member.class.open_vote()
-            && let Some(at) = self.place_of(id)
-        {
-            let again = vote.round > 0;
-            let cast = |number| member.ballots.contains_key(&number);
-            if !vote.number().is_some_and(cast) && self.predicted_in_round(id).is_none() {
-                return Some(InstructorCall::Vote { at, again });
-            }
-        }
-        let taken = |task: &String| member.taken.as_ref() == Some(task);
-        if let Some(task) = member.class.race.as_ref().filter(|task| !taken(task)) {
-            let done = member.races.contains_key(task) || *task == self.open_task();
-            return (!done).then(|| InstructorCall::Race(task.clone()));
-        }
-        let offer = member.class.offer.as_ref().filter(|id| !taken(id))?;
-        let at = self.place_of(offer)?;
-        let passed = self.lesson.study.progress.stage(offer).state == StageState::Passed;
-        (!passed && self.open_task() != *offer).then_some(InstructorCall::Stage(at))
-    }
+/// What the class reads of other parts.
+pub(in crate::app) struct ClassContext<'a> {
+    lesson: &'a Lesson,
+    mode: &'a Mode,
+    stage: Option<&'a Stage>,
+    exercise: Option<&'a Exercise>,
+    exercise_state: Option<&'a ExerciseState>,
+    beat: Option<BeatState>,
+    presents: bool,
+    card: Option<Overlay>,
+    device: Option<&'a Device>,
+    /// In milliseconds since the program began.
+    now_ms: u64,
+}
 
-    /// The stage whose vote is open and that the learner may still answer.
-    pub fn voting(&self) -> Option<&Stage> {
-        match self.call() {
-            Some(InstructorCall::Vote { at, .. }) => self.lesson.course.stages.get(at),
-            _ => None,
+impl App {
+    pub(in crate::app) fn class_context(&self) -> ClassContext<'_> {
+        ClassContext {
+            lesson: &self.lesson,
+            mode: &self.mode,
+            stage: self.stage(),
+            exercise: self.exercise(),
+            exercise_state: self.open_state(),
+            beat: self.beat(),
+            presents: self.presenter.presentation.is_some(),
+            card: self.view.overlay,
+            device: self.device(),
+            now_ms: self.clock.now_ms,
         }
     }
 
@@ -62,227 +60,22 @@ impl App {
         }));
     }
 
-    /// Carries out an action about the room; false for any other action.
-    pub(in crate::app) fn act_in_room(&mut self, action: Action) -> bool {
-        let Some(member) = &mut self.class else {
-            return false;
-        };
-        match action {
-            Action::RaiseHand => {
-                member.raised = !member.raised;
-                let text = match member.raised {
-                    true => "Your hand is raised; the same key lowers it",
-                    false => "Your hand is down",
-                };
-                self.tell(text, false);
-            }
-            Action::LeaveRoom => {
-                member.link = Link::Over("you left it".to_owned());
-                member.raised = false;
-                self.view.overlay = None;
-                self.effects.push(Effect::LeaveRoom);
-                self.tell("You left the room; nothing more is shared", false);
-            }
-            Action::OpenVote => self.vote_of_beat(),
-            Action::TakeUp => self.take_up(),
-            Action::Vote(choice) => self.vote(choice),
-            _ => return false,
-        }
-        true
+    /// What the instructor asks for, unless the learner has done it.
+    pub fn call(&self) -> Option<InstructorCall> {
+        self.class.as_ref()?.call(&self.class_context())
     }
 
-    fn take_up(&mut self) {
-        let call = self.call();
-        let Some((call, member)) = call.zip(self.class.as_mut()) else {
-            return;
-        };
-        match call {
-            InstructorCall::Vote { .. } => {
-                (self.view.overlay, self.view.overlay_scroll) = (Some(Overlay::Vote), 0);
-            }
-            InstructorCall::Stage(at) => {
-                member.taken = member.class.offer.clone();
-                self.leave_for(at);
-            }
-            InstructorCall::Race(task) => {
-                member.taken = Some(task.clone());
-                if let Some((seed, level)) = mystery_of(&task) {
-                    self.run_mystery(seed, level);
-                } else if let Some(at) = self
-                    .lesson
-                    .course
-                    .exercises
-                    .iter()
-                    .position(|it| it.id == task)
-                {
-                    self.open_exercise(at);
-                }
-            }
-        }
-    }
-
-    /// Takes a vote. The first one is the prediction of the stage.
-    fn vote(&mut self, choice: usize) {
-        let again = matches!(self.call(), Some(InstructorCall::Vote { again: true, .. }));
-        let Some(stage) = self.voting() else {
-            return;
-        };
-        let (id, right) = (stage.id.clone(), choice == stage.prediction.answer);
-        if let Some(member) = &mut self.class
-            && let Some(number) = member.class.open_vote().and_then(|(_, it)| it.number())
-        {
-            member.ballots.insert(number, choice);
-        }
-        if !again && self.lesson.study.progress.stage(&id).prediction.is_none() {
-            let known = self.lesson.study.of_mut(&id);
-            known.prediction = Some(Prediction::Choice { choice, right });
-            known.state = known.state.max(StageState::Predicted);
-            self.save(&id);
-        }
-        self.view.overlay = None;
-        self.tell(&format!("Your vote: {}", letter(choice)), false);
-    }
-
-    /// The prediction of this stage, where it was made while the first round of its vote was open: it is the vote.
-    fn predicted_in_round(&self, id: &str) -> Option<(u64, usize)> {
-        let member = self.class.as_ref()?;
-        let (open, vote) = member.class.open_vote()?;
-        let (number, before) = member.round?;
-        let counts = open == id && vote.round == 0 && !before && vote.number() == Some(number);
-        match self.lesson.study.progress.stage(id).prediction {
-            Some(Prediction::Choice { choice, .. }) if counts => Some((number, choice)),
+    /// The stage whose vote is open and that the learner may still answer.
+    pub fn voting(&self) -> Option<&Stage> {
+        match self.call() {
+            Some(InstructorCall::Vote { at, .. }) => self.lesson.course.stages.get(at),
             _ => None,
         }
     }
 
-    /// Notes whether the learner had predicted before the round that is open.
-    fn note_round(&mut self) {
-        let Some(member) = &mut self.class else {
-            return;
-        };
-        let open = member.class.open_vote();
-        let open = open.and_then(|(id, vote)| Some((id, vote.number()?)));
-        let known = member.round.map(|(number, _)| number);
-        member.round = match open {
-            Some((_, number)) if known == Some(number) => member.round,
-            Some((id, number)) => {
-                let prediction = self.lesson.study.progress.stage(id).prediction;
-                Some((number, prediction.is_some()))
-            }
-            None => None,
-        };
-    }
-
-    /// Takes news of the room.
-    pub(in crate::app) fn hear_room(&mut self, news: RoomNews) {
-        let Some(member) = &mut self.class else {
-            return;
-        };
-        let said = match news {
-            RoomNews::Class(class) => {
-                let renamed = |class: &ClassState| class.renamed.get(&member.me.id).cloned();
-                let closed = |class: &ClassState| {
-                    class
-                        .closed
-                        .then_some("The room is closed; you go on alone")
-                };
-                let begins = !matches!(member.link, Link::Joined);
-                let said = match (closed(&class), renamed(&class)) {
-                    (Some(closed), _) if begins || !member.class.closed => Some(closed.to_owned()),
-                    (None, Some(name)) if renamed(&member.class).as_ref() != Some(&name) => Some(
-                        format!("Another participant has your name; the board shows you as {name}"),
-                    ),
-                    (None, _) if matches!(member.link, Link::Lost(_)) => Some(
-                        "Connected to the room again; what was missed is shared now".to_owned(),
-                    ),
-                    (None, _) if begins => Some("You are in the room".to_owned()),
-                    _ => None,
-                };
-                (member.link, member.class) = (Link::Joined, *class);
-                said.map(|said| (said, false))
-            }
-            RoomNews::Board(board) => {
-                let begins = !matches!(member.link, Link::Joined);
-                (member.link, member.board) = (Link::Joined, Some(board));
-                begins.then(|| ("You are presenting to the room".to_owned(), false))
-            }
-            RoomNews::Lost { why, again } => {
-                let why = crate::sanitize::line(&why);
-                let said = format!("The room: {why}; you go on alone");
-                member.link = match again {
-                    true => Link::Lost(why),
-                    false => Link::Over(why),
-                };
-                Some((said, true))
-            }
-        };
-        self.note_round();
-        if let Some((text, warning)) = said {
-            self.tell(&text, warning);
-        }
-        // The vote on the card may be over.
-        if self.view.overlay == Some(Overlay::Vote) && self.voting().is_none() {
-            self.view.overlay = None;
-        }
-    }
-
-    /// Shares what changed, at a tick of the clock.
-    pub(in crate::app) fn share(&mut self) {
-        let now_ms = self.clock.now_ms;
-        let due = self.class.as_ref().is_some_and(|it| {
-            !matches!(it.link, Link::Over(_)) && now_ms.saturating_sub(it.looked_ms) >= LOOK_MS
-        });
-        if !due {
-            return;
-        }
-        if self.instructs() {
-            return self.lead();
-        }
-        if self.presenter.presentation.is_some() {
-            return;
-        }
-        let (task, result) = (self.open_task(), self.race_result());
-        let voting = self.class.as_ref().and_then(|it| it.class.open_vote());
-        let predicted = voting.and_then(|(id, _)| self.predicted_in_round(id));
-        if let Some(member) = &mut self.class {
-            if let Some((number, choice)) = predicted {
-                member.ballots.entry(number).or_insert(choice);
-            }
-            member.looked_ms = now_ms;
-            if member.here.0 != task {
-                member.here = (task, now_ms);
-            }
-            if let Some((task, mut result)) = result {
-                if let Some(older) = member.races.get(&task) {
-                    result.keep(older);
-                }
-                member.races.insert(task, result);
-            }
-        }
-        let Some(record) = self.participant() else {
-            return;
-        };
-        if let Some(member) = &mut self.class {
-            let same = Participant {
-                here_s: member.shared.here_s,
-                ..record.clone()
-            };
-            if same != member.shared || member.shared.id.is_empty() {
-                member.shared = record.clone();
-                self.effects.push(Effect::Share(Box::new(record)));
-            }
-        }
-    }
-
-    fn instructs(&self) -> bool {
-        self.class.as_ref().is_some_and(|it| it.me.instructor)
-    }
-
     /// The vote on the stage that is presented, as far as there was one.
     pub fn tally(&self) -> Option<&VoteTally> {
-        let board = self.class.as_ref()?.board.as_ref()?;
-        let stage = self.stage()?;
-        board.votes.iter().find(|it| it.stage == stage.number)
+        self.class.as_ref()?.tally(self.stage()?)
     }
 
     /// How that vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
@@ -294,102 +87,49 @@ impl App {
             return Some(format!("{voted} of {of} have voted{again}"));
         }
         let choices = (0..tally.choices.len()).map(|at| {
-            let votes = tally
-                .votes(at)
-                .iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>();
+            let votes: Vec<String> = tally.votes(at).iter().map(u32::to_string).collect();
             format!("{} {}", letter(at), votes.join(", then "))
         });
-        Some(format!(
-            "{}: {voted} of {of}",
-            choices.collect::<Vec<_>>().join(" · ")
-        ))
-    }
-
-    /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
-    fn lead(&mut self) {
-        let Some((beat, stage)) = self.beat().zip(self.stage()) else {
-            return;
-        };
-        let order = match (beat.vote, self.tally()) {
-            (VoteState::Open, None) => InstructorRequest::OpenVote(stage.id.clone()),
-            (VoteState::Closed, Some(tally)) if tally.open => InstructorRequest::CloseVote,
-            _ => return,
-        };
-        self.order(order);
-    }
-
-    /// At the beat of the vote: closes it, or opens it once more after the discussion.
-    fn vote_of_beat(&mut self) {
-        let open = self.tally().is_some_and(|it| it.open);
-        if let Some(stage) = self.stage().filter(|_| self.instructs()) {
-            let order = match open {
-                true => InstructorRequest::CloseVote,
-                false => InstructorRequest::OpenVote(stage.id.clone()),
-            };
-            self.order(order);
-        }
+        let choices: Vec<String> = choices.collect();
+        Some(format!("{}: {voted} of {of}", choices.join(" · ")))
     }
 
     /// Shows the answer on the room's page, too.
     pub(in crate::app) fn order_answer(&mut self) {
-        let stage = self.stage().filter(|_| self.instructs());
-        let answer = stage.map(|it| it.id.clone()).zip(self.reason_of_answer());
-        if let Some((stage, reason)) = answer {
-            self.order(InstructorRequest::ShowAnswer { stage, reason });
+        let reason = self.reason_of_answer();
+        self.in_class(|member, context| {
+            let stage = context.stage.map(|stage| stage.id.clone());
+            let (stage, reason) = stage.filter(|_| member.me.instructor).zip(reason)?;
+            let order = InstructorRequest::ShowAnswer { stage, reason };
+            Some(member.order(order, context.now_ms))
+        });
+    }
+}
+
+impl ClassContext<'_> {
+    fn progress(&self, id: &str) -> StageProgress {
+        self.lesson.study.progress.stage(id)
+    }
+
+    /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
+    fn task(&self) -> String {
+        match (self.mode, self.exercise, self.stage) {
+            (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
+            (_, Some(exercise), _) => exercise.id.clone(),
+            (_, None, Some(stage)) => stage.id.clone(),
+            (_, None, None) => String::new(),
         }
     }
 
-    /// Gives an order; the same one not again before the board can show it.
-    fn order(&mut self, order: InstructorRequest) {
-        let now_ms = self.clock.now_ms;
-        if let Some(member) = self.class.as_mut().filter(|it| it.board.is_some()) {
-            let again = member.ordered.as_ref();
-            if again.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS) {
-                return;
-            }
-            member.ordered = Some((order.clone(), now_ms));
-            self.effects.push(Effect::Order(order));
-        }
-    }
-
-    /// Everything that is shared.
-    fn participant(&self) -> Option<Participant> {
-        let member = self.class.as_ref()?;
-        let device = self
-            .device()
-            .map_or_else(String::new, |it| match it.name.is_empty() {
-                true => it.kind.clone(),
-                false => format!("{}: {}", it.kind, it.name),
-            });
-        let known = self.lesson.study.progress.stages.iter();
-        let known = known.filter(|(_, it)| it.state != StageState::New);
-        Some(Participant {
-            id: member.me.id.clone(),
-            name: member.me.name.clone(),
-            device,
-            here: member.here.0.clone(),
-            here_s: self.clock.now_ms.saturating_sub(member.here.1) / 1000,
-            raised: member.raised,
-            stages: known
-                .map(|(id, it)| (id.clone(), self.shared(id, it)))
-                .collect(),
-            ballots: member.ballots.clone(),
-            races: member.races.clone(),
-            ..Participant::default()
-        })
-    }
-
+    /// What is shared of a stage or an exercise.
     fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
         let report = self.lesson.study.report.as_ref();
-        let here = self.stage().is_some_and(|stage| stage.id == id);
+        let here = self.stage.is_some_and(|stage| stage.id == id);
         let checks = report.filter(|_| here).map(|report| {
-            let deciding = || report.lines.iter().filter(|line| !line.optional);
-            let met = deciding()
-                .filter(|line| line.outcome == Outcome::Passed)
-                .count();
-            [met as u32, deciding().count() as u32]
+            let deciding = report.lines.iter().filter(|line| !line.optional);
+            let (met, open): (Vec<_>, Vec<_>) =
+                deciding.partition(|line| line.outcome == Outcome::Passed);
+            [met.len() as u32, (met.len() + open.len()) as u32]
         });
         SharedWork {
             state: it.state.into_str().to_owned(),
@@ -405,52 +145,306 @@ impl App {
         }
     }
 
-    /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
-    fn open_task(&self) -> String {
-        match (&self.mode, self.exercise(), self.stage()) {
-            (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
-            (_, Some(exercise), _) => exercise.id.clone(),
-            (_, None, Some(stage)) => stage.id.clone(),
-            (_, None, None) => String::new(),
-        }
-    }
-
     /// The result of what is open, where that can be raced: a mystery that ended, a kernel that passed. A mystery that was solved
     /// or given up before counts no more, because its faults are known.
-    fn race_result(&self) -> Option<(String, RaceResult)> {
-        let result = match &self.mode {
-            Mode::Mystery(run) => {
-                let (points, seconds) = match run.end.filter(|_| run.first)? {
-                    MysteryEnd::Solved { points, seconds } => (points, seconds),
-                    MysteryEnd::GivenUp => (0, run.seconds(self.clock.now_ms)),
-                };
-                let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
-                let pair = self.lesson.study.pair.as_ref().filter(judged);
-                if points > 0 && pair.is_none() {
-                    return None;
-                }
-                RaceResult {
-                    ratio: pair.and_then(|it| Some([it.ratio, it.low?, it.high?])),
-                    mystery: Some(MysteryResult {
-                        points,
-                        seconds,
-                        configurations: run.configurations(),
-                    }),
-                }
+    fn race_result(&self) -> Option<RaceResult> {
+        if let Mode::Mystery(run) = self.mode {
+            let (points, seconds) = match run.end.filter(|_| run.first)? {
+                MysteryEnd::Solved { points, seconds } => (points, seconds),
+                MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
+            };
+            let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
+            let pair = self.lesson.study.pair.as_ref().filter(judged);
+            if points > 0 && pair.is_none() {
+                return None;
             }
-            _ => {
-                let report = self.exercise.of(self.exercise()?)?.report.as_ref();
-                let files = &report.filter(|it| it.passed)?.facts.files;
-                let times = files
-                    .iter()
-                    .filter_map(|it| it.time.as_ref()?.against_starter);
-                let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
-                RaceResult {
-                    ratio: Some([slowest.ratio, slowest.low, slowest.high]),
-                    mystery: None,
+            let mystery = MysteryResult {
+                points,
+                seconds,
+                configurations: run.configurations(),
+            };
+            return Some(RaceResult {
+                ratio: pair.and_then(|it| Some([it.ratio, it.low?, it.high?])),
+                mystery: Some(mystery),
+            });
+        }
+        let report = self.exercise_state?.report.as_ref();
+        let files = report.filter(|it| it.passed)?.facts.files.iter();
+        let times = files.filter_map(|it| it.time.as_ref()?.against_starter);
+        let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
+        Some(RaceResult {
+            ratio: Some([slowest.ratio, slowest.low, slowest.high]),
+            mystery: None,
+        })
+    }
+}
+
+impl Membership {
+    /// Carries out an action about the room.
+    pub(in crate::app) fn update(
+        &mut self,
+        action: Action,
+        context: &ClassContext,
+    ) -> Option<Vec<Follow>> {
+        Some(match action {
+            Action::RaiseHand => {
+                self.raised = !self.raised;
+                let text = if self.raised {
+                    "Your hand is raised; the same key lowers it"
+                } else {
+                    "Your hand is down"
+                };
+                vec![Follow::tell(text)]
+            }
+            Action::LeaveRoom => {
+                self.link = Link::Over("you left it".to_owned());
+                self.raised = false;
+                let text = "You left the room; nothing more is shared";
+                let leave = Follow::Effect(Effect::LeaveRoom);
+                vec![Follow::Card(None), leave, Follow::tell(text)]
+            }
+            Action::OpenVote => self.vote_of_beat(context),
+            Action::TakeUp => Vec::from_iter(self.take_up(context)),
+            Action::Vote(choice) => self.vote(choice, context),
+            _ => return None,
+        })
+    }
+
+    /// What the instructor asks for, unless the learner has done it.
+    fn call(&self, context: &ClassContext) -> Option<InstructorCall> {
+        if self.link != Link::Joined || self.class.closed {
+            return None;
+        }
+        if let Some((id, vote)) = self.class.open_vote()
+            && let Some(at) = context.lesson.place_of(id)
+        {
+            let again = vote.round > 0;
+            let cast = |number| self.ballots.contains_key(&number);
+            if !vote.number().is_some_and(cast) && self.predicted_in_round(context).is_none() {
+                return Some(InstructorCall::Vote { at, again });
+            }
+        }
+        let taken = |task: &&String| self.taken.as_ref() == Some(task);
+        let here = context.task();
+        if let Some(task) = self.class.race.as_ref().filter(|task| !taken(task)) {
+            let done = self.races.contains_key(task) || *task == here;
+            return (!done).then(|| InstructorCall::Race(task.clone()));
+        }
+        let offer = self.class.offer.as_ref().filter(|id| !taken(id))?;
+        let at = context.lesson.place_of(offer)?;
+        let passed = context.progress(offer).state == StageState::Passed;
+        (!passed && here != *offer).then_some(InstructorCall::Stage(at))
+    }
+
+    fn take_up(&mut self, context: &ClassContext) -> Option<Follow> {
+        let place = match self.call(context)? {
+            InstructorCall::Vote { .. } => return Some(Follow::Card(Some(Overlay::Vote))),
+            InstructorCall::Stage(at) => {
+                self.taken = self.class.offer.clone();
+                Place::Stage(at)
+            }
+            InstructorCall::Race(task) => {
+                let exercise = context.lesson.place_of_exercise(&task);
+                let mystery = mystery_of(&task);
+                self.taken = Some(task);
+                match mystery {
+                    Some((seed, level)) => Place::Mystery { seed, level },
+                    None => Place::Exercise(exercise?),
                 }
             }
         };
-        Some((self.open_task(), result))
+        Some(Follow::Go(place))
+    }
+
+    /// Takes a vote. The first one is the prediction of the stage.
+    fn vote(&mut self, choice: usize, context: &ClassContext) -> Vec<Follow> {
+        let Some(InstructorCall::Vote { at, again }) = self.call(context) else {
+            return Vec::new();
+        };
+        let stage = &context.lesson.course.stages[at];
+        if let Some(number) = self.class.open_vote().and_then(|(_, it)| it.number()) {
+            self.ballots.insert(number, choice);
+        }
+        let text = format!("Your vote: {}", letter(choice));
+        let mut follows = vec![Follow::Card(None), Follow::tell(text)];
+        let mut known = context.progress(&stage.id);
+        if !again && known.prediction.is_none() {
+            let right = choice == stage.prediction.answer;
+            known.prediction = Some(Prediction::Choice { choice, right });
+            known.state = known.state.max(StageState::Predicted);
+            follows.push(Follow::keep(&stage.id, known));
+        }
+        follows
+    }
+
+    /// The prediction of the stage whose vote is open, where it was made while the first round was open: it is the vote.
+    fn predicted_in_round(&self, context: &ClassContext) -> Option<(u64, usize)> {
+        let (id, vote) = self.class.open_vote()?;
+        let (number, before) = self.round?;
+        let counts = vote.round == 0 && !before && vote.number() == Some(number);
+        match context.progress(id).prediction {
+            Some(Prediction::Choice { choice, .. }) if counts => Some((number, choice)),
+            _ => None,
+        }
+    }
+
+    /// Notes whether the learner had predicted before the round that is open.
+    fn note_round(&mut self, context: &ClassContext) {
+        let open = self.class.open_vote();
+        let round = open.and_then(|(id, vote)| Some((id, vote.number()?)));
+        self.round = round.map(|(id, number)| {
+            let known = self.round.filter(|(known, _)| *known == number);
+            known.unwrap_or_else(|| (number, context.progress(id).prediction.is_some()))
+        });
+    }
+
+    /// Takes news of the room.
+    pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &ClassContext) -> Vec<Follow> {
+        let begins = self.link != Link::Joined;
+        let (said, warning) = match news {
+            RoomNews::Class(class) => {
+                let name = |class: &ClassState| class.renamed.get(&self.me.id).cloned();
+                let renamed = name(&class).filter(|now| name(&self.class).as_ref() != Some(now));
+                let said = if class.closed {
+                    let closed = "The room is closed; you go on alone".to_owned();
+                    (begins || !self.class.closed).then_some(closed)
+                } else if let Some(name) = renamed {
+                    let text = "Another participant has your name; the board shows you as";
+                    Some(format!("{text} {name}"))
+                } else if matches!(self.link, Link::Lost(_)) {
+                    let text = "Connected to the room again; what was missed is shared now";
+                    Some(text.to_owned())
+                } else {
+                    begins.then(|| "You are in the room".to_owned())
+                };
+                (self.link, self.class) = (Link::Joined, *class);
+                (said, false)
+            }
+            RoomNews::Board(board) => {
+                (self.link, self.board) = (Link::Joined, Some(board));
+                let said = "You are presenting to the room".to_owned();
+                (begins.then_some(said), false)
+            }
+            RoomNews::Lost { why, again } => {
+                let why = crate::sanitize::line(&why);
+                let said = format!("The room: {why}; you go on alone");
+                let link = if again { Link::Lost } else { Link::Over };
+                self.link = link(why);
+                (Some(said), true)
+            }
+        };
+        self.note_round(context);
+        let said = said.map(|text| Follow::Tell { text, warning });
+        // The vote on the card may be over.
+        let votes = matches!(self.call(context), Some(InstructorCall::Vote { .. }));
+        let over = context.card == Some(Overlay::Vote) && !votes;
+        let close = over.then_some(Follow::Card(None));
+        [said, close].into_iter().flatten().collect()
+    }
+
+    /// Shares what changed, at a tick of the clock.
+    pub(in crate::app) fn share(&mut self, context: &ClassContext) -> Vec<Follow> {
+        let now_ms = context.now_ms;
+        let over = matches!(self.link, Link::Over(_));
+        if over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
+            return Vec::new();
+        }
+        if self.me.instructor {
+            return self.lead(context);
+        }
+        if context.presents {
+            return Vec::new();
+        }
+        self.looked_ms = now_ms;
+        if let Some((number, choice)) = self.predicted_in_round(context) {
+            self.ballots.entry(number).or_insert(choice);
+        }
+        let task = context.task();
+        if self.here.0 != task {
+            self.here = (task.clone(), now_ms);
+        }
+        if let Some(mut result) = context.race_result() {
+            if let Some(older) = self.races.get(&task) {
+                result.keep(older);
+            }
+            self.races.insert(task, result);
+        }
+        let record = self.participant(context);
+        let same = Participant {
+            here_s: self.shared.here_s,
+            ..record.clone()
+        };
+        if same == self.shared && !self.shared.id.is_empty() {
+            return Vec::new();
+        }
+        self.shared = record.clone();
+        vec![Follow::Effect(Effect::Share(Box::new(record)))]
+    }
+
+    /// The vote on a stage, as far as there was one.
+    fn tally(&self, stage: &Stage) -> Option<&VoteTally> {
+        let mut votes = self.board.as_ref()?.votes.iter();
+        votes.find(|it| it.stage == stage.number)
+    }
+
+    /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
+    fn lead(&mut self, context: &ClassContext) -> Vec<Follow> {
+        let Some((beat, stage)) = context.beat.zip(context.stage) else {
+            return Vec::new();
+        };
+        let order = match (beat.vote, self.tally(stage)) {
+            (VoteState::Open, None) => InstructorRequest::OpenVote(stage.id.clone()),
+            (VoteState::Closed, Some(tally)) if tally.open => InstructorRequest::CloseVote,
+            _ => return Vec::new(),
+        };
+        self.order(order, context.now_ms)
+    }
+
+    /// At the beat of the vote: closes it, or opens it once more after the discussion.
+    fn vote_of_beat(&mut self, context: &ClassContext) -> Vec<Follow> {
+        let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
+            return Vec::new();
+        };
+        let order = if self.tally(stage).is_some_and(|it| it.open) {
+            InstructorRequest::CloseVote
+        } else {
+            InstructorRequest::OpenVote(stage.id.clone())
+        };
+        self.order(order, context.now_ms)
+    }
+
+    /// Gives an order; the same one not again before the board can show it.
+    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> Vec<Follow> {
+        let last = self.ordered.as_ref();
+        let again = last.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS);
+        if again || self.board.is_none() {
+            return Vec::new();
+        }
+        self.ordered = Some((order.clone(), now_ms));
+        vec![Follow::Effect(Effect::Order(order))]
+    }
+
+    /// Everything that is shared.
+    fn participant(&self, context: &ClassContext) -> Participant {
+        let device = context.device.map(|it| match it.name.is_empty() {
+            true => it.kind.clone(),
+            false => format!("{}: {}", it.kind, it.name),
+        });
+        let known = context.lesson.study.progress.stages.iter();
+        let known = known.filter(|(_, it)| it.state != StageState::New);
+        Participant {
+            id: self.me.id.clone(),
+            name: self.me.name.clone(),
+            device: device.unwrap_or_default(),
+            here: self.here.0.clone(),
+            here_s: context.now_ms.saturating_sub(self.here.1) / 1000,
+            raised: self.raised,
+            stages: known
+                .map(|(id, it)| (id.clone(), context.shared(id, it)))
+                .collect(),
+            ballots: self.ballots.clone(),
+            races: self.races.clone(),
+            ..Participant::default()
+        }
     }
 }

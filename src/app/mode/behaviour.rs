@@ -16,7 +16,16 @@ impl App {
                 self.with_stage(|app, stage| app.act_in_stage(stage, action))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
-                self.with_exercise(|app, exercise| app.act_in_exercise(exercise, action))
+                match action {
+                    Action::NextStage => self.exercise_by(1),
+                    Action::PreviousStage => self.exercise_by(-1),
+                    Action::LeaveExercise => self.leave_exercise(),
+                    _ => {
+                        let open = self.mode.exercise();
+                        return self.in_exercise(open, |it, context| it.update(action, context));
+                    }
+                }
+                Some(true)
             }
             Mode::Mystery(_) => Some(self.act_in_mystery(action)),
             Mode::Free => None,
@@ -57,10 +66,7 @@ impl App {
     pub(in crate::app) fn hear_engine(&mut self, report: FromEngine) {
         match self.mode {
             Mode::Watching { .. } => self.hear_beside(&report),
-            _ => {
-                self.hear(report);
-                self.begin_measurement();
-            }
+            _ => self.hear(report),
         }
     }
 

@@ -53,7 +53,7 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
     let long = foot.len() * 5 > height * 3;
     let mut above = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {
-        if app.mode.exercise().is_some_and(|open| open.text_first) {
+        if known.is_some_and(|known| known.text_first) {
             above.append(&mut head);
             above.push(Line::default());
         }
@@ -183,7 +183,9 @@ impl Part<'_> {
 
     /// Once runs were measured: what to see in their figures.
     fn debrief(&mut self) {
-        let measured = self.w.app.looked_at(self.exercise);
+        let study = &self.w.app.lesson.study;
+        let known = self.known;
+        let measured = known.is_some_and(|known| known.looked_at(self.exercise, study));
         if let (true, Some(said)) = (measured, &self.exercise.debrief) {
             self.w.heading("Looking back");
             self.plain(said.trim());

@@ -132,7 +132,7 @@ impl Entry<'_> {
 fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
     let known = app.lesson.study.progress.stage(&it.id);
     let entry = Entry {
-        here: app.mode.exercise().is_some_and(|open| open.at == at),
+        here: app.mode.exercise() == Some(at),
         selected: app.view.selected == app.lesson.course.stages.len() + at,
         state: known.state,
         label: it.label(),

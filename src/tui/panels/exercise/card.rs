@@ -155,7 +155,7 @@ fn in_progress(measuring: &Measuring, w: &mut ProseWriter<'_>) {
     }
     table(&sweep.table, w);
     let what = match (measuring.begun, sweep.of) {
-        (false, _) if w.app.warms_up() => "waits for the GPU to warm up".to_owned(),
+        (false, _) if w.app.devices.warms_up() => "waits for the GPU to warm up".to_owned(),
         (false, _) => "waits until the stage's run pauses".to_owned(),
         (true, 0) => "an engine starts".to_owned(),
         _ => format!("{}: {}", sweep.what, sweep.done),

@@ -1,0 +1,167 @@
+//! How a message travels through the parts of `App`. `App` leads an action, or what is heard, to the part that it concerns. The part
+//! changes its own state only. It reads other parts from a context of shared references, and it returns what has to follow: effects
+//! for the shell and requests to other parts. `App::carry_out` does these in their order, after the part has returned. A part has
+//!
+//! - `update(&mut self, action, &context) -> Option<Vec<Follow>>`: carries out an action; `None` where it means nothing to the part;
+//! - methods of the same shape, which return `Vec<Follow>`, for what is heard.
+//!
+//! A context shows the state before anything that follows was carried out. What needs the state afterwards is asked for at the end of
+//! the message (`App::take`), as the beginning of a measurement is. What moves the learner to another place, and so changes several
+//! parts at once, is a method of `App`; parts ask for it with `Follow::Go`.
+
+use super::exercise::{ExerciseContext, ExerciseState, Exercises};
+use super::member::Membership;
+use super::member::share::ClassContext;
+use super::{Action, App, Confirm, Effect, Overlay, Panel};
+use crate::course::save_file::StageProgress;
+use protocol::Command;
+use protocol::config::RunConfig;
+
+/// What has to follow from a change of a part.
+#[derive(Clone, Debug)]
+pub(super) enum Follow {
+    /// The shell does this.
+    Effect(Effect),
+    /// A sentence is shown for a while.
+    Tell { text: String, warning: bool },
+    /// The progress of this stage or exercise is replaced and saved.
+    Keep {
+        id: String,
+        progress: Box<StageProgress>,
+    },
+    /// One more hint for this stage or exercise is shown, if there is one.
+    NextHint(String),
+    /// The lesson, or what stands in its place, comes into view.
+    ShowText,
+    /// That text is shown from its first line, once it is in view.
+    TextToTop,
+    /// This card is shown from its first line, or none.
+    Card(Option<Overlay>),
+    /// The learner is asked to confirm this.
+    Confirm(Confirm),
+    /// An action that only changes what is shown is carried out.
+    Look(Action),
+    /// The run that makes steps pauses.
+    Pause,
+    /// The paused run goes on.
+    Resume,
+    /// The learner goes somewhere else.
+    Go(Place),
+}
+
+/// Where the learner can go.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Stage(usize),
+    Exercise(usize),
+    Mystery {
+        seed: u64,
+        level: u8,
+    },
+    /// A run without a stage.
+    Free(Box<RunConfig>),
+}
+
+impl Follow {
+    /// Shows a sentence that is no warning.
+    pub(super) fn tell(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self::Tell {
+            text,
+            warning: false,
+        }
+    }
+
+    /// Replaces and saves the progress of a stage or an exercise.
+    pub(super) fn keep(id: &str, progress: StageProgress) -> Self {
+        Self::Keep {
+            id: id.to_owned(),
+            progress: Box::new(progress),
+        }
+    }
+
+    /// Sends a command to the engine.
+    pub(super) fn send(command: Command) -> Self {
+        Self::Effect(Effect::Send(command))
+    }
+}
+
+impl App {
+    /// Leads something to the exercise at this place of the course; returns whether it concerns an exercise.
+    pub(super) fn in_exercise<F: Into<Option<Vec<Follow>>>>(
+        &mut self,
+        at: Option<usize>,
+        to: impl FnOnce(&mut Exercises, &ExerciseContext) -> F,
+    ) -> bool {
+        let exercise = at.and_then(|at| self.lesson.course.exercises.get(at));
+        let follows = exercise.and_then(|exercise| {
+            let context = ExerciseContext {
+                exercise,
+                is_open: self.mode.exercise() == at,
+                study: &self.lesson.study,
+                bench: &self.bench,
+                devices: &self.devices,
+                view: &self.view,
+                now_ms: self.clock.now_ms,
+            };
+            to(&mut self.exercise, &context).into()
+        });
+        self.carry_out(follows)
+    }
+
+    /// Leads something to the open exercise; returns whether there is one.
+    pub(super) fn in_open_exercise(
+        &mut self,
+        to: impl FnOnce(&mut ExerciseState, &ExerciseContext) -> Vec<Follow>,
+    ) -> bool {
+        let at = self.mode.exercise();
+        self.in_exercise(at, |it, context| to(it.of_mut(context.exercise), context))
+    }
+
+    /// Leads something to the class; returns whether the learner is in one and it concerns the class.
+    pub(super) fn in_class<F: Into<Option<Vec<Follow>>>>(
+        &mut self,
+        to: impl FnOnce(&mut Membership, &ClassContext) -> F,
+    ) -> bool {
+        // Nothing in its context is the class's own.
+        let Some(mut member) = self.class.take() else {
+            return false;
+        };
+        let follows = to(&mut member, &self.class_context()).into();
+        self.class = Some(member);
+        self.carry_out(follows)
+    }
+
+    /// Does what a part asks for, in its order; returns whether the part was concerned.
+    fn carry_out(&mut self, follows: Option<Vec<Follow>>) -> bool {
+        let concerned = follows.is_some();
+        for follow in follows.into_iter().flatten() {
+            match follow {
+                Follow::Effect(effect) => self.effects.push(effect),
+                Follow::Tell { text, warning } => self.tell(&text, warning),
+                Follow::Keep { id, progress } => {
+                    *self.lesson.study.of_mut(&id) = *progress;
+                    self.save(&id);
+                }
+                Follow::NextHint(id) => {
+                    self.next_hint(&id);
+                }
+                Follow::ShowText => self.show_text(),
+                Follow::TextToTop => {
+                    self.view.scroll.remove(&Panel::Lesson);
+                }
+                Follow::Card(card) => (self.view.overlay, self.view.overlay_scroll) = (card, 0),
+                Follow::Confirm(confirm) => self.view.confirm = Some(confirm),
+                Follow::Look(action) => self.look(action),
+                Follow::Pause if self.bench.run.state.is_moving() => self.pause(),
+                Follow::Resume if self.bench.run.state.is_paused() => self.pause(),
+                Follow::Pause | Follow::Resume => {}
+                Follow::Go(Place::Stage(at)) => self.leave_for(at),
+                Follow::Go(Place::Exercise(at)) => self.open_exercise(at),
+                Follow::Go(Place::Mystery { seed, level }) => self.run_mystery(seed, level),
+                Follow::Go(Place::Free(config)) => self.run_free(*config),
+            }
+        }
+        concerned
+    }
+}
