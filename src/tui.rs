@@ -6,7 +6,6 @@ pub mod digits;
 mod input;
 pub mod keys;
 pub mod layout;
-mod list;
 pub mod mouse;
 pub mod opened;
 pub mod panels;
@@ -28,6 +27,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
+use panels::{header, status};
 pub use run::{SessionEnd, TerminalSession};
 use surface::Surface;
 use theme::Theme;
@@ -43,43 +43,43 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    let mut surface = Surface {
+    let s = &mut Surface {
         frame,
         area,
         app,
         theme,
-        reading: &[],
     };
-    let s = &mut surface;
     if it.room == Some(ScreenSize::Numbers) {
-        panels::numbers::draw(s);
+        s.put(area, panels::numbers::lines(app, theme, area));
     } else {
-        panels::status::draw_unsaved(s.at(it.unsaved));
-        panels::header::draw(s.at(it.header));
-        panels::header::draw_vitals(s.at(it.vitals));
-        panels::header::draw_busy(s.at(it.busy));
+        let unsaved = status::unsaved(app, theme, it.unsaved.width);
+        s.put(it.unsaved, unsaved);
+        s.put(it.header, header::line(app, theme, it.header.width));
+        s.put(it.vitals, header::vitals_line(app, theme, it.vitals.width));
+        s.put(it.busy, header::busy_line(app, theme, it.busy.width));
         for (panel, area) in &it.panels {
-            let draw = match app.beat() {
+            let scrolls = match app.beat() {
                 Some(_) => panels::beat::draw(s.at(*area), *panel),
-                None => panels::draw(*panel, s.at(*area)),
+                None => panels::draw(*panel, *area, app, theme, s.frame),
             };
-            limits.panels.push((*panel, draw));
+            limits.panels.push((*panel, scrolls));
             if app.marks_row(*panel) && app.view.overlay.is_none() {
                 limits.rows = mark_row(s.frame, *area, app.view.row, theme);
             }
         }
-        panels::status::draw_guide(s.at(it.guide));
-        panels::status::draw(s.at(it.status));
+        let guide = status::Guide::new(app, theme, it.guide.width);
+        s.frame.render_widget(guide, it.guide);
+        s.put(it.status, status::line(app, theme, it.status.width));
         match app.beat() {
             Some(_) => panels::beat::draw_foot(s.at(it.footer)),
-            None => panels::footer::draw(s.at(it.footer)),
+            None => s.put(it.footer, panels::footer::line(app, theme, it.footer.width)),
         }
         match it.overlay {
             Some((overlay, area)) => {
                 step_back(s.frame, it.body, area, theme);
-                limits.overlay = panels::draw_card(overlay, s.at(area));
+                limits.overlay = panels::draw_card(overlay, area, app, theme, s.frame);
             }
-            None => panels::cards::draw(s.at(it.body)),
+            None => panels::draw_failure(it.body, app, theme, s.frame),
         }
     }
     theme.symbols.finish(frame.buffer_mut());
@@ -99,7 +99,6 @@ pub fn view_frozen(frame: &mut Frame<'_>, last: &Buffer, app: &App, theme: &Them
         area: line,
         app,
         theme: &theme.on_stage(),
-        reading: &[],
     });
     theme.symbols.finish(frame.buffer_mut());
 }

@@ -7,6 +7,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use ratatui::widgets::Widget;
 
 use super::chart::grid::put;
 use super::surface::height;
@@ -161,6 +162,19 @@ pub fn size(text: &str, columns: u16, most: u16) -> u16 {
     let by_width = columns / wide;
     let by_height = (1..=most).take_while(|size| rows(*size) <= most);
     by_width.min(by_height.last().unwrap_or(0))
+}
+
+/// A text as large as it fits.
+#[derive(Clone)]
+pub struct Numerals {
+    pub text: String,
+    pub style: Style,
+}
+
+impl Widget for &Numerals {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        fill(buffer, area, &self.text, self.style);
+    }
 }
 
 /// Draws the text as large as it fits, in plain letters where no glyphs do.

@@ -267,7 +267,7 @@ const SLIVER: (u16, u16) = (6, 3);
 fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
     let overlay = app.view.overlay?;
     let card = CARDS.iter().find(|card| card.overlay == overlay)?;
-    let wanted = (card.size)(app, rest, &Theme::plain(app.view.markers));
+    let wanted = card.size(app, rest, &Theme::plain(app.view.markers));
     let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
         left if left < 2 * least => room,
         _ => wanted,

@@ -16,7 +16,9 @@ use super::panels::timeline;
 use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
-use super::surface::{boxed, centred, height, put, take_bottom, take_left, take_top, widest};
+use super::surface::{
+    CardFrame, centred, height, inside, put, take_bottom, take_left, take_top, widest,
+};
 use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
@@ -158,8 +160,9 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = wide.saturating_sub(8).clamp(10, 100);
-        let name = Span::styled(sanitize::bounded(&row.name, 4000), theme.text);
-        card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
+        let name = sanitize::bounded(&row.name, 4000);
+        let lines = text::wrapped(&name, theme.text, wide);
+        card(frame, "full name", lines, theme);
     }
     theme.symbols.finish(frame.buffer_mut());
 }
@@ -168,8 +171,8 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    let within = boxed(frame, place, title, "", theme.border_focused, theme);
-    put(frame, within, lines);
+    frame.render_widget(CardFrame::new(title, theme), place);
+    put(frame, inside(place), lines);
 }
 
 /// The file and its panels.

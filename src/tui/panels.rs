@@ -39,14 +39,14 @@ mod throughput;
 pub mod timeline;
 mod welcome;
 
-use content::ContentOf;
+use content::{Content, ContentOf, Inside};
+use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
+use ratatui::style::Style;
 use strum::VariantArray;
 
-use super::list::List;
-use super::prose::READING;
-use super::surface::{Surface, chooses, height, inside};
+use super::prose::{FRAME, READING};
+use super::surface::{CardFrame, PanelFrame, Scroll, closes, height, inside, is_strip};
 use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
@@ -76,10 +76,20 @@ pub enum PanelPosition {
 /// A card that can lie over the panels.
 pub struct CardRow {
     pub overlay: Overlay,
-    /// Columns and rows that it wants in an area of this size, borders included.
-    pub size: fn(&App, Rect, &Theme) -> (u16, u16),
-    /// Draws it; the result is how many lines it can scroll.
-    draw: fn(&mut Surface<'_, '_>) -> u16,
+    /// Columns that it wants where there are so many, borders included.
+    columns: fn(&App, u16) -> u16,
+    rows: CardRows,
+    /// What it shows inside its border.
+    content: ContentOf,
+}
+
+/// Rows that a card wants.
+enum CardRows {
+    All,
+    /// As many as its lines take.
+    Lines,
+    /// So many for now, borders included.
+    Some(fn(&App) -> u16),
 }
 
 /// Every panel, in the order in which they stand in a column of the largest layout.
@@ -102,94 +112,125 @@ pub const PANELS: [PanelRow; Panel::VARIANTS.len()] = [
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
 pub const CARDS: [CardRow; 15] = [
-    CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
-    CardRow { overlay: Overlay::Stages, size: |app, area, theme| size_of_list(stages::list, 90, app, area, theme), draw: |s| draw_list(stages::list, "stages and exercises", "goes there", s) },
-    CardRow { overlay: Overlay::Devices, size: |app, area, theme| size_of_list(devices::list, 90, app, area, theme), draw: |s| draw_list(devices::list, "devices", "moves the run", s) },
-    CardRow { overlay: Overlay::Attempts, size: |app, area, theme| size_of_list(attempts::list, 100, app, area, theme), draw: |s| draw_list(attempts::list, "attempts", "makes it B", s) },
-    CardRow { overlay: Overlay::Log, size: |_, area, _| (110, area.height), draw: log::draw },
-    CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
-    CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
-    CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
-    CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
-    CardRow { overlay: Overlay::Summary, size: |app, area, theme| size_of_text(summary::lines, summary::widest(app), app, area, theme), draw: |s| draw_text(summary::lines, "what you have done", s) },
-    CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
-    CardRow { overlay: Overlay::Lanes, size: |_, area, _| (124, area.height), draw: lanes::draw },
-    CardRow { overlay: Overlay::Room, size: |app, area, theme| size_of_text(room::lines, TEXT, app, area, theme), draw: |s| draw_text(room::lines, "the room", s) },
-    CardRow { overlay: Overlay::Vote, size: |app, area, theme| size_of_text(room::question, TEXT, app, area, theme), draw: |s| draw_text(room::question, room::title_of_vote(s.app), s) },
-    CardRow { overlay: Overlay::Welcome, size: |app, area, theme| size_of_text(welcome::lines, TEXT, app, area, theme), draw: |s| draw_text(welcome::lines, "welcome to perflings", s) },
+    CardRow { overlay: Overlay::Help, columns: |_, wide| help::columns(wide), rows: CardRows::Lines, content: help::content },
+    CardRow { overlay: Overlay::Stages, columns: |_, _| 90, rows: CardRows::Lines, content: stages::content },
+    CardRow { overlay: Overlay::Devices, columns: |_, _| 90, rows: CardRows::Lines, content: devices::content },
+    CardRow { overlay: Overlay::Attempts, columns: |_, _| 100, rows: CardRows::Lines, content: attempts::content },
+    CardRow { overlay: Overlay::Log, columns: |_, _| 110, rows: CardRows::All, content: log::content },
+    CardRow { overlay: Overlay::Problems, columns: |_, _| 110, rows: CardRows::Some(log::rows_of_problems), content: log::problems },
+    CardRow { overlay: Overlay::Glossary, columns: |_, _| 84, rows: CardRows::All, content: glossary::content },
+    CardRow { overlay: Overlay::Solution, columns: |_, _| 100, rows: CardRows::All, content: solution::content },
+    CardRow { overlay: Overlay::Skipped, columns: |_, _| 84, rows: CardRows::All, content: skipped::content },
+    CardRow { overlay: Overlay::Summary, columns: |app, _| summary::widest(app), rows: CardRows::Lines, content: summary::content },
+    CardRow { overlay: Overlay::Kernel, columns: kernel::columns, rows: CardRows::All, content: kernel::content },
+    CardRow { overlay: Overlay::Lanes, columns: |_, _| 124, rows: CardRows::All, content: lanes::content },
+    CardRow { overlay: Overlay::Room, columns: |_, _| TEXT, rows: CardRows::Lines, content: room::content },
+    CardRow { overlay: Overlay::Vote, columns: |_, _| TEXT, rows: CardRows::Lines, content: room::vote },
+    CardRow { overlay: Overlay::Welcome, columns: |_, _| TEXT, rows: CardRows::Lines, content: welcome::content },
 ];
 
-/// Draws a panel; the result is how many lines it can scroll.
-pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
-    draw_with(content::draw, panel, surface)
+/// Columns of a card that is a text.
+const TEXT: u16 = (READING + FRAME) as u16;
+
+impl CardRow {
+    /// Columns and rows that it takes in an area of this size.
+    pub fn size(&self, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+        let width = (self.columns)(app, area.width).min(area.width);
+        let rows = match self.rows {
+            CardRows::All => area.height,
+            CardRows::Some(rows) => rows(app),
+            CardRows::Lines => {
+                let inner = inside(Rect { width, ..area });
+                height((self.content)(app, theme, inner).rows() + 2)
+            }
+        };
+        (width, rows)
+    }
 }
 
-fn draw_with(
-    renderer: fn(&mut Surface<'_, '_>, Panel, ContentOf) -> u16,
-    panel: Panel,
-    surface: &mut Surface<'_, '_>,
-) -> u16 {
-    let Some(row) = PANELS.iter().find(|row| row.panel == panel) else {
-        return 0;
-    };
-    // The lints say themselves why they wait.
-    if panel != Panel::Lints && surface.app.withholds(panel.into_str()) {
-        surface.reading = &[];
-        return renderer(surface, panel, lints::later);
+/// What a panel shows now, and how to read it.
+fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
+    let mut rows = PANELS.iter();
+    match rows.find(|row| row.panel == panel) {
+        // The lints say themselves why they wait.
+        Some(row) if panel == Panel::Lints || !app.withholds(panel.into_str()) => {
+            (row.content, (row.reading)(app))
+        }
+        _ => (lints::later, &[]),
     }
-    surface.reading = (row.reading)(surface.app);
-    renderer(surface, panel, row.content)
+}
+
+/// Draws a panel; the result is how many lines it can scroll.
+pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
+    let (content, reading) = row_of(panel, app);
+    let mut border = PanelFrame::new(panel, reading, app, theme);
+    let (inner, _) = border.inside(area);
+    let mut content = content(app, theme, inner);
+    // The learner who marks a row sees figures only.
+    if !border.explains() && !is_strip(app) && !app.marks_row(panel) {
+        content.reading = reading;
+    }
+    border.title = content.title.take().unwrap_or(border.title);
+    border.aside = std::mem::take(&mut content.aside);
+    let scrolls = content.selected.is_none();
+    frame.render_widget(border, area);
+    let mut scroll = Scroll::at(app.view.scroll_of(panel));
+    frame.render_stateful_widget(Inside { content, theme }, inner, &mut scroll);
+    if scrolls { scroll.limit } else { 0 }
 }
 
 /// Draws a card; the result is how many lines it can scroll.
-pub fn draw_card(overlay: Overlay, surface: &mut Surface<'_, '_>) -> u16 {
-    let row = CARDS.iter().find(|row| row.overlay == overlay);
-    row.map_or(0, |row| (row.draw)(surface))
+pub fn draw_card(
+    overlay: Overlay,
+    area: Rect,
+    app: &App,
+    theme: &Theme,
+    frame: &mut Frame<'_>,
+) -> u16 {
+    let Some(row) = CARDS.iter().find(|row| row.overlay == overlay) else {
+        return 0;
+    };
+    let mut content = (row.content)(app, theme, inside(area));
+    if content.aside.is_empty() {
+        content.aside = closes(app);
+    }
+    let border = match overlay {
+        Overlay::Problems => theme.bad,
+        _ => theme.border_focused,
+    };
+    let scroll = Scroll::at(app.view.overlay_scroll);
+    draw_in_card(content, scroll, area, border, theme, frame)
 }
 
-/// The lines of a card that is a text, in so many columns.
-type TextOf = fn(&App, &Theme, usize) -> Vec<Line<'static>>;
-/// Columns of such a card.
-const TEXT: u16 = READING as u16 + 4;
-
-/// Columns and rows that a text wants.
-fn size_of_text(of: TextOf, most: u16, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    let columns = most.min(area.width);
-    let lines = of(app, theme, usize::from(columns.saturating_sub(4)));
-    (columns, height(lines.len() + 2))
+/// Draws the card of a failure, if there is one.
+pub fn draw_failure(body: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) {
+    if let Some((content, area)) = cards::of_failure(app, theme, body) {
+        draw_in_card(content, Scroll::at(0), area, theme.bad, theme, frame);
+    }
 }
 
-fn draw_text(of: TextOf, title: &str, s: &mut Surface<'_, '_>) -> u16 {
-    s.overlay(title);
-    let lines = of(s.app, s.theme, usize::from(s.area.width));
-    s.show_card(lines)
-}
-
-/// The entries of a card that is a list, in so many columns.
-type ListOf = fn(&App, &Theme, usize) -> List;
-
-/// Columns and rows that a list wants.
-fn size_of_list(of: ListOf, columns: u16, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    let inner = inside(Rect::new(0, 0, columns.min(area.width), area.height));
-    (columns, of(app, theme, usize::from(inner.width)).rows())
-}
-
-fn draw_list(of: ListOf, title: &str, chosen: &str, s: &mut Surface<'_, '_>) -> u16 {
-    s.card(title, &chooses(chosen, s.app), s.theme.border_focused);
-    let list = of(s.app, s.theme, usize::from(s.area.width));
-    let marked = s.app.view.selected;
-    list.draw(s, marked)
+fn draw_in_card(
+    content: Content<'_>,
+    mut scroll: Scroll,
+    area: Rect,
+    border: Style,
+    theme: &Theme,
+    frame: &mut Frame<'_>,
+) -> u16 {
+    let title = content.title.as_deref().unwrap_or_default();
+    let card = CardFrame {
+        aside: &content.aside,
+        border,
+        ..CardFrame::new(title, theme)
+    };
+    frame.render_widget(card, area);
+    frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);
+    scroll.limit
 }
 
 /// The entry of a list on a row of the screen, its card being in `area`.
 pub fn entry_at(overlay: Overlay, y: u16, area: Rect, app: &App) -> Option<usize> {
-    let of = match overlay {
-        Overlay::Stages => stages::list,
-        Overlay::Devices => devices::list,
-        Overlay::Attempts => attempts::list,
-        _ => return None,
-    };
+    let row = CARDS.iter().find(|row| row.overlay == overlay)?;
     let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
-    let list = of(app, &theme, usize::from(inner.width));
-    list.entry_at(y.checked_sub(inner.y)?, app.view.selected, inner.height)
+    (row.content)(app, &theme, inner).entry_at(y, inner)
 }

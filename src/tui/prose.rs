@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span as Run};
 
@@ -48,6 +49,11 @@ impl<'a> ProseWriter<'a> {
         }
     }
 
+    /// Writes as wide as the area.
+    pub fn in_area(app: &'a App, theme: &'a Theme, area: Rect) -> Self {
+        Self::new(app, theme, usize::from(area.width))
+    }
+
     /// An empty line.
     pub fn blank(&mut self) {
         self.lines.push(Line::default());
@@ -76,11 +82,26 @@ impl<'a> ProseWriter<'a> {
 
     /// A text that wraps.
     pub fn plain(&mut self, text: &str, style: Style) {
-        self.runs(&[Run::styled(text, style)], "", "");
+        self.lines.extend(text::wrapped(text, style, self.columns));
+    }
+
+    /// A text that wraps, in the style of most text.
+    pub fn text(&mut self, text: &str) {
+        self.plain(text, self.theme.text);
+    }
+
+    /// A text that wraps and matters less.
+    pub fn dim(&mut self, text: &str) {
+        self.plain(text, self.theme.dim);
     }
 
     /// A text behind a marker, its lines indented under each other.
-    pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
+    pub fn item(&mut self, marker: &str, marked: Style, text: &str) {
+        self.item_in(marker, marked, text, self.theme.text);
+    }
+
+    /// The same in another style.
+    pub fn item_in(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
         let first = Run::styled(marker.to_owned(), marked);
         let rest = " ".repeat(first.width());
         self.runs(&[Run::styled(text, style)], first, rest);
@@ -88,12 +109,17 @@ impl<'a> ProseWriter<'a> {
 
     /// The same behind a mark and a blank.
     pub fn marked(&mut self, (mark, marked): (&str, Style), text: &str, style: Style) {
-        self.item(&format!("{mark} "), marked, text, style);
+        self.item_in(&format!("{mark} "), marked, text, style);
     }
 
     /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
     /// the lines after it are indented by two.
-    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
+    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str) {
+        self.course_text_in(marker, marked, body, self.theme.text);
+    }
+
+    /// The same in another style.
+    pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
         let body = match self.figures {
             Some(figures) => told(body, figures, &pair_key()),
             None => body.to_owned(),
@@ -115,19 +141,18 @@ impl<'a> ProseWriter<'a> {
 
     /// A text of the course without a marker.
     pub fn body(&mut self, body: &str, style: Style) {
-        self.course_text("", self.theme.dim, body, style);
+        self.course_text_in("", self.theme.dim, body, style);
     }
 
     /// A text of the course behind the mark of what is right or wrong.
     pub fn judged(&mut self, (mark, style): (&str, Style), body: &str) {
-        let text = self.theme.text;
-        self.course_text(&format!("{mark} "), style, body, text);
+        self.course_text(&format!("{mark} "), style, body);
     }
 
     /// A hint behind its number.
     pub fn hint(&mut self, at: usize, hints: &[String]) {
         let (marker, theme) = (format!("Hint {}/{}  ", at + 1, hints.len()), self.theme);
-        self.course_text(&marker, theme.warning, &hints[at], theme.text);
+        self.course_text(&marker, theme.warning, &hints[at]);
     }
 
     /// A heading under an empty line; nothing where it has no words.
@@ -179,7 +204,7 @@ impl<'a> ProseWriter<'a> {
                     }
                     continue;
                 }
-                Some(note) => self.plain(note, self.theme.dim),
+                Some(note) => self.dim(note),
                 None => self.block(block),
             }
             before = note;
@@ -229,7 +254,7 @@ impl<'a> ProseWriter<'a> {
             return self.keys(said, &[Action::Expand]);
         }
         let said = format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
-        self.plain(&said, self.theme.dim);
+        self.dim(&said);
     }
 
     /// Whether a sentence stands on the page already.
@@ -323,7 +348,7 @@ impl<'a> ProseWriter<'a> {
             .figures
             .and_then(|from| notice(names, from, &pair_key()));
         if let Some(note) = note {
-            self.plain(&format!("{NO_FIGURE} {note}"), self.theme.dim);
+            self.dim(&format!("{NO_FIGURE} {note}"));
         }
     }
 
@@ -359,7 +384,7 @@ pub fn told_as_found(
     let found = now.as_ref().map(|now| as_found(app, now));
     let mut w = ProseWriter::new(app, theme, usize::from(columns));
     (w.widest, w.figures) = (w.columns, found.as_ref());
-    w.course_text(marker, marked, body, style);
+    w.course_text_in(marker, marked, body, style);
     w.lines
 }
 

@@ -129,10 +129,7 @@ pub fn draw(
 }
 
 fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let wrapped = |text: &str, style: Style| {
-        let span = Span::styled(text.to_owned(), style);
-        text::wrap(&[span], columns, "", "")
-    };
+    let wrapped = |text: &str, style: Style| text::wrapped(text, style, columns);
     let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
     let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
     // That the room sees nothing comes first: the speaker must not miss it.

@@ -1,11 +1,11 @@
-//! What panels and cards are drawn with: a rectangle of the frame beside the state and the theme, boxes with titles, and
-//! lines that scroll.
+//! The widgets that panels and cards are made of: boxes with titles, and lines that scroll.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+use ratatui::widgets::{Block, Borders, Clear, Paragraph, StatefulWidget, Widget};
 
 use super::chart::grid;
 use super::keys;
@@ -17,15 +17,12 @@ use crate::panel::Panel;
 use protocol::Slot;
 use protocol::story::RunStory;
 
-/// A rectangle of the frame, and what to draw in it.
+/// A rectangle of the frame for what fills the screen at a beat.
 pub struct Surface<'a, 'f> {
     pub frame: &'a mut Frame<'f>,
-    /// The rectangle; after `open` and `card` what lies inside the border.
     pub area: Rect,
     pub app: &'a App,
     pub theme: &'a Theme,
-    /// How to read the panel that is drawn.
-    pub reading: &'static [&'static str],
 }
 
 impl<'a> Surface<'a, '_> {
@@ -35,93 +32,6 @@ impl<'a> Surface<'a, '_> {
         self
     }
 
-    /// Draws the panel's box or rule with its title and, on the right, what is shown.
-    pub fn open(&mut self, panel: Panel, title: &str, aside: &str) {
-        let (app, theme) = (self.app, self.theme);
-        let focused = app.view.focus == Some(panel);
-        let (border, style, mark) = if focused {
-            let mark = format!("{} ", theme.symbols.pointer);
-            (theme.border_focused, theme.title_focused, mark)
-        } else {
-            (theme.border, theme.title, String::new())
-        };
-        let name = format!(" {mark}{title} ");
-        let room = usize::from(self.area.width).saturating_sub(text::width(&name) + 5);
-        let strip = is_strip(app);
-        let mut block = Block::new()
-            .borders(if strip { Borders::TOP } else { Borders::ALL })
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .title(Line::styled(name, style));
-        if room > 4 && !aside.is_empty() {
-            let aside = format!(" {} ", text::cut(aside, room - 2));
-            block = block.title(Line::styled(aside, theme.dim).right_aligned());
-        }
-        let inner = block.inner(self.area);
-        self.frame.render_widget(block, self.area);
-        if strip {
-            let x = inner.x + u16::from(inner.width > 2);
-            self.area = Rect::new(x, inner.y, inner.width.saturating_sub(2), inner.height);
-            return;
-        }
-        self.area = padded(inner);
-        if focused && app.view.expanded {
-            self.explain();
-        }
-    }
-
-    /// Writes how to read the panel at the bottom of the area, under a rule, where enough rows remain for the panel.
-    fn explain(&mut self) {
-        const KEPT: u16 = 9;
-        let columns = usize::from(self.area.width.min(110));
-        let lines: Vec<Line<'static>> = self
-            .reading
-            .iter()
-            .flat_map(|one| text::wrap(&[Span::styled(*one, self.theme.dim)], columns, "", ""))
-            .collect();
-        let rows = height(lines.len());
-        if rows == 0 || self.area.height < rows.saturating_add(1 + KEPT) {
-            return;
-        }
-        let below = take_bottom(&mut self.area, rows);
-        let rule = take_bottom(&mut self.area, 1);
-        let symbol = self.theme.symbols.rule;
-        let line = text::rule(symbol, "how to read this", usize::from(rule.width));
-        self.put(rule, Line::styled(line, self.theme.dim));
-        self.put(below, lines);
-    }
-
-    /// What explains the panel's words, sentence by sentence, as far as rows are free below so many lines. The learner who marks a
-    /// row sees figures only.
-    pub fn reading_below(&self, lines: usize, panel: Panel) -> Vec<Line<'static>> {
-        let explained = self.app.view.expanded && self.app.view.focus == Some(panel);
-        if is_strip(self.app) || explained || self.app.marks_row(panel) {
-            return Vec::new();
-        }
-        let mut free = usize::from(self.area.height).saturating_sub(lines);
-        let sentences = self.reading.iter().flat_map(|it| it.split_inclusive(". "));
-        let mut shown = Vec::new();
-        for sentence in sentences {
-            let said = Span::styled(sentence.trim_end(), self.theme.dim);
-            let wrapped = text::wrap(&[said], usize::from(self.area.width), "", "");
-            if wrapped.len() <= free {
-                free -= wrapped.len();
-                shown.extend(wrapped);
-            }
-        }
-        shown
-    }
-
-    /// Draws a box on top of everything, with its own background.
-    pub fn card(&mut self, title: &str, aside: &str, border: Style) {
-        self.area = boxed(self.frame, self.area, title, aside, border, self.theme);
-    }
-
-    /// Draws a card of the list of all cards, which says how it is closed.
-    pub fn overlay(&mut self, title: &str) {
-        self.card(title, &closes(self.app), self.theme.border_focused);
-    }
-
     /// Lines of text as wide as the area.
     pub fn writer(&self) -> ProseWriter<'a> {
         ProseWriter::new(self.app, self.theme, usize::from(self.area.width))
@@ -129,11 +39,7 @@ impl<'a> Surface<'a, '_> {
 
     /// Draws lines that do not scroll.
     pub fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
-        let mut text: Text<'t> = lines.into();
-        for line in &mut text.lines {
-            *line = fit(std::mem::take(line), usize::from(area.width));
-        }
-        self.frame.render_widget(Paragraph::new(text), area);
+        self.frame.render_widget(Fitted(lines.into()), area);
     }
 
     /// Draws lines in the middle of the area.
@@ -141,47 +47,164 @@ impl<'a> Surface<'a, '_> {
         let place = centred(self.area, widest(&lines), height(lines.len()));
         self.put(place, lines);
     }
+}
 
-    /// Shows lines from `scroll` on, with marks where there are more; the result is how far they can scroll.
-    pub fn show(&mut self, area: Rect, lines: Vec<Line<'static>>, scroll: u16) -> u16 {
-        let limit = height(lines.len()).saturating_sub(area.height);
-        let from = scroll.min(limit);
-        let visible = lines.into_iter().skip(usize::from(from));
+/// Lines that do not scroll. A figure that does not fit is left out, never cut.
+pub struct Fitted<'t>(pub Text<'t>);
+
+impl Widget for Fitted<'_> {
+    fn render(mut self, area: Rect, buffer: &mut Buffer) {
+        for line in &mut self.0.lines {
+            *line = fit(std::mem::take(line), usize::from(area.width));
+        }
+        Paragraph::new(self.0).render(area, buffer);
+    }
+}
+
+/// The first line that is shown, and how many lines can be scrolled past.
+#[derive(Clone, Copy, Default)]
+pub struct Scroll {
+    pub from: u16,
+    pub limit: u16,
+}
+
+impl Scroll {
+    pub fn at(from: u16) -> Self {
+        Self { from, limit: 0 }
+    }
+}
+
+/// Lines that scroll. Where some are hidden, the rule that closes the area below says how many.
+pub struct Scrolled<'a> {
+    pub lines: Vec<Line<'static>>,
+    pub theme: &'a Theme,
+}
+
+impl StatefulWidget for Scrolled<'_> {
+    type State = Scroll;
+
+    fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
+        scroll.limit = height(self.lines.len()).saturating_sub(area.height);
+        let from = scroll.from.min(scroll.limit);
+        let visible = self.lines.into_iter().skip(usize::from(from));
         let visible: Vec<Line<'static>> = visible.take(usize::from(area.height)).collect();
-        self.put(area, visible);
-        let left = limit - from;
-        if limit > 0 && area.width > 12 {
-            self.mark_more(area, [from, left]);
+        Fitted(visible.into()).render(area, buffer);
+        if scroll.limit > 0 && area.width > 12 {
+            mark_more(area, [from, scroll.limit - from], self.theme, buffer);
         }
-        limit
+    }
+}
+
+/// Says on the line that closes the area below, where there is one, how many lines are above and below.
+fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
+    let marks = theme.symbols.scroll.iter().zip(hidden);
+    let marks = marks.filter(|(_, lines)| *lines > 0);
+    let marks: String = marks
+        .map(|(mark, lines)| format!(" {mark} {lines}"))
+        .collect();
+    let more = format!("{marks} more ");
+    let wide = text::width(&more) as u16;
+    let (x, y) = (area.right().saturating_sub(wide), area.bottom());
+    let is_rule = |x: u16| {
+        let cell = buffer.cell((x, y));
+        cell.is_some_and(|cell| cell.symbol() == theme.symbols.rule)
+    };
+    if is_rule(x) && is_rule(area.right() - 1) {
+        grid::put(buffer, x, y, &more, wide, theme.dim);
+    }
+}
+
+/// The box of a panel, or the rule above its strip.
+pub struct PanelFrame<'a> {
+    pub title: String,
+    /// On the right of the title.
+    pub aside: String,
+    focused: bool,
+    strip: bool,
+    /// How to read the panel, at its bottom while it has the whole screen.
+    explained: &'a [&'a str],
+    theme: &'a Theme,
+}
+
+impl<'a> PanelFrame<'a> {
+    pub fn new(panel: Panel, reading: &'a [&'a str], app: &App, theme: &'a Theme) -> Self {
+        let focused = app.view.focus == Some(panel);
+        let strip = is_strip(app);
+        let explains = focused && app.view.expanded && !strip;
+        Self {
+            title: panel.into_str().to_owned(),
+            aside: String::new(),
+            focused,
+            strip,
+            explained: if explains { reading } else { &[] },
+            theme,
+        }
     }
 
-    /// Shows lines in the whole area, scrolled as the open card is.
-    pub fn show_card(&mut self, lines: Vec<Line<'static>>) -> u16 {
-        self.show(self.area, lines, self.app.view.overlay_scroll)
+    /// Whether it says how to read the panel, so that nothing else needs to.
+    pub fn explains(&self) -> bool {
+        !self.explained.is_empty()
     }
 
-    /// Says on the line that closes the area below, where there is one, how many lines are above and below.
-    fn mark_more(&mut self, area: Rect, hidden: [u16; 2]) {
-        let rule = self.theme.symbols.rule;
-        let marks = self.theme.symbols.scroll.iter().zip(hidden);
-        let marks = marks.filter(|(_, lines)| *lines > 0);
-        let marks: String = marks
-            .map(|(mark, lines)| format!(" {mark} {lines}"))
-            .collect();
-        let more = format!("{marks} more ");
-        let wide = text::width(&more) as u16;
-        let (x, y) = (area.right().saturating_sub(wide), area.bottom());
-        let buffer = self.frame.buffer_mut();
-        let mut ends = [x, area.right() - 1].into_iter();
-        let is_rule = |x: u16| {
-            buffer
-                .cell((x, y))
-                .is_some_and(|cell| cell.symbol() == rule)
+    /// What lies inside, and at its bottom the lines that explain it, under a rule, where enough rows remain for the panel.
+    pub fn inside(&self, area: Rect) -> (Rect, Vec<Line<'static>>) {
+        const KEPT: u16 = 9;
+        if self.strip {
+            let inner = Block::new().borders(Borders::TOP).inner(area);
+            let x = inner.x + u16::from(inner.width > 2);
+            let width = inner.width.saturating_sub(2);
+            return (Rect { x, width, ..inner }, Vec::new());
+        }
+        let mut inner = inside(area);
+        let columns = usize::from(inner.width.min(110));
+        let said = self.explained.iter();
+        let said = said.flat_map(|one| text::wrapped(one, self.theme.dim, columns));
+        let mut lines: Vec<Line<'static>> = said.collect();
+        let rows = height(lines.len());
+        if rows == 0 || inner.height < rows.saturating_add(1 + KEPT) {
+            return (inner, Vec::new());
+        }
+        let (symbol, wide) = (self.theme.symbols.rule, usize::from(inner.width));
+        let rule = text::rule(symbol, "how to read this", wide);
+        lines.insert(0, Line::styled(rule, self.theme.dim));
+        inner.height -= rows + 1;
+        (inner, lines)
+    }
+}
+
+impl Widget for PanelFrame<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let theme = self.theme;
+        let (inner, lines) = self.inside(area);
+        let (border, style, mark) = if self.focused {
+            let mark = format!("{} ", theme.symbols.pointer);
+            (theme.border_focused, theme.title_focused, mark)
+        } else {
+            (theme.border, theme.title, String::new())
         };
-        if ends.all(is_rule) {
-            grid::put(buffer, x, y, &more, wide, self.theme.dim);
+        let name = format!(" {mark}{} ", self.title);
+        let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
+        let borders = if self.strip {
+            Borders::TOP
+        } else {
+            Borders::ALL
+        };
+        let mut block = Block::new()
+            .borders(borders)
+            .border_set(theme.symbols.border)
+            .border_style(border)
+            .title(Line::styled(name, style));
+        if room > 4 && !self.aside.is_empty() {
+            let aside = format!(" {} ", text::cut(&self.aside, room - 2));
+            block = block.title(Line::styled(aside, theme.dim).right_aligned());
         }
+        block.render(area, buffer);
+        let below = Rect {
+            y: inner.bottom(),
+            height: height(lines.len()),
+            ..inner
+        };
+        Fitted(lines.into()).render(below, buffer);
     }
 }
 
@@ -190,26 +213,41 @@ pub fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Draws a box on top of everything; the result is the area inside.
-pub fn boxed(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    title: &str,
-    aside: &str,
-    border: Style,
-    theme: &Theme,
-) -> Rect {
-    let mut block = Block::bordered()
-        .border_set(theme.symbols.border)
-        .border_style(border)
-        .style(theme.text)
-        .title(Line::styled(format!(" {title} "), theme.title_focused));
-    if !aside.is_empty() {
-        block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
+/// A box on top of everything, with its own background.
+pub struct CardFrame<'a> {
+    pub title: &'a str,
+    /// On the right of the title.
+    pub aside: &'a str,
+    pub border: Style,
+    pub theme: &'a Theme,
+}
+
+impl<'a> CardFrame<'a> {
+    pub fn new(title: &'a str, theme: &'a Theme) -> Self {
+        Self {
+            title,
+            aside: "",
+            border: theme.border_focused,
+            theme,
+        }
     }
-    frame.render_widget(Clear, area);
-    frame.render_widget(block, area);
-    inside(area)
+}
+
+impl Widget for CardFrame<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let (title, theme) = (format!(" {} ", self.title), self.theme);
+        let mut block = Block::bordered()
+            .border_set(theme.symbols.border)
+            .border_style(self.border)
+            .style(theme.text)
+            .title(Line::styled(title, theme.title_focused));
+        if !self.aside.is_empty() {
+            let aside = format!(" {} ", self.aside);
+            block = block.title(Line::styled(aside, theme.dim).right_aligned());
+        }
+        Clear.render(area, buffer);
+        block.render(area, buffer);
+    }
 }
 
 /// Panels stand as strips under a rule, without boxes.
@@ -311,6 +349,26 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
         .into_iter()
         .map(|slot| (slot, app.shown_run().slot(slot)))
         .filter(|(_, run)| run.has_begun())
+}
+
+/// What was measured of both runs, or of one of them.
+pub struct Measured<T> {
+    /// A first.
+    pub all: Vec<(Slot, T)>,
+    /// Of the running slot where it has it, else of the other.
+    pub shown: (Slot, T),
+}
+
+/// What the slots have of a kind; none where neither has.
+pub fn measured<'a, T: Copy>(
+    app: &'a App,
+    of: impl Fn(&'a RunStory) -> Option<T>,
+) -> Option<Measured<T>> {
+    let all = slots(app).filter_map(|(slot, run)| Some((slot, of(run)?)));
+    let all: Vec<(Slot, T)> = all.collect();
+    let shown = all.iter().find(|(slot, _)| *slot == app.shown_run().active);
+    let shown = *shown.or(all.first())?;
+    Some(Measured { all, shown })
 }
 
 /// As many of the parts as fit whole, the first ones first, with a separator between them; nothing where the first does not fit.

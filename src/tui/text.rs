@@ -146,6 +146,11 @@ pub fn wrap(
     page.lines
 }
 
+/// A text in one style, wrapped.
+pub fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
+    wrap(&[Span::styled(text, style)], columns, "", "")
+}
+
 /// Spans on one line, or wrapped where it is too narrow.
 pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
     match width_of(&spans) <= columns {

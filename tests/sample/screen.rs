@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
-use perflings::tui::surface::Surface;
 use perflings::tui::symbols::fold_to_ascii;
 use perflings::tui::theme::{Background, Colours, Terminal as Abilities, Theme};
 use perflings::tui::{panels, view};
@@ -67,16 +66,8 @@ pub(crate) fn panel(
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
     terminal
         .draw(|frame| {
-            panels::draw(
-                panel,
-                &mut Surface {
-                    frame,
-                    area: Rect::new(0, 0, width, height),
-                    app,
-                    theme: &theme,
-                    reading: &[],
-                },
-            );
+            let area = Rect::new(0, 0, width, height);
+            panels::draw(panel, area, app, &theme, frame);
             if markers == Markers::Ascii {
                 fold_to_ascii(frame.buffer_mut());
             }

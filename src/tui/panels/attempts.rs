@@ -1,10 +1,11 @@
 //! The log of attempts: A, and each B that ran, with what it measured. Enter goes back to one.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::App;
-use crate::tui::list::List;
-use crate::tui::surface::joined;
+use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
@@ -12,8 +13,10 @@ use protocol::units::number;
 use protocol::{Pair, Slot};
 
 /// The attempts, each with its knobs and its figures.
-pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let mut list = List::default();
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let columns = usize::from(area.width);
+    let mut list = Content::titled("attempts", Vec::new());
+    list.aside = chooses("makes it B", app);
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let mark = theme.symbols.pointer_at(app.is_present(attempt));
         let (name, knobs) = match attempt.description.slot {
@@ -26,16 +29,17 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
         // What tells attempts apart may be any of the knobs, so all are whole.
         for line in text::wrap(&[Span::raw(knobs)], columns, first, " ".repeat(8)) {
             let line = text::left(&line.to_string(), columns);
-            list.add(at, Line::styled(line, style));
+            list.entry(at, Line::styled(line, style));
         }
         let figures = figures(attempt, app.pair_of_attempt(attempt), app.clock.now_ms);
         let parts = figures.iter().map(String::as_str);
         let said = joined(parts, columns.saturating_sub(8), " · ");
-        list.add(at, Line::styled(format!("        {said}"), theme.dim));
+        list.entry(at, Line::styled(format!("        {said}"), theme.dim));
     }
-    if list.lines.is_empty() {
-        list.text([Line::styled("nothing has run yet", theme.dim)]);
+    if list.entries.is_empty() {
+        list.between([Line::styled("nothing has run yet", theme.dim)]);
     }
+    list.mark(app.view.selected);
     list
 }
 

@@ -26,7 +26,7 @@ pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
     let shown = app.beat().zip(app.cue()).zip(app.stage());
     let Some(((beat, cue), stage)) = shown.filter(|((beat, _), _)| beat.panel == panel) else {
         // The presenter has opened another panel.
-        return super::draw(panel, s);
+        return workshop(panel, s);
     };
     if beat.vote == VoteState::Open && panel == Panel::Lesson {
         choices(s, stage);
@@ -35,6 +35,11 @@ pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
     s.area = inset(s.area);
     figure(s, &cue);
     body(s, beat, &cue)
+}
+
+/// A panel as the workshop shows it.
+fn workshop(panel: Panel, s: &mut Surface<'_, '_>) -> u16 {
+    super::draw(panel, s.area, s.app, s.theme, s.frame)
 }
 
 /// A little room on all sides, where there is any.
@@ -59,11 +64,11 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        panel if s.app.withholds(panel.into_str()) => super::draw(panel, s),
+        panel if s.app.withholds(panel.into_str()) => workshop(panel, s),
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
-        panel => super::draw_with(large::draw, panel, s),
+        panel => large::draw(s, panel),
     }
 }
 
@@ -100,7 +105,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     let begins = |it: &&TextBlock| matches!(it, TextBlock::Heading(_, words) if plain(words).contains(heading));
     let mut below = blocks.skip_while(|it| !begins(it));
     let Some(table) = below.find(|it| matches!(it, TextBlock::Table { .. })) else {
-        return super::draw(Panel::Lesson, s);
+        return workshop(Panel::Lesson, s);
     };
     let now = figures(app);
     let mut w = s.writer();

@@ -1,27 +1,29 @@
 //! Cards that open by themselves: an engine that is gone, a run that failed. And the verdict of a paired run, which several panels
 //! show.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::{Surface, centred, height};
+use crate::tui::surface::{centred, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::units::{ms, number};
 use protocol::{FailedKind, Look, Pair, Verdict};
 
-/// Draws the card for the present state, if there is one.
-pub fn draw(s: &mut Surface<'_, '_>) {
-    match &s.app.shown_run().state {
+/// The card for the present state over an area, and where it lies.
+pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Content<'static>, Rect)> {
+    let (title, reason, said) = match &app.shown_run().state {
         RunState::EngineGone { reason } => {
-            let step = s.app.step();
+            let step = app.step();
             let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
             let said = format!(
                 "The run ended{step}. What it showed stays on the screen, and your progress is kept."
             );
-            failure(s, "the engine is gone", reason, &said);
+            ("the engine is gone", reason, said)
         }
         RunState::Failed { kind, reason } => {
             let (title, said) = match kind {
@@ -32,27 +34,21 @@ pub fn draw(s: &mut Surface<'_, '_>) {
                 FailedKind::Device => ("no such device", "Choose another device from the list."),
                 FailedKind::Internal => ("the engine failed", "The log has its last messages."),
             };
-            failure(s, title, reason, said);
+            (title, reason, said.to_owned())
         }
-        _ => {}
-    }
-}
-
-fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
-    let (app, theme) = (s.app, s.theme);
-    let columns = s.area.width.min(64);
+        _ => return None,
+    };
+    let columns = area.width.min(64);
     let mut w = ProseWriter::new(app, theme, usize::from(columns.saturating_sub(4)));
     w.plain(reason, theme.strong);
-    let most = s.area.height.saturating_sub(6).max(1);
+    let most = area.height.saturating_sub(6).max(1);
     w.lines.truncate(usize::from(most));
     w.blank();
-    w.plain(said, theme.text);
+    w.text(&said);
     w.blank();
     w.sentence(&next_move(app), theme.text);
-    let rows = height(w.lines.len() + 2);
-    s.area = centred(s.area, columns, rows);
-    s.card(title, "", theme.bad);
-    s.show(s.area, w.lines, 0);
+    let place = centred(area, columns, height(w.lines.len() + 2));
+    Some((Content::titled(title, w.lines), place))
 }
 
 /// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at

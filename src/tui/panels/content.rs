@@ -1,23 +1,22 @@
-//! What a panel of figures shows: blocks that two renderers draw, `draw` as lines in the panel's box, and `large::draw` for the
-//! back of a room.
+//! What a panel or a card shows: blocks that two renderers draw, as lines inside a box, and `large::draw` for the back of a
+//! room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{StatefulWidget, Widget};
 
 use crate::app::App;
-use crate::panel::Panel;
-use crate::tui::list::first_shown;
-use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
+use crate::tui::surface::{Fitted, Scroll, Scrolled, height, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::Slot;
 
-/// What a panel shows now, in an area of this size.
+/// What a panel or a card shows now, in an area of this size.
 pub(super) type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 
-/// What a panel shows.
+/// What a panel or a card shows.
 #[derive(Default)]
 pub struct Content<'a> {
     /// The title, where it is another than the panel's name.
@@ -32,6 +31,10 @@ pub struct Content<'a> {
     pub foot: Vec<Line<'static>>,
     /// The line that is kept in view.
     pub selected: Option<usize>,
+    /// Of a list, the entry that each line belongs to.
+    pub entries: Vec<Option<usize>>,
+    /// Sentences below the lines, as far as rows are free.
+    pub reading: &'static [&'static str],
 }
 
 /// The two renderers.
@@ -51,10 +54,22 @@ pub enum Block<'a> {
 pub struct Plot<'a> {
     /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
     pub size: (u16, u16),
-    pub draw: Drawing<'a>,
+    pub drawing: Box<dyn Drawing + 'a>,
 }
 
-type Drawing<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
+/// A widget that is drawn by reference, whatever its type.
+pub trait Drawing {
+    fn draw(&self, area: Rect, buffer: &mut Buffer);
+}
+
+impl<W> Drawing for W
+where
+    for<'w> &'w W: Widget,
+{
+    fn draw(&self, area: Rect, buffer: &mut Buffer) {
+        self.render(area, buffer);
+    }
+}
 
 /// A named figure with its values.
 pub struct Figure {
@@ -135,6 +150,30 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// Lines of a card with a title.
+    pub fn titled(title: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
+        let title = Some(title.into());
+        let text = Self::text("", lines);
+        Self { title, ..text }
+    }
+
+    /// Adds a line of a list, of an entry or between entries.
+    pub fn entry(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
+        self.entries.push(entry.into());
+        self.lines([line]);
+    }
+
+    /// Adds lines of a list that belong to no entry.
+    pub fn between(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
+        lines.into_iter().for_each(|line| self.entry(None, line));
+    }
+
+    /// Keeps the last line of an entry in view.
+    pub fn mark(&mut self, entry: usize) {
+        let last = self.entries.iter().rposition(|of| *of == Some(entry));
+        self.selected = Some(last.unwrap_or(0));
+    }
+
     /// Nothing, for this reason.
     pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Self {
         Self::text("", missing(reason, theme, area))
@@ -158,10 +197,10 @@ impl<'a> Content<'a> {
         &mut self,
         of: impl Into<Option<Size>>,
         size: (u16, u16),
-        draw: impl Fn(Rect, &mut Buffer) + 'a,
+        drawing: impl Drawing + 'a,
     ) {
-        let draw = Box::new(draw);
-        self.add(of, Block::Plot(Plot { size, draw }));
+        let drawing = Box::new(drawing);
+        self.add(of, Block::Plot(Plot { size, drawing }));
     }
 
     /// Takes the blocks that a renderer draws.
@@ -207,72 +246,86 @@ const PLOT: u16 = 2;
 
 /// The text where a figure is missing.
 pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let said = Span::styled(format!("not measured: {reason}"), theme.dim);
-    text::wrap(&[said], usize::from(area.width), "", "")
+    let said = format!("not measured: {reason}");
+    text::wrapped(&said, theme.dim, usize::from(area.width))
 }
 
-/// Draws the panel's box with its lines; the result is how many it can scroll.
-pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
-    let outer = s.area;
-    s.open(panel, panel.into_str(), "");
-    let mut content = of(s.app, s.theme, s.area);
-    let title = content.title.as_deref().unwrap_or(panel.into_str());
-    s.at(outer).open(panel, title, &content.aside);
-    let lines = lines(content.take_blocks(Size::Normal), s);
-    let [head, area, foot] = content.areas(s.area);
-    let cut = content.head.len() - usize::from(head.height);
-    s.put(head, content.head.split_off(cut));
-    s.put(foot, content.foot);
-    s.area = area;
-    match content.selected {
-        Some(at) => {
-            let from = first_shown(at, lines.len(), area.height);
-            s.show(area, lines, from);
-            0
-        }
-        None => {
-            let below = s.reading_below(lines.len(), panel);
-            let scroll = s.app.view.scroll_of(panel);
-            s.show(area, [lines, below].concat(), scroll)
-        }
+/// The first line shown where one of so many lines is kept in view, with the next one where there is room.
+fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
+    let end = line + 1 + usize::from(rows >= 6);
+    height(end.min(lines)).saturating_sub(rows)
+}
+
+impl Content<'_> {
+    /// The entry of a list on a row of the screen, the list being in `area`.
+    pub fn entry_at(&self, y: u16, area: Rect) -> Option<usize> {
+        let [_, list, _] = self.areas(area);
+        let row = y.checked_sub(list.y).filter(|row| *row < list.height)?;
+        let from = first_shown(self.selected?, self.entries.len(), list.height);
+        *self.entries.get(usize::from(row + from))?
     }
 }
 
-/// Draws what does not scroll, and takes its room; the result is the lines that do.
-fn lines<'a>(
-    blocks: impl Iterator<Item = Block<'a>>,
-    s: &mut Surface<'_, '_>,
-) -> Vec<Line<'static>> {
-    let theme = s.theme;
-    let mut lines = Vec::new();
-    for block in blocks {
-        let width = usize::from(s.area.width);
-        match block {
-            Block::Lines(more) => lines.extend(more),
-            Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
-                lines.extend(values_of_runs(&figure, width, theme));
-            }
-            Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
-            Block::Plot(plot) => {
-                let captions = match s.area.height {
-                    0..PLOT => s.area.height,
-                    rows => height(lines.len()).min(rows - PLOT),
-                };
-                let top = take_top(&mut s.area, captions);
-                s.put(top, std::mem::take(&mut lines));
-                let area = match plot.size {
-                    (columns, _) if columns < s.area.width => {
-                        let area = take_left(&mut s.area, columns);
-                        take_left(&mut s.area, 1);
-                        area
-                    }
-                    (_, rows) => take_top(&mut s.area, rows),
-                };
-                (plot.draw)(area, s.frame.buffer_mut());
+/// What lies inside the frame of a panel or a card.
+pub(super) struct Inside<'a> {
+    pub content: Content<'a>,
+    pub theme: &'a Theme,
+}
+
+impl StatefulWidget for Inside<'_> {
+    type State = Scroll;
+
+    fn render(self, mut area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
+        let (mut content, theme) = (self.content, self.theme);
+        let mut lines = Vec::new();
+        for block in content.take_blocks(Size::Normal) {
+            let width = usize::from(area.width);
+            match block {
+                Block::Lines(more) => lines.extend(more),
+                Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
+                    lines.extend(values_of_runs(&figure, width, theme));
+                }
+                Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
+                Block::Plot(plot) => {
+                    let captions = match area.height {
+                        0..PLOT => area.height,
+                        rows => height(lines.len()).min(rows - PLOT),
+                    };
+                    let top = take_top(&mut area, captions);
+                    Fitted(std::mem::take(&mut lines).into()).render(top, buffer);
+                    let place = match plot.size {
+                        (columns, _) if columns < area.width => {
+                            let left = take_left(&mut area, columns);
+                            take_left(&mut area, 1);
+                            left
+                        }
+                        (_, rows) => take_top(&mut area, rows),
+                    };
+                    plot.drawing.draw(place, buffer);
+                }
             }
         }
+        let [head, area, foot] = content.areas(area);
+        let cut = content.head.len() - usize::from(head.height);
+        Fitted(content.head.split_off(cut).into()).render(head, buffer);
+        Fitted(content.foot.into()).render(foot, buffer);
+        match content.selected {
+            Some(at) => scroll.from = first_shown(at, lines.len(), area.height),
+            None => add_reading(content.reading, &mut lines, area, theme),
+        }
+        Scrolled { lines, theme }.render(area, buffer, scroll);
     }
-    lines
+}
+
+/// Adds what explains the words of a panel, sentence by sentence, as far as rows are free.
+fn add_reading(reading: &[&str], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
+    let (columns, rows) = (usize::from(area.width), usize::from(area.height));
+    for sentence in reading.iter().flat_map(|it| it.split_inclusive(". ")) {
+        let wrapped = text::wrapped(sentence.trim_end(), theme.dim, columns);
+        if lines.len() + wrapped.len() <= rows {
+            lines.extend(wrapped);
+        }
+    }
 }
 
 /// `forward       4.10 ms     31 %  ████`
@@ -336,4 +389,39 @@ fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'sta
     }
     lines.push(Line::from(spans));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Markers;
+
+    #[test]
+    fn a_click_finds_the_entry_that_is_drawn_there() {
+        let theme = Theme::plain(Markers::Ascii);
+        let area = Rect::new(0, 0, 20, 8);
+        for marked in 0..30 {
+            let mut content = Content::titled("a list", Vec::new());
+            content.head = vec![Line::raw("head")];
+            content.foot = vec![Line::raw("foot")];
+            for entry in 0..30 {
+                content.between([Line::raw("between")]);
+                content.entry(entry, Line::raw(format!("entry {entry}")));
+            }
+            content.mark(marked);
+            let found = (0..9).map(|y| content.entry_at(y, area));
+            let found: Vec<Option<usize>> = found.collect();
+            let mut buffer = Buffer::empty(area);
+            let theme = &theme;
+            Inside { content, theme }.render(area, &mut buffer, &mut Scroll::at(0));
+            let shown = (0..8).map(|y| {
+                let cells = (0..20).map(|x| buffer[(x, y)].symbol());
+                let line: String = cells.collect();
+                line.trim().strip_prefix("entry ")?.parse::<usize>().ok()
+            });
+            let shown: Vec<Option<usize>> = shown.collect();
+            assert_eq!(found, [shown.as_slice(), &[None]].concat());
+            assert!(shown.contains(&Some(marked)), "{marked}: {shown:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::content::{Block, Content, Figure, NAME, Picture, Size, Value};
 use super::ledger;
 use crate::app::App;
-use crate::tui::surface::slots;
+use crate::tui::surface::measured;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::config::RunConfig;
@@ -25,14 +25,10 @@ pub(super) const READING: &[&str] = &[
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
-    let known: Vec<(Slot, &Evidence)> = known.collect();
-    let active = known
-        .iter()
-        .find(|(slot, _)| *slot == app.shown_run().active);
-    let Some((_, it)) = active.or(known.last()) else {
+    let Some(known) = measured(app, |run| run.evidence.as_ref()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
+    let (known, (_, it)) = (known.all, known.shown);
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));

@@ -124,7 +124,7 @@ impl Part<'_> {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w.body(exercise.task.trim(), theme.strong);
         let (asks, size) = (exercise.asks, &exercise.size);
-        self.w.course_text(asks, theme.dim, size, theme.text);
+        self.w.course_text(asks, theme.dim, size);
     }
 
     fn files(&mut self) {
@@ -241,7 +241,7 @@ impl Part<'_> {
             let hint = self.exercise.hints.get(given.len() - 1);
             let marker = format!("{mark} It is not {}. Look again: ", letter(*choice));
             let hint = hint.map_or("", String::as_str);
-            return self.w.course_text(&marker, style, hint, theme.text);
+            return self.w.course_text(&marker, style, hint);
         }
         let marker = match *choice == question.answer {
             true => format!("{mark} Correct: "),
@@ -249,7 +249,7 @@ impl Part<'_> {
         };
         let truth = question.choices.get(question.answer);
         let truth = truth.map_or("", String::as_str);
-        self.w.course_text(&marker, style, truth, theme.strong);
+        self.w.course_text_in(&marker, style, truth, theme.strong);
         self.w.blank();
         let (finished, config) = (detective.finished(), detective.config());
         let figures = config.as_ref().map(|config| FigureSources {

@@ -1,12 +1,14 @@
 //! How large the elements of all gradients are: a column for each power of two, or for a few of them, and the share that is
 //! exactly zero. It does not say which tensor they belong to; the gradients panel does.
 
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Widget;
 
 use super::content::Content;
 use crate::app::App;
+use crate::tui::surface::measured;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::thresholds::ZEROS_PERCENT;
@@ -25,18 +27,16 @@ pub(super) const READING: &[&str] = &[
 const TALLEST: u16 = 17;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let other = || app.shown_run().other()?.gradients.as_ref();
-    let shown = app.shown_run().shown().gradients.as_ref().or_else(other);
+    let known = measured(app, |run| run.gradients.as_ref());
+    let shown = known.map(|known| known.shown.1);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
     let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
         return Content::missing("no gradients were audited yet", theme, area);
     };
     let head = head(audit, sizes, area.width, theme);
     let mut content = Content::text(format!("step {}", audit.step), vec![head]);
-    content.plot(None, (area.width, TALLEST), move |area, buffer| {
-        let rows = area.height.saturating_sub(1).max(1);
-        Text::from(columns(sizes, area.width, rows, theme)).render(area, buffer);
-    });
+    let histogram = Histogram { sizes, theme };
+    content.plot(None, (area.width, TALLEST), histogram);
     content
 }
 
@@ -62,6 +62,19 @@ fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line
         }
     }
     Line::from(spans)
+}
+
+/// A column for each power of two, or for a few of them.
+struct Histogram<'a> {
+    sizes: &'a Exponents,
+    theme: &'a Theme,
+}
+
+impl Widget for &Histogram<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let rows = area.height.saturating_sub(1).max(1);
+        Text::from(columns(self.sizes, area.width, rows, self.theme)).render(area, buffer);
+    }
 }
 
 /// The columns, and below them the powers of two at both ends and f16's least.

@@ -2,16 +2,17 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::tui::surface::Surface;
+use crate::app::App;
+use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-pub fn draw(s: &mut Surface<'_, '_>) {
-    let all = keys::footer(s.app).into_iter();
+pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+    let all = keys::footer(app).into_iter();
     let (last, first): (Vec<_>, Vec<_>) =
         all.partition(|(_, label)| ["help", "quit"].contains(label));
     let wide = |(key, label): &(String, &str)| text::width(key) + text::width(label) + 3;
     let kept = 1 + last.iter().map(wide).sum::<usize>();
-    let mut room = usize::from(s.area.width).saturating_sub(kept);
+    let mut room = usize::from(columns).saturating_sub(kept);
     let fitting = first.into_iter().filter(|entry| {
         let fits = wide(entry) <= room;
         room -= if fits { wide(entry) } else { 0 };
@@ -19,8 +20,8 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     });
     let mut spans = vec![Span::raw(" ")];
     for (key, label) in fitting.chain(last) {
-        spans.push(Span::styled(key, s.theme.key));
-        spans.push(Span::styled(format!(" {label}  "), s.theme.dim));
+        spans.push(Span::styled(key, theme.key));
+        spans.push(Span::styled(format!(" {label}  "), theme.dim));
     }
-    s.put(s.area, Line::from(spans));
+    Line::from(spans)
 }

@@ -1,26 +1,28 @@
 //! The words of the course with their meanings, and the background texts on the pages after them. A search leaves only the entries
 //! that contain it.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span as Run};
 
+use super::content::Content;
 use crate::app::figures::figures;
 use crate::app::view::Search;
 use crate::app::{Action, App};
 use crate::course::lesson::plain;
 use crate::course::{TextBlock, TextSpan};
 use crate::tui::keys;
-use crate::tui::surface::{Surface, closes, take_top};
+use crate::tui::prose::ProseWriter;
+use crate::tui::surface::closes;
+use crate::tui::theme::Theme;
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let page = app.view.page.checked_sub(1);
     let (title, text) = match page.and_then(|page| app.lesson.course.readings.get(page)) {
         Some(reading) => (reading.title.as_str(), Some(&reading.lesson)),
         None => ("glossary", app.lesson.course.glossary.as_ref()),
     };
-    s.card(title, &aside(app), theme.border_focused);
     let figures = figures(app);
-    let mut w = s.writer();
+    let mut w = ProseWriter::in_area(app, theme, area);
     w.figures = figures.as_ref();
     let search = &app.view.search;
     let mut found = 0;
@@ -38,20 +40,21 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
         }
         w.blocks(&blocks);
     }
-    let lines = w.lines;
+    let mut head = Vec::new();
     if search.is_open() {
-        draw_search(
-            s,
-            &match (search.text.is_empty(), found) {
-                (true, _) => "type part of a word".to_owned(),
-                (false, 0) => "no entry contains that".to_owned(),
-                (false, 1) => "1 entry".to_owned(),
-                (false, n) => format!("{n} entries"),
-            },
-        );
-        take_top(&mut s.area, 1);
+        let found = match (search.text.is_empty(), found) {
+            (true, _) => "type part of a word".to_owned(),
+            (false, 0) => "no entry contains that".to_owned(),
+            (false, 1) => "1 entry".to_owned(),
+            (false, n) => format!("{n} entries"),
+        };
+        head = vec![search_line(app, theme, &found), Line::default()];
     }
-    s.show_card(lines)
+    Content {
+        aside: aside(app),
+        head,
+        ..Content::titled(title, w.lines)
+    }
 }
 
 fn aside(app: &App) -> String {
@@ -68,18 +71,16 @@ fn aside(app: &App) -> String {
 }
 
 /// The line of the search above what it found.
-pub(super) fn draw_search(s: &mut Surface<'_, '_>, found: &str) {
-    let (search, theme) = (&s.app.view.search, s.theme);
+pub(super) fn search_line(app: &App, theme: &Theme, found: &str) -> Line<'static> {
+    let search = &app.view.search;
     let cursor = if search.typing { "_" } else { "" };
-    let key = keys::label(Action::Search, s.app);
-    let line = Line::from(vec![
+    let key = keys::label(Action::Search, app);
+    Line::from(vec![
         Run::styled(format!("{key} "), theme.key),
         Run::styled(search.text.clone(), theme.strong),
         Run::styled(cursor, theme.key),
         Run::styled(format!("  {found}"), theme.dim),
-    ]);
-    let top = take_top(&mut s.area, 1);
-    s.put(top, line);
+    ])
 }
 
 /// The blocks that hold what is looked for; of a table the rows that do. All where nothing is.

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Content, Figure, Picture, Size};
 use crate::app::App;
-use crate::tui::surface::{short_label, slots};
+use crate::tui::surface::{measured, short_label};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -30,14 +30,12 @@ const NAME: usize = 23;
 const COLUMNS: [FigureColumn; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let other = || app.shown_run().other()?.gradients.as_ref();
-    let shown = app.shown_run().shown().gradients.as_ref().or_else(other);
-    let Some(it) = shown else {
+    let Some(known) = measured(app, |run| run.gradients.as_ref()) else {
         return Content::missing("no gradients were audited yet", theme, area);
     };
+    let (_, it) = known.shown;
     let mut content = Content::beside(format!("step {}", it.step));
-    for (slot, run) in slots(app) {
-        let Some(it) = &run.gradients else { continue };
+    for (slot, it) in known.all {
         let label = short_label(slot, area.width, app, theme);
         content.lines([share(label, it, area.width, theme)]);
         let (of, ink) = (app.slot_name(slot), theme.slot(slot));

@@ -1,6 +1,5 @@
 //! The top lines: the stage, where the figures come from, and the four figures that every run shows.
 
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::exercise;
@@ -8,17 +7,12 @@ use crate::app::busy::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::sentence;
-use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 use protocol::stats::roofline;
 
-/// Title left, badges right.
-pub fn draw(s: &mut Surface<'_, '_>) {
-    if s.area.is_empty() {
-        return;
-    }
-    let (app, theme) = (s.app, s.theme);
+/// The first line: the title left, a badge right where there is room.
+pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
     if let Some(open) = app.exercise() {
         spans.push(Span::raw(" "));
@@ -30,21 +24,18 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     } else if let Some(mystery) = app.mystery() {
         let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
-        spans.push(Span::styled(
-            format!(" mystery {seed}, level {level}"),
-            theme.strong,
-        ));
+        let said = format!(" mystery {seed}, level {level}");
+        spans.push(Span::styled(said, theme.strong));
     } else if app.can_edit() {
         spans.push(Span::styled(" a free run", theme.strong));
     }
-    let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);
-    s.put(s.area, Line::from(spans));
+    let room = usize::from(columns).saturating_sub(text::width_of(&spans));
     let mut badges = badges(app, theme).into_iter();
-    if let Some(badge) = badges.find(|badge| badge.width() <= room) {
-        let wide = badge.width() as u16;
-        let area = Rect::new(s.area.right() - wide, s.area.y, wide, 1);
-        s.put(area, badge);
+    if let Some(badge) = badges.find(|badge| badge.width() + 2 <= room) {
+        spans.push(Span::raw(" ".repeat(room - badge.width())));
+        spans.extend(badge.spans);
     }
+    Line::from(spans)
 }
 
 /// Where the figures come from, the fullest wording first.
@@ -60,7 +51,8 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             format!(" RECORDING {date} · {pace} "),
             " RECORDING ".to_owned(),
         ];
-        return wordings.map(|it| Line::styled(it, theme.badge)).to_vec();
+        let badge = |said| Line::from(Span::styled(said, theme.badge));
+        return wordings.map(badge).to_vec();
     }
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
@@ -111,45 +103,40 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The four figures every run shows, in the longest wording that fits.
-pub fn draw_vitals(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
+pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if app.is_unsolved() {
         let text = match app.mystery() {
             Some(_) => " The checks are shown here once the mystery has ended",
             None => " The checks of this run are shown here once the fault is named",
         };
-        return s.put(s.area, Line::styled(text, theme.dim));
+        return Line::styled(text, theme.dim);
     }
     let all = vitals(app);
-    let room = usize::from(s.area.width);
     // With all words; figures alone; without the latest loss, which the loss panel has as well; without what the speed is a share
     // of; with fewer spaces; without the speed.
     let first = &all[..all.len().saturating_sub(1)];
     let wordings = [
-        line(&all, "    ", " ", str::to_owned, theme),
-        line(&all, "  ", " ", short, theme),
-        line(&all, "  ", " ", bare, theme),
-        line(&all, "  ", " ", unnamed, theme),
-        line(&all, " ", "", |it| tight(&bare(it)), theme),
-        line(&all, " ", "", |it| tight(&unnamed(it)), theme),
-        line(first, " ", "", |it| tight(&unnamed(it)), theme),
+        wording_of(&all, "    ", " ", str::to_owned, theme),
+        wording_of(&all, "  ", " ", short, theme),
+        wording_of(&all, "  ", " ", bare, theme),
+        wording_of(&all, "  ", " ", unnamed, theme),
+        wording_of(&all, " ", "", |it| tight(&bare(it)), theme),
+        wording_of(&all, " ", "", |it| tight(&unnamed(it)), theme),
+        wording_of(first, " ", "", |it| tight(&unnamed(it)), theme),
     ];
-    s.put(s.area, text::longest(wordings, room));
+    text::longest(wordings, usize::from(columns))
 }
 
 /// That other programs keep the machine busy, in the longest wording that fits.
-pub fn draw_busy(s: &mut Surface<'_, '_>) {
-    let Some(wordings) = busy(s.app).filter(|_| !s.area.is_empty()) else {
-        return;
-    };
-    let room = usize::from(s.area.width);
-    let mark = s.theme.symbols.warning;
-    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), s.theme.warning));
-    s.put(s.area, text::longest(lines, room));
+pub fn busy_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+    let mark = theme.symbols.warning;
+    let wordings = busy(app).into_iter().flatten();
+    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), theme.warning));
+    text::longest(lines, usize::from(columns))
 }
 
 /// Figures in one wording, with this gap between them and this space after a mark.
-fn line(
+fn wording_of(
     all: &[RunFigure],
     gap: &'static str,
     space: &str,

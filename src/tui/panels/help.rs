@@ -4,19 +4,19 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use strum::VariantArray;
 
-use crate::app::{Action, Overlay};
+use super::content::Content;
+use crate::app::{Action, App, Overlay};
 use crate::tui::keys::{self, Group, HelpLine};
-use crate::tui::surface::{Surface, closes, height};
+use crate::tui::surface::closes;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Columns and rows that the card wants.
-pub(super) fn size(area: Rect, theme: &Theme) -> (u16, u16) {
-    let columns = usize::from(area.width).saturating_sub(FRAME).max(1);
+/// Columns that the card wants in so many.
+pub(super) fn columns(most: u16) -> u16 {
+    let columns = usize::from(most).saturating_sub(FRAME).max(1);
     let (count, each) = columns_of(columns);
-    let rows = arranged(|_| true, count, each, theme).len() + 2;
-    let wide = (count * each + (count - 1) * GAP + FRAME).min(usize::from(area.width));
-    (wide as u16, height(rows))
+    let wide = count * each + (count - 1) * GAP + FRAME;
+    most.min(wide as u16)
 }
 
 /// Columns of the keys, and of the gap between two columns of lines.
@@ -30,17 +30,17 @@ const FRAME: usize = 4;
 /// The note under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let welcome = keys::label(Action::Open(Overlay::Welcome), app);
-    let aside = format!("{welcome} the welcome, {}", closes(app));
-    s.card("keys", &aside, theme.border_focused);
-    let (count, each) = columns_of(usize::from(s.area.width));
+    let (count, each) = columns_of(usize::from(area.width));
     // What works once the help is closed.
     let mut behind = app.clone();
     behind.view.overlay = None;
     let lines = arranged(|row| row.works(&behind), count, each, theme);
-    s.show_card(lines)
+    Content {
+        aside: format!("{welcome} the welcome, {}", closes(app)),
+        ..Content::titled("keys", lines)
+    }
 }
 
 /// How many columns of lines, and how wide each is.
@@ -76,7 +76,7 @@ fn arranged(
         lines
     };
     let blocks: Vec<_> = Group::VARIANTS.iter().map(block).collect();
-    let note = text::wrap(&[Span::styled(NOTE, theme.dim)], each, "", "");
+    let note = text::wrapped(NOTE, theme.dim, each);
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());
     }

@@ -4,77 +4,72 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::glossary::draw_search;
+use super::content::Content;
+use super::glossary::search_line;
 use crate::app::kernel_rows::name;
 use crate::app::{Action, App};
 use crate::tui::keys;
-use crate::tui::surface::{Surface, closes};
+use crate::tui::prose::ProseWriter;
+use crate::tui::surface::closes;
 use crate::tui::text::wrap;
 use crate::tui::theme::Theme;
 use protocol::stats::operations::formula;
 use protocol::{CompiledKernel, KernelRow};
 
-/// Columns and rows that the card wants.
-pub(super) fn size(app: &App, area: Rect) -> (u16, u16) {
-    match app.view.card_expanded {
-        true => (area.width, area.height),
-        false => (110, area.height),
-    }
+/// Columns that the card wants in so many.
+pub(super) fn columns(app: &App, most: u16) -> u16 {
+    if app.view.card_expanded { most } else { 110 }
 }
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let row = &app.view.kernel_texts.row;
-    let large = keys::label(Action::Expand, app);
-    let aside = format!("{large} large, {}", closes(app));
-    s.card(&name(row), &aside, theme.border_focused);
+    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut head = Vec::new();
     let slot = app.profiled().map(|(slot, _)| slot);
-    if slot.is_some_and(|slot| app.shown_run().slot(slot).description.on_cpu()) {
-        return of_cpu(s, row);
-    }
-    if !app.mode.is_live() {
-        return say(
-            s,
-            "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a configuration.",
-        );
-    }
+    let on_cpu = slot.is_some_and(|slot| app.shown_run().slot(slot).description.on_cpu());
     match &app.view.kernel_texts.read {
-        None => say(
-            s,
-            "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes longer than the first step took here.",
+        _ if on_cpu => of_cpu(row, &mut w),
+        _ if !app.mode.is_live() => w.dim(
+            "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a \
+             configuration.",
         ),
-        Some(Err(why)) => say(s, &format!("The texts cannot be read: {why}")),
-        Some(Ok(texts)) => of_gpu(s, row, texts),
+        None => w.dim(
+            "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes \
+             longer than the first step took here.",
+        ),
+        Some(Err(why)) => w.dim(&format!("The texts cannot be read: {why}")),
+        Some(Ok(texts)) => head.extend(of_gpu(row, texts, &mut w)),
     }
-}
-
-/// A sentence where there is no text.
-fn say(s: &mut Surface<'_, '_>, sentence: &str) -> u16 {
-    let dim = s.theme.dim;
-    let mut w = s.writer();
-    w.plain(sentence, dim);
-    s.show_card(w.lines)
+    let large = keys::label(Action::Expand, app);
+    Content {
+        aside: format!("{large} large, {}", closes(app)),
+        head,
+        ..Content::titled(name(row), w.lines)
+    }
 }
 
 /// The function and what it computes.
-fn of_cpu(s: &mut Surface<'_, '_>, row: &KernelRow) -> u16 {
-    let theme = s.theme;
-    let mut w = s.writer();
-    w.item("function ", theme.dim, &row.kernel, theme.strong);
-    w.item("formula  ", theme.dim, formula(&row.op), theme.text);
+fn of_cpu(row: &KernelRow, w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
+    w.item_in("function ", theme.dim, &row.kernel, theme.strong);
+    w.item("formula  ", theme.dim, formula(&row.op));
     w.blank();
     let source = match row.kernel.as_str() {
         "library" => "It is of burn-flex, the library's CPU backend.",
         _ => "Its source is in crates/tiny-llama/src/ops, one file for each operation.",
     };
     let plain = "A function of the CPU: compiled with the program, so there is no text to show.";
-    w.plain(&format!("{plain} {source}"), theme.dim);
-    s.show_card(w.lines)
+    w.dim(&format!("{plain} {source}"));
 }
 
-/// The texts that the row launches, one after the other; all of its kernel's name where that is not known.
-fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+/// The texts that the row launches, one after the other; all of its kernel's name where that is not known. The result is the line of
+/// the search, where one is open.
+fn of_gpu(
+    row: &KernelRow,
+    texts: &[CompiledKernel],
+    w: &mut ProseWriter<'_>,
+) -> Option<Line<'static>> {
+    let (app, theme) = (w.app, w.theme);
     let named: Vec<&CompiledKernel> = texts.iter().filter(|it| it.kernel == row.kernel).collect();
     let launched = named.iter().filter(|it| it.rows.contains(&name(row)));
     let launched: Vec<&CompiledKernel> = launched.copied().collect();
@@ -83,8 +78,11 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
     } else {
         &launched
     };
+    if own.is_empty() {
+        w.dim("The engine compiled no kernel of this name.");
+        return None;
+    }
     let search = &app.view.search;
-    let mut lines = Vec::new();
     let mut count = 0;
     for (at, it) in own.iter().enumerate() {
         let numbered = it.text.lines().enumerate();
@@ -98,25 +96,19 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
             1 => String::new(),
             all => format!(" ({} of {all})", at + 1),
         };
-        lines.push(Line::from(vec![
+        let place = format!("  {}  workgroup {}", it.file, it.workgroup);
+        w.lines.push(Line::from(vec![
             Span::styled(format!("{}{which}", it.kernel), theme.strong),
-            Span::styled(
-                format!("  {}  workgroup {}", it.file, it.workgroup),
-                theme.dim,
-            ),
+            Span::styled(place, theme.dim),
         ]));
-        let columns = usize::from(s.area.width);
+        let columns = w.columns;
         let wrapped = found.iter();
-        lines.extend(wrapped.flat_map(|(at, line)| wrapped_line(at + 1, line, columns, theme)));
-        lines.push(Line::default());
+        let wrapped = wrapped.flat_map(|(at, line)| wrapped_line(at + 1, line, columns, theme));
+        w.lines.extend(wrapped);
+        w.blank();
     }
-    if own.is_empty() {
-        return say(s, "The engine compiled no kernel of this name.");
-    }
-    if search.is_open() {
-        draw_search(s, &format!("{count} lines"));
-    }
-    s.show_card(lines)
+    let line = || search_line(app, theme, &format!("{count} lines"));
+    search.is_open().then(line)
 }
 
 /// As [`numbered_line`], but what is too long continues on the next line: a comment repeats its `//`, code is indented.

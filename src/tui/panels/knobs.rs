@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 use super::content::Content;
 use crate::app::comparison::{Comparison, KnobRow};
 use crate::app::{App, ScreenSize};
-use crate::tui::list::List;
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{inside, slots};
 use crate::tui::text;
@@ -47,25 +46,17 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
     let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
-    let list = list(app, theme, columns);
-    let selected = Some(list.last_line(comparison.row));
-    let lines = list.lines.into_iter().map(|it| it.1).collect();
-    Content {
-        title: Some("knobs".to_owned()),
-        head: head.lines,
-        foot: foot.lines,
-        selected,
-        ..Content::text(format!("{row} of {all} · {differ}"), lines)
-    }
+    let mut list = list(app, theme, columns);
+    list.aside = format!("{row} of {all} · {differ}");
+    (list.head, list.foot) = (head.lines, foot.lines);
+    list.mark(comparison.row);
+    list
 }
 
 /// The row of the knobs on this row of the screen, the panel being in `area`.
 pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
-    let [_, list_area, _] = content(app, &theme, inner).areas(inner);
-    let row = y.checked_sub(list_area.y)?;
-    let list = list(app, &theme, usize::from(inner.width));
-    list.entry_at(row, app.bench.comparison.row, list_area.height)
+    content(app, &theme, inner).entry_at(y, inner)
 }
 
 /// The result of the changes so far: the figures that a learner would look for in the covered panels.
@@ -122,16 +113,16 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
         ];
         return w.runs(&runs, "", "");
     }
-    w.item(&name, theme.key, knob.about, theme.text);
-    w.item("takes ", theme.dim, &allowed, theme.text);
+    w.item(&name, theme.key, knob.about);
+    w.item("takes ", theme.dim, &allowed);
     if let Some(why) = row.idle {
         w.plain(why, theme.warning);
     }
-    w.plain(when, theme.dim);
+    w.dim(when);
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(app: &App, theme: &Theme, columns: usize) -> List {
+fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
     let comparison = &app.bench.comparison;
     let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
@@ -142,16 +133,16 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let a = widest(&|row| text::width(&shown(&row.a))).max(1);
     let b = widest(&|row| text::width(&shown(&row.b))).max(1);
     let wide = 2 + name + 2 + a + 2 + b + 4 <= columns;
-    let mut list = List::default();
+    let mut list = Content::titled("knobs", Vec::new());
     if wide {
         let head = format!("  {}  {}    B, yours", " ".repeat(name), text::left("A", a));
-        list.add(None, Line::styled(head, theme.dim));
+        list.entry(None, Line::styled(head, theme.dim));
     }
     let mut section = "";
     for (at, row) in comparison.rows().enumerate() {
         let head = row.knob.path.split_once('.').map_or("", |(head, _)| head);
         if comparison.offers.len() > FEW && head != section {
-            list.add(None, Line::styled(head.to_owned(), theme.heading));
+            list.entry(None, Line::styled(head.to_owned(), theme.heading));
             section = head;
         }
         let selected = at == comparison.row;
@@ -185,10 +176,10 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
         if row.idle.is_some() && text::width_of(&line) + IDLE.len() <= columns {
             line.push(Span::styled(IDLE, theme.warning));
         }
-        list.add(at, Line::from(line));
+        list.entry(at, Line::from(line));
         if !wide && (row.differs() || selected) {
             let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
-            list.add(at, Line::from(said));
+            list.entry(at, Line::from(said));
         }
     }
     list

@@ -1,13 +1,17 @@
 //! What the lanes of a workgroup do in the learner's kernel, step by step: the source, the lanes as columns, and for each load and
 //! store the rows of memory with a mark for each lane.
 
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use super::kernel::numbered_line;
+use crate::app::App;
 use crate::tui::prose::{ProseWriter, harmless};
-use crate::tui::surface::{Surface, closes, joined, take_top};
+use crate::tui::surface::joined;
 use crate::tui::text;
+use crate::tui::theme::Theme;
 use wgsl_lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
 
 /// Columns of a row's label, and of its cells with a gap after each eight.
@@ -18,28 +22,20 @@ const BETWEEN: usize = 3;
 /// Columns of a lane's number.
 const NUMBER: usize = 4;
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
     let recorded = match &app.exercise.lanes.found {
         Some(Ok(found)) => found,
         found => {
-            s.overlay("threads");
-            let mut w = s.writer();
             let said = match found {
                 Some(Err(why)) => why.as_str(),
                 _ => "The kernel runs on the host, all lanes of a workgroup together.",
             };
-            w.plain(said, theme.text);
-            return s.show_card(w.lines);
+            w.text(said);
+            return Content::titled("threads", w.lines);
         }
     };
     let (run, at) = (&recorded.run, app.exercise.lanes.at);
-    s.card(
-        &format!("threads of {}", recorded.file),
-        &closes(app),
-        theme.border_focused,
-    );
-    let rows = s.area.height;
     let cut = if run.cut { " and more" } else { "" };
     let parts = [
         format!("step {} of {}{cut}", at + 1, run.steps.len()),
@@ -47,15 +43,15 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
         format!("`{}`", recorded.shape),
         recorded.sizes.clone(),
     ];
-    let columns = usize::from(s.area.width);
-    let head = joined(parts.iter().map(String::as_str), columns, "  ");
-    let top = take_top(&mut s.area, 1);
-    s.put(top, Line::styled(head, theme.dim));
-    let top = take_top(&mut s.area, (rows / 3).max(3));
-    let lines = source(run, at, usize::from(top.height), s);
-    s.put(top, lines);
-    let mut w = s.writer();
-    lanes(run, at, usize::from(s.area.height / 3), &mut w);
+    let said = joined(parts.iter().map(String::as_str), w.columns, "  ");
+    let mut head = vec![Line::styled(said, theme.dim)];
+    // A third of the rows is the source's.
+    let rows = usize::from(area.height).saturating_sub(1);
+    let of_source = usize::from((area.height / 3).max(3)).min(rows);
+    head.extend(source(run, at, of_source, &w));
+    head.resize(1 + of_source, Line::default());
+    let rows = rows - of_source;
+    lanes(run, at, rows / 3, &mut w);
     for fault in run.faults_at(at) {
         let mut text = fault.text.iter();
         if let Some(what) = text.next() {
@@ -63,13 +59,16 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
         }
         text.for_each(|line| w.line(line.clone(), theme.text));
     }
-    memory(run, at, usize::from(s.area.height), &mut w);
-    s.show_card(w.lines)
+    memory(run, at, rows, &mut w);
+    Content {
+        head,
+        ..Content::titled(format!("threads of {}", recorded.file), w.lines)
+    }
 }
 
 /// The lines around the one that runs; those that a fault names are marked.
-fn source(run: &WorkgroupRun, at: usize, rows: usize, s: &Surface<'_, '_>) -> Vec<Line<'static>> {
-    let theme = s.theme;
+fn source(run: &WorkgroupRun, at: usize, rows: usize, w: &ProseWriter<'_>) -> Vec<Line<'static>> {
+    let theme = w.theme;
     let step = run.steps.get(at);
     let line = step.map_or(1, |it| it.line as usize);
     let count = run.text.lines().count();
@@ -93,7 +92,7 @@ fn source(run: &WorkgroupRun, at: usize, rows: usize, s: &Surface<'_, '_>) -> Ve
             whole.spans[1].style = theme.strong;
         }
         whole.spans.insert(0, mark);
-        text::fit(whole, usize::from(s.area.width))
+        text::fit(whole, w.columns)
     });
     lines.collect()
 }
@@ -163,7 +162,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>)
     let side_by_side = ((w.columns + BETWEEN) / (ROW + BETWEEN)).max(1);
     let sentences = step.accesses.iter().map(|it| {
         let mut own = ProseWriter::new(w.app, theme, w.columns);
-        own.plain(&it.sentence(), theme.text);
+        own.text(&it.sentence());
         own.lines
     });
     let sentences: Vec<Vec<Line<'static>>> = sentences.collect();
@@ -195,7 +194,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>)
     let said = format!(
         "A row is {LINE_BYTES} bytes, a line of memory; a mark 4 bytes. 2 to 9, +: so many lanes."
     );
-    w.plain(&said, theme.dim);
+    w.dim(&said);
 }
 
 /// The marks of a row of memory.

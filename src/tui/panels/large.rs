@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::content::{self, Block, ContentOf, Figure, Picture, Size};
+use super::content::{Block, Figure, Picture, Size};
 use crate::panel::Panel;
 use crate::tui::digits;
 use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
@@ -82,10 +82,11 @@ pub(super) fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: St
 /// Draws what a panel shows: lines before its figures or its drawing above them, those after below, and of the figures those that
 /// the beat asks for; those that do not fit are left out from the end. Text stands in the panel's box; the result is how many
 /// lines of it can scroll.
-pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
+    let (of, _) = super::row_of(panel, s.app);
     let mut content = of(s.app, s.theme, s.area);
     if !content.is_figures() {
-        return content::draw(s, panel, of);
+        return super::draw(panel, s.area, s.app, s.theme, s.frame);
     }
     let (mut above, mut rows, mut below, mut plot) = (Vec::new(), Vec::new(), Vec::new(), None);
     let cue = s.app.cue();
@@ -107,7 +108,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 
         s.put(area, lines);
     }
     match plot {
-        Some(plot) => (plot.draw)(s.area, s.frame.buffer_mut()),
+        Some(plot) => plot.drawing.draw(s.area, s.frame.buffer_mut()),
         None => draw_rows(s, rows),
     }
     0

@@ -6,12 +6,11 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture};
 use crate::app::App;
-use crate::tui::surface::{slot_label, slots};
+use crate::tui::surface::{measured, slot_label};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use protocol::Slot;
 use protocol::config::RunConfig;
-use protocol::story::{PhaseName, Phases, RunStory, StepReading};
+use protocol::story::{PhaseName, Phases, RunStory};
 use protocol::thresholds::PHASES_MISS_STEP;
 use protocol::units::{duration, or_dash, percent};
 
@@ -37,26 +36,22 @@ fn missing(run: &RunStory) -> &'static str {
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
-    let known: Vec<(Slot, StepReading)> = known.collect();
-    // The running slot first: it is the one to look at when there is room for one only.
-    let active = known
-        .iter()
-        .find(|(slot, _)| *slot == app.shown_run().active);
-    let Some((slot, reading)) = active.or(known.first()) else {
+    // The running slot is the one to look at when there is room for one only.
+    let Some(known) = measured(app, |run| run.ledger) else {
         return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
-    let aside = format!("{} · step {}", app.slot_name(*slot), reading.step);
+    let (slot, reading) = known.shown;
+    let aside = format!("{} · step {}", app.slot_name(slot), reading.step);
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.shown_run().slot(*slot), &Phases::from(&reading.phases));
-    let label = vec![slot_label(*slot, app, theme)];
+    let (run, phases) = (app.shown_run().slot(slot), &Phases::from(&reading.phases));
+    let label = vec![slot_label(slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let once = run.description.waits_once();
     for (name, ms) in &phases.parts {
         content.figure(None, part(*name, *ms, phases.step, once, theme));
     }
     let sum = sum(phases, once, area.width, theme);
-    let others = known.iter().filter(|(other, _)| other != slot);
+    let others = known.all.iter().filter(|(other, _)| *other != slot);
     let others = others.map(|(other, it)| {
         let step = Span::styled(format!(", step {}", it.step), theme.dim);
         let label = vec![slot_label(*other, app, theme), step];

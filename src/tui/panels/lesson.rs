@@ -46,7 +46,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
                 "A run without a stage: {} opens the knobs.",
                 &[Action::Knobs],
             ),
-            false => w.plain("This course has no stage.", theme.dim),
+            false => w.dim("This course has no stage."),
         }
         return Content::text("", w.lines);
     };
@@ -147,7 +147,7 @@ impl Text<'_> {
 
     fn item(&mut self, marker: &str, text: &str) {
         let theme = self.w.theme;
-        self.w.course_text(marker, theme.dim, text, theme.text);
+        self.w.course_text(marker, theme.dim, text);
     }
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
@@ -194,8 +194,8 @@ impl Text<'_> {
         self.sections(SectionKind::Symptom);
         if !told {
             self.w.blank();
-            let text = "The cause is shown once you have predicted and looked at the evidence.";
-            self.w.plain(text, theme.dim);
+            self.w
+                .dim("The cause is shown once you have predicted and looked at the evidence.");
         }
     }
 
@@ -221,8 +221,7 @@ impl Text<'_> {
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
             let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.into_str());
-            self.w
-                .course_text(&marker, theme.key, &pointer.text, theme.text);
+            self.w.course_text(&marker, theme.key, &pointer.text);
         }
     }
 
@@ -278,7 +277,7 @@ impl Text<'_> {
                         "Not judged: B also changes {other}. The question is about {} alone.",
                         stage.varies.join(", ")
                     );
-                    self.w.plain(&said, theme.dim);
+                    self.w.dim(&said);
                 }
                 _ => {}
             }
@@ -292,8 +291,7 @@ impl Text<'_> {
                     format!("{mark} Not correct. The answer is {answer}. ")
                 }
             };
-            self.w
-                .course_text(&marker, style, &question.explanation, theme.text);
+            self.w.course_text(&marker, style, &question.explanation);
         }
     }
 
@@ -355,8 +353,7 @@ impl Text<'_> {
         let (given, right) = (study.of(stage).answers.len(), study.right_at_first(stage));
         let title = format!("Questions: {given} of {all} answered, {right} right");
         self.w.heading(&title);
-        let said = "The first answer to each counts in your score.";
-        self.w.plain(said, theme.dim);
+        self.w.dim("The first answer to each counts in your score.");
         if study.can_ask_again(stage) {
             let said = "{} asks the wrongly answered ones again.";
             self.w.keys(said, &[Action::Question]);
@@ -382,7 +379,7 @@ impl Text<'_> {
             };
             self.w.judged((mark, style), &verdict);
             let why = &question.explanation;
-            self.w.course_text("  ", style, why, theme.text);
+            self.w.course_text("  ", style, why);
         }
     }
 }

@@ -18,8 +18,7 @@ pub(super) const READING: &[&str] = &[
 /// Shown instead of what would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, usize::from(area.width));
-    let said = "Shown once you have answered what this stage asks.";
-    w.plain(said, theme.dim);
+    w.dim("Shown once you have answered what this stage asks.");
     Content::text("", w.lines)
 }
 
@@ -46,8 +45,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     for lint in &run.lints {
         let mark = theme.symbols.warning;
         w.line(format!("{mark} {}", lint.name), theme.bad);
-        w.item("  why:  ", theme.dim, &lint.why, theme.text);
-        w.item("  next: ", theme.dim, &lint.next, theme.text);
+        w.item("  why:  ", theme.dim, &lint.why);
+        w.item("  next: ", theme.dim, &lint.next);
     }
     let found = match run.lints.len() {
         n @ 1.. if !app.is_unsolved() => format!("{n} found"),

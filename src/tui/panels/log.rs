@@ -1,21 +1,24 @@
 //! What drivers, libraries and the engine wrote, and what could not be loaded.
 
+use ratatui::layout::Rect;
+
+use super::content::Content;
 use crate::app::App;
 use crate::app::log::LogLevel;
-use crate::tui::surface::{Surface, closes, height};
+use crate::tui::prose::ProseWriter;
+use crate::tui::surface::height;
 use crate::tui::text;
+use crate::tui::theme::Theme;
 
-/// Columns and rows that the card of the problems wants.
-pub(super) fn size_of_problems(app: &App) -> (u16, u16) {
+/// Rows that the card of the problems wants.
+pub(super) fn rows_of_problems(app: &App) -> u16 {
     let problems = height(app.lesson.course.problems.len());
-    (110, problems.saturating_mul(3).saturating_add(4))
+    problems.saturating_mul(3).saturating_add(4)
 }
 
 /// The log, the latest line last.
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    s.overlay("log");
-    let mut w = s.writer();
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
     for entry in &app.devices.log.entries {
         let style = match entry.level {
             LogLevel::Error => theme.bad,
@@ -30,19 +33,17 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
             text += &format!(" ({} times)", entry.times);
         }
         let plain = entry.why.map_or(theme.text, |_| theme.dim);
-        w.item(&text::left(entry.level.into_str(), 9), style, &text, plain);
+        w.item_in(&text::left(entry.level.into_str(), 9), style, &text, plain);
     }
     if w.lines.is_empty() {
         w.line("the log is empty", theme.dim);
     }
-    s.show_card(w.lines)
+    Content::titled("log", w.lines)
 }
 
 /// Files of the course that were skipped.
-pub(super) fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    s.card("could not be loaded", &closes(app), theme.bad);
-    let mut w = s.writer();
+pub(super) fn problems<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
     for problem in &app.lesson.course.problems {
         w.marked(theme.mark(false), &problem.to_string(), theme.text);
     }
@@ -51,5 +52,5 @@ pub(super) fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
         false => "The rest of the course works.",
     };
     w.line(text, theme.dim);
-    s.show_card(w.lines)
+    Content::titled("could not be loaded", w.lines)
 }

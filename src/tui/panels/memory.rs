@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::App;
-use crate::tui::surface::{short_label, slots};
+use crate::tui::surface::{measured, short_label};
 use crate::tui::theme::Theme;
 use protocol::Slot;
 use protocol::units::bytes;
@@ -19,29 +19,22 @@ pub(super) const READING: &[&str] = &[
 /// The peaks of both runs, and what that of the shown one is made of.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut content = Content::default();
-    for (slot, run) in slots(app) {
-        let Some(it) = &run.memory else { continue };
+    let Some(known) = measured(app, |run| run.memory.as_ref()) else {
+        return Content::missing("the engine has not reported it yet", theme, area);
+    };
+    for (slot, it) in &known.all {
         let size = match (it.peak_bytes, it.current_bytes) {
             (Some(peak), _) => format!("  peak {}", bytes(peak)),
             (None, Some(now)) => format!("  now {}", bytes(now)),
             (None, None) => String::new(),
         };
-        let label = short_label(slot, area.width, app, theme);
+        let label = short_label(*slot, area.width, app, theme);
         content.lines([Line::from(vec![label, Span::styled(size, theme.strong)])]);
     }
-    let active = app.shown_run().active;
-    let other = || Some((active.other(), app.shown_run().other()?.memory.as_ref()?));
-    let shown = app
-        .shown_run()
-        .shown()
-        .memory
-        .as_ref()
-        .map(|it| (active, it));
-    let Some((slot, it)) = shown.or_else(other) else {
-        return Content::missing("the engine has not reported it yet", theme, area);
-    };
+    let (slot, it) = known.shown;
+    let peaks = known.all.iter();
+    let peaks = peaks.filter_map(|(slot, it)| Some((*slot, it.peak_bytes?)));
     let known = it.weights + it.gradients + it.moments;
-    let peaks = slots(app).filter_map(|(slot, run)| Some((slot, run.memory.as_ref()?.peak_bytes?)));
     let peaks: Vec<(Slot, u64)> = peaks.collect();
     // One scale for the whole list.
     let most = peaks.iter().map(|(_, peak)| *peak).fold(known, u64::max);

@@ -40,9 +40,9 @@ fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         none if none.is_empty() => "nothing yet".to_owned(),
         some => some,
     };
-    w.item("B: ", theme.b, &changes, theme.text);
+    w.item("B: ", theme.b, &changes);
     let minutes = open.seconds(w.app.clock.now_ms) / 60;
-    w.plain(&format!("{}, {minutes} min", so_far(open)), theme.dim);
+    w.dim(&format!("{}, {minutes} min", so_far(open)));
 }
 
 /// `3 panels brought up, 2 changes tried`
@@ -65,15 +65,12 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         Some(JudgeStep::Run) => {
             w.heading("The verdict");
             let step = app.step().map_or(0, |step| step.min(STEPS));
-            w.plain(
-                &format!("A fresh run of B: step {step} of {STEPS}"),
-                theme.text,
-            );
+            w.text(&format!("A fresh run of B: step {step} of {STEPS}"));
         }
         Some(JudgeStep::Pairs(_)) => {
             w.heading("The verdict");
             let text = "All but the speed of B is right. Its speed is now compared with a known-good configuration, in pairs:";
-            w.plain(text, theme.text);
+            w.text(text);
             w.blank();
             let lines = cards::verdict(app, w.columns, theme);
             w.lines.extend(lines);
@@ -101,13 +98,12 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         };
         w.marked((mark, style), &line.name, theme.text);
         if line.outcome != Outcome::Passed {
-            w.item("  ", theme.dim, &line.measured, theme.dim);
+            w.item_in("  ", theme.dim, &line.measured, theme.dim);
         }
     }
 }
 
 fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     w.heading("How");
     w.keys(
         "{} opens the knobs: A's values stay hidden, B's until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
@@ -115,13 +111,10 @@ fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     );
     w.heading("Points");
     let whole = 100 * usize::from(open.mystery.level());
-    w.plain(
-        &format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute that has begun. \
-             Values that you pass over and the time of the verdict cost nothing."),
-        theme.text,
-    );
+    w.text(&format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute that has begun. \
+             Values that you pass over and the time of the verdict cost nothing."));
     if let Some(score) = w.app.mystery_score() {
-        w.plain(&format!("Your best so far: {}", score.best), theme.dim);
+        w.dim(&format!("Your best so far: {}", score.best));
     }
 }
 
@@ -133,7 +126,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             let text = format!("Solved: {points} of {whole} points, in {}", time(seconds));
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
             let best = w.app.mystery_score().map_or(points, |score| score.best);
-            w.plain(&format!("{}; your best {best}", so_far(open)), theme.dim);
+            w.dim(&format!("{}; your best {best}", so_far(open)));
         }
         MysteryEnd::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
     }
@@ -166,7 +159,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             ];
             w.runs(&runs, "", "  ");
         }
-        w.plain(fault.does, theme.text);
+        w.text(fault.does);
         if end != MysteryEnd::GivenUp && fault.is_in(&w.app.bench.comparison.config_b) {
             let said = "B still has it. Since the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
@@ -179,8 +172,10 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             1 => "as does 1 other fault".to_owned(),
             others => format!("as do {others} other faults"),
         };
-        let said = format!("It looks like {}, {others}.", fault.looks.into_str());
-        w.plain(&said, theme.dim);
+        w.dim(&format!(
+            "It looks like {}, {others}.",
+            fault.looks.into_str()
+        ));
         w.blank();
     }
 }

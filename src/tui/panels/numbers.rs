@@ -1,20 +1,20 @@
 //! The smallest screens: numbers only, the most important first, as many as there are rows.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::exercise;
 use super::status::unsaved;
-use crate::app::RunState;
 use crate::app::guide::{FigureState, RunFigure, confirmation, next_move, vitals};
-use crate::tui::surface::Surface;
+use crate::app::{App, RunState};
+use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use protocol::units::{ms, number};
 
-pub fn draw(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
+pub fn lines(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let run = app.shown_run().shown();
-    let mut w = s.writer();
-    w.lines.extend(unsaved(app, theme, s.area.width));
+    let mut w = ProseWriter::in_area(app, theme, area);
+    w.lines.extend(unsaved(app, theme, area.width));
     if let Some(confirm) = app.view.confirm {
         w.sentence(&confirmation(confirm, app), theme.warning);
     }
@@ -53,10 +53,10 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         w.line(line, theme.text);
     }
     w.line("enlarge to 60x16 to see the panels", theme.dim);
-    if app.view.confirm.is_none() && s.area.height > 8 {
+    if app.view.confirm.is_none() && area.height > 8 {
         w.sentence(&next_move(app), theme.text);
     }
-    s.put(s.area, w.lines);
+    w.lines
 }
 
 fn vital(one: &RunFigure, theme: &Theme) -> Line<'static> {

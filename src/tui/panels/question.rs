@@ -50,7 +50,7 @@ pub(super) fn choices_behind(
     w.body(&question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
         let marker = format!(" {}  ", key(at));
-        w.course_text(&marker, w.theme.key, choice, w.theme.text);
+        w.course_text(&marker, w.theme.key, choice);
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'
     if first != now {
         let said =
             format!("Measured since: {now}; the first measurement, {first}, counts for the score.");
-        w.plain(&said, w.theme.dim);
+        w.dim(&said);
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn scale(
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
         let said = "No range yet: the first arrow key places it. A narrow range that contains the figure earns more.";
-        return w.plain(said, theme.dim);
+        return w.dim(said);
     };
     let [low, high] = bounds_with_unit(of, range);
     let mut words = format!("between {low} and {high}");
@@ -124,5 +124,5 @@ pub(super) fn scale(
         let inside = judged(of, range, truth);
         words += &format!(", measured {}: {inside}", with_unit(of, truth));
     }
-    w.plain(&words, theme.text);
+    w.text(&words);
 }

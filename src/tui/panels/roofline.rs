@@ -4,8 +4,7 @@
 
 mod plot;
 
-use plot::Mark;
-use ratatui::buffer::Buffer;
+use plot::{Mark, RoofPlot};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -263,9 +262,13 @@ impl<'a> Rows<'a> {
     }
 
     /// Draws these below the roofs.
-    fn plot(&self, marks: Vec<Mark>) -> impl Fn(Rect, &mut Buffer) + 'a + use<'a> {
-        let (roofs, names, theme) = (self.roofs(), self.roof_names(), self.theme);
-        move |area, buffer| plot::draw(&marks, &roofs, &names, area, theme, buffer)
+    fn plot(&self, marks: Vec<Mark>) -> RoofPlot<'a> {
+        RoofPlot {
+            marks,
+            roofs: self.roofs(),
+            names: self.roof_names(),
+            theme: self.theme,
+        }
     }
 
     /// The headings of the list, and a line for each operation.

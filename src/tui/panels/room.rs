@@ -1,7 +1,8 @@
 //! The cards of a room: what is shared, and the question that the class votes on.
 
-use ratatui::text::Line;
+use ratatui::layout::Rect;
 
+use super::content::Content;
 use super::question::choices_behind;
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
@@ -11,7 +12,7 @@ use crate::tui::theme::Theme;
 use protocol::units::number;
 
 /// The title of the vote.
-pub(super) fn title_of_vote(app: &App) -> &'static str {
+fn title_of_vote(app: &App) -> &'static str {
     let open = app.class.as_ref().and_then(|it| it.class.open_vote());
     match open.is_some_and(|(_, vote)| vote.round > 0) {
         true => "the room votes again",
@@ -20,15 +21,17 @@ pub(super) fn title_of_vote(app: &App) -> &'static str {
 }
 
 /// What is shared.
-pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = ProseWriter::new(app, theme, columns);
-    let Some(member) = &app.class else {
-        w.plain(
-            "You are in no room. `perflings --room WHERE` joins one.",
-            theme.text,
-        );
-        return w.lines;
-    };
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
+    match &app.class {
+        Some(member) => shares(member, &mut w),
+        None => w.text("You are in no room. `perflings --room WHERE` joins one."),
+    }
+    Content::titled("the room", w.lines)
+}
+
+fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
     let (at, name) = (&member.me.at, &member.me.name);
     let state = match &member.link {
         Link::Joining => "being reached".to_owned(),
@@ -39,10 +42,10 @@ pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'stati
         }
         Link::Over(why) => format!("left: {why}"),
     };
-    w.plain(&format!("The room at {at} is {state}."), theme.text);
+    w.text(&format!("The room at {at} is {state}."));
     w.heading("What you share, and nothing else");
     for (what, value) in shared(member) {
-        w.item(&format!(" {what:<12} "), theme.dim, &value, theme.text);
+        w.item(&format!(" {what:<12} "), theme.dim, &value);
     }
     let called = match member.class.renamed.get(&member.me.id) {
         Some(other) => format!("as {other}: another participant has your name"),
@@ -50,17 +53,13 @@ pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'stati
         None => format!("as {name}"),
     };
     w.blank();
-    w.plain(
-        &format!("The instructor sees it on a board, {called}."),
-        theme.dim,
-    );
+    w.dim(&format!("The instructor sees it on a board, {called}."));
     if !matches!(member.link, Link::Over(_)) {
         w.keys(
             "{} raises or lowers your hand, {} follows the room's call, {} leaves the room.",
             &[Action::RaiseHand, Action::TakeUp, Action::LeaveRoom],
         );
     }
-    w.lines
 }
 
 /// Each thing that is shared, as it is now.
@@ -119,17 +118,15 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 }
 
 /// The question with its choices and their keys.
-pub(super) fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = ProseWriter::new(app, theme, columns);
-    let Some(stage) = app.voting() else {
-        w.plain("No vote is open.", theme.dim);
-        return w.lines;
-    };
-    w.plain(
-        &format!("Stage {} {}", stage.number, stage.title),
-        theme.heading,
-    );
-    w.blank();
-    choices_behind(letter, &stage.prediction, &mut w);
-    w.lines
+pub(super) fn vote<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
+    if let Some(stage) = app.voting() {
+        let named = format!("Stage {} {}", stage.number, stage.title);
+        w.plain(&named, theme.heading);
+        w.blank();
+        choices_behind(letter, &stage.prediction, &mut w);
+    } else {
+        w.dim("No vote is open.");
+    }
+    Content::titled(title_of_vote(app), w.lines)
 }

@@ -1,14 +1,16 @@
 //! For latecomers: a page for each skipped stage, with its symptom. Each page leads back to its stage; the fault, the fix and what
 //! this machine measured are shown only when the learner asks for them.
 
-use crate::app::Action;
+use ratatui::layout::Rect;
+
+use super::content::Content;
+use crate::app::{Action, App};
 use crate::course::Stage;
 use crate::course::placeholder::{FigureSources, fill_known};
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::Surface;
+use crate::tui::theme::Theme;
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let app = s.app;
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let skipped = app.skipped_stages();
     let at = app.view.selected.min(skipped.len().saturating_sub(1));
     let stage = skipped
@@ -16,15 +18,15 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
         .and_then(|at| app.lesson.course.stages.get(*at));
     let of = skipped.len();
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
-    s.overlay(title.as_deref().unwrap_or("skipped stages"));
-    let mut w = s.writer();
+    let mut w = ProseWriter::in_area(app, theme, area);
     // As much of it as there is room for.
     w.widest = w.columns;
     match stage {
         Some(stage) => page(stage, &mut w),
-        None => w.plain("No stage was skipped.", s.theme.dim),
+        None => w.dim("No stage was skipped."),
     }
-    s.show_card(w.lines)
+    let title = title.unwrap_or_else(|| "skipped stages".to_owned());
+    Content::titled(title, w.lines)
 }
 
 fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
@@ -51,7 +53,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.into_str());
-        w.course_text(&marker, theme.key, &known(&pointer.text), theme.text);
+        w.course_text(&marker, theme.key, &known(&pointer.text));
     }
     w.heading("The fix");
     w.body(&stage.fix, theme.text);
@@ -61,13 +63,11 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     let known = w.app.lesson.study.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {
-        w.plain(
-            &format!("broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"),
-            theme.text,
-        );
+        w.text(&format!(
+            "broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"
+        ));
     }
     let journey = w.app.lesson.journey.as_ref();
     let rows = journey.into_iter().flat_map(|it| &it.rows);
@@ -77,16 +77,13 @@ fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
             let cells = journey.head.iter().zip(&row.cells);
             let cells = cells.filter(|(_, cell)| !cell.is_empty());
             let cells = cells.map(|(head, cell)| format!("{head} {cell}"));
-            w.plain(&cells.collect::<Vec<_>>().join("  "), theme.text);
+            w.text(&cells.collect::<Vec<_>>().join("  "));
         }
-        w.plain(
-            &format!("{}, {}, {}", journey.device, journey.preset, journey.date),
-            theme.dim,
-        );
+        w.dim(&format!(
+            "{}, {}, {}",
+            journey.device, journey.preset, journey.date
+        ));
     } else if known.ratio.is_none() {
-        w.plain(
-            "Not measured yet: `perflings run all` measures every stage, broken and fixed.",
-            theme.dim,
-        );
+        w.dim("Not measured yet: `perflings run all` measures every stage, broken and fixed.");
     }
 }

@@ -1,28 +1,29 @@
 //! The solution of a stage: every knob that changes, and the files as they pass; of an exercise its files.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use super::exercise::new_lines;
-use crate::app::Action;
+use crate::app::{Action, App};
 use crate::course::{Exercise, Stage};
 use crate::tui::prose::{ProseWriter, harmless};
-use crate::tui::surface::Surface;
 use crate::tui::text;
+use crate::tui::theme::Theme;
 use protocol::config::Knob;
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    s.overlay("solution");
-    let mut w = s.writer();
-    if let Some(open) = s.app.exercise() {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
+    if let Some(open) = app.exercise() {
         exercise(open, &mut w);
-    } else if let Some(open) = s.app.stage() {
-        if s.app.can_edit() {
+    } else if let Some(open) = app.stage() {
+        if app.can_edit() {
             w.keys("{} runs it as your B", &[Action::TakeSolution]);
             w.blank();
         }
         stage(open, &mut w);
     }
-    s.show_card(w.lines)
+    Content::titled("solution", w.lines)
 }
 
 /// The files of an exercise; lines that the starter has not are marked.

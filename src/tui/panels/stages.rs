@@ -1,12 +1,13 @@
 //! The list of the course: the state of each stage, which predictions were right, and the score.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::{App, Mode};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
-use crate::tui::list::List;
-use crate::tui::surface::joined;
+use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -17,27 +18,30 @@ const LEVEL: usize = 14;
 const NARROW: usize = 72;
 
 /// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
-pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let mut list = List::default();
-    list.text([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let columns = usize::from(area.width);
+    let mut list = Content::titled("stages and exercises", Vec::new());
+    list.aside = chooses("goes there", app);
+    list.between([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
     let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
     for (at, it) in stages.iter().enumerate() {
-        list.add(at, stage(app, at, it, columns, theme));
+        list.entry(at, stage(app, at, it, columns, theme));
     }
     if !exercises.is_empty() {
         let about = "exercises: runs to predict, recordings to solve, kernels to write";
         let about = Line::styled(text::cut(about, columns), theme.heading);
-        list.text([Line::default(), about]);
+        list.between([Line::default(), about]);
     }
     for (at, it) in exercises.iter().enumerate() {
-        list.add(stages.len() + at, exercise(app, at, it, columns, theme));
+        list.entry(stages.len() + at, exercise(app, at, it, columns, theme));
     }
     let broken = app.lesson.course.broken.iter();
-    list.text(broken.map(|it| broken_line(it, columns, theme)));
-    list.text([Line::default()]);
+    list.between(broken.map(|it| broken_line(it, columns, theme)));
+    list.between([Line::default()]);
     runs(app, columns, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
     list.foot = vec![rule, legend(columns, theme), score(app, theme, columns)];
+    list.mark(app.view.selected);
     list
 }
 
@@ -152,7 +156,7 @@ fn broken_line(it: &UnusableContent, columns: usize, theme: &Theme) -> Line<'sta
 }
 
 /// The run without a stage and the mystery, under both lists.
-fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
+fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
     let solved = match app.lesson.study.progress.mysteries.len() {
         0 => String::new(),
         n => format!(" ({n} solved)"),
@@ -168,7 +172,7 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
         let said = text::left(&format!("{mark}   {said}"), columns);
         let selected = app.view.selected == at;
         let style = theme.among(selected, theme.text);
-        list.add(at, Line::styled(said, style));
+        list.entry(at, Line::styled(said, style));
     }
 }
 

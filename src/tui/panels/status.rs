@@ -1,27 +1,24 @@
 //! The status line: stage, run state, step, samples/s with its spread, clock, hints. Above it the next move, or the confirmation that
 //! is open.
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget;
 
 use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, RunState};
 use crate::tui::prose::{filled_as_found, sentence, told_as_found};
-use crate::tui::surface::{Surface, height};
+use crate::tui::surface::{Fitted, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 use protocol::Step;
 use protocol::units::{ms, number, show};
 
 /// That progress is not saved, and why. It comes before everything else.
-pub fn draw_unsaved(s: &mut Surface<'_, '_>) {
-    let lines = unsaved(s.app, s.theme, s.area.width);
-    s.put(s.area, lines);
-}
-
-/// The lines of this at a width.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let Some(why) = &app.view.unsaved else {
         return Vec::new();
@@ -36,15 +33,30 @@ fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<L
     text::wrap(spans, usize::from(width), mark, "   ")
 }
 
-/// What comes next, in one sentence.
-pub fn draw_guide(s: &mut Surface<'_, '_>) {
-    let lines = lines(s.app, s.theme, s.area.width);
-    let at = (s.area.x + 1, s.area.y);
-    s.put(s.area, lines);
-    if let Some(large) = large_sentence(s.app, s.area.width)
-        && digits::rows_of(large.len()) <= s.area.height
-    {
-        digits::draw_lines(s.frame.buffer_mut(), at, &large, s.theme.strong);
+/// What comes next, in one sentence; what the room reads at a beat in large glyphs.
+pub struct Guide {
+    lines: Vec<Line<'static>>,
+    large: Option<Vec<String>>,
+    style: Style,
+}
+
+impl Guide {
+    pub fn new(app: &App, theme: &Theme, width: u16) -> Self {
+        Self {
+            lines: lines(app, theme, width),
+            large: large_sentence(app, width),
+            style: theme.strong,
+        }
+    }
+}
+
+impl Widget for Guide {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        Fitted(self.lines.into()).render(area, buffer);
+        let fits = |large: &Vec<String>| digits::rows_of(large.len()) <= area.height;
+        if let Some(large) = self.large.filter(fits) {
+            digits::draw_lines(buffer, (area.x + 1, area.y), &large, self.style);
+        }
     }
 }
 
@@ -127,8 +139,7 @@ fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<L
 const FEW: u64 = 5;
 
 /// The status line: as many parts as fit, the less important ones dropped first.
-pub fn draw(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
+pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     // Each part with its rank: 0 stays longest.
     let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
     let part = |rank: u8, text: String, style: Style| (rank, vec![Span::styled(text, style)]);
@@ -170,7 +181,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     if hints > 0 {
         parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
     }
-    let room = usize::from(s.area.width) + 2;
+    let room = usize::from(columns) + 2;
     let wide = |(_, spans): &(u8, Vec<Span<'static>>)| text::width_of(spans) + 3;
     while parts.iter().map(wide).sum::<usize>() > room && parts.len() > 1 {
         let least = parts.iter().map(|(rank, _)| *rank).max();
@@ -181,7 +192,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.extend((at > 0).then(|| Span::styled(" · ", theme.dim)));
         spans.extend(part);
     }
-    s.put(s.area, Line::from(spans));
+    Line::from(spans)
 }
 
 /// Whether the learner is in a room, and their hand is raised.

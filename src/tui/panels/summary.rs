@@ -1,8 +1,10 @@
 //! What the learner has done so far, in their own numbers: for each stage the prediction, what was measured, the fix; and
 //! where to go on. After the last stage it is the end of the course.
 
-use ratatui::text::{Line, Span};
+use ratatui::layout::Rect;
+use ratatui::text::Span;
 
+use super::content::Content;
 use super::question::{bounds_with_unit, judged, with_unit};
 use crate::app::estimate::POINTS;
 use crate::app::{Action, App, Overlay};
@@ -26,7 +28,8 @@ pub(super) fn widest(app: &App) -> u16 {
     READING.max(table) as u16 + 4
 }
 
-pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let columns = usize::from(area.width);
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.lesson.course.stages;
     let passed = |stage: &&Stage| app.lesson.study.of(stage).state == StageState::Passed;
@@ -44,11 +47,10 @@ pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'stati
     w.keys(said, &[Action::Open(Overlay::Stages)]);
     let said =
         "`perflings --free` trains without a stage, with every knob: find a faster step than ours.";
-    w.plain(said, theme.text);
-    let said = "`perflings mystery` trains with faults drawn from a seed, to find and to fix.";
-    w.plain(said, theme.text);
+    w.text(said);
+    w.text("`perflings mystery` trains with faults drawn from a seed, to find and to fix.");
     journey(columns, &mut w);
-    w.lines
+    Content::titled("what you have done", w.lines)
 }
 
 /// A stage: its title, the prediction, what was measured, and the fix.
@@ -91,9 +93,9 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
             "{right} of {of} questions right at the first answer"
         ));
     }
-    w.item("  ", theme.dim, &said.join("; "), theme.text);
+    w.item("  ", theme.dim, &said.join("; "));
     if !stage.fix.is_empty() && !stage.fix.contains("{{") {
-        w.item("  the course's fix: ", theme.dim, &stage.fix, theme.text);
+        w.item("  the course's fix: ", theme.dim, &stage.fix);
     }
 }
 
@@ -111,12 +113,11 @@ const WIDEST: usize = 48;
 
 /// The table of `perflings run all`; where there is none, how to make it.
 fn journey(columns: usize, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.lesson.journey else {
         let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
                     table, which is then shown here as well.";
-        return w.plain(said, theme.text);
+        return w.text(said);
     };
     let age = match found.days {
         0 => "today".to_owned(),
@@ -141,7 +142,7 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
         "`perflings run all` measured this at {} on {}, {} ({age}).{part}",
         found.preset, found.device, found.date
     );
-    w.plain(&said, theme.text);
+    w.text(&said);
     let words = |text: &String| vec![Words::Text(text.clone())];
     w.columns = columns;
     for shown in parts(&widths(found), columns) {

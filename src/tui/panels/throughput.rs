@@ -1,7 +1,6 @@
 //! How fast it trains: medians of unprofiled steps with their spread, A beside B, the state of the measurement, and
 //! the wall average, which counts everything. A time that does not end at a sync is marked.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::cards;
 use super::content::{Block, Content, Size, missing};
 use crate::app::{App, ThemeName};
-use crate::tui::digits;
+use crate::tui::digits::{self, Numerals};
 use crate::tui::surface::{is_strip, joined, slot_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
@@ -50,13 +49,15 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         other => other,
     };
     let mut content = Content::beside(format!("clock: {clock}"));
-    let (rate, ink) = (it.samples_per_s, theme.slot(app.shown_run().active));
-    let said = match rate >= 100.0 {
-        true => format!("{rate:.0}"),
-        false => number(rate),
+    let rate = it.samples_per_s;
+    let numerals = Numerals {
+        text: match rate >= 100.0 {
+            true => format!("{rate:.0}"),
+            false => number(rate),
+        },
+        style: theme.slot(app.shown_run().active),
     };
-    let columns = digits::width(&said).unwrap_or(0) + 1;
-    let numerals = move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &said, ink);
+    let columns = digits::width(&numerals.text).unwrap_or(0) + 1;
     let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
     if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
         content.plot(Size::Normal, (columns, area.height), numerals.clone());
@@ -70,7 +71,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         lines.extend(cards::verdict(app, width, theme));
         lines.extend(sparkline(run, area.width, theme));
         if let Some(means) = means(it) {
-            let means = text::wrap(&[Span::styled(means, theme.dim)], width, "", "");
+            let means = text::wrapped(means, theme.dim, width);
             let fits = lines.len() + means.len() <= height;
             lines.extend(means.into_iter().filter(|_| fits));
         }

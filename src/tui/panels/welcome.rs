@@ -1,7 +1,9 @@
 //! The card of the very first start: what the program is, how a stage works, the most important keys, and the device.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
@@ -21,18 +23,18 @@ const STEPS: [(&str, &str); 5] = [
     ("look back", "your prediction beside the numbers"),
 ];
 
-pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = ProseWriter::new(app, theme, columns);
-    w.plain(WHAT, theme.text);
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let mut w = ProseWriter::in_area(app, theme, area);
+    w.text(WHAT);
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
         let marker = format!(" {} {}", at + 1, text::left(step, 11));
-        w.item(&marker, theme.strong, what, theme.text);
+        w.item(&marker, theme.strong, what);
     }
     w.heading("The five most important keys");
     five_keys(&mut w);
     place(&mut w);
-    w.lines
+    Content::titled("welcome to perflings", w.lines)
 }
 
 /// The keys on as few lines as hold them.

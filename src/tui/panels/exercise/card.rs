@@ -24,7 +24,7 @@ pub(super) fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             w.rule("your answer");
             for (key, word) in words {
                 let marker = format!("{} {key}  ", w.theme.symbols.pointer);
-                w.item(&marker, w.theme.key, word, w.theme.strong);
+                w.item_in(&marker, w.theme.key, word, w.theme.strong);
             }
             let said = "{} measures it; the stage's run waits meanwhile.";
             w.keys(said, &[Action::Pair]);
@@ -40,7 +40,6 @@ fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
 }
 
 fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     if let Some(checking) = &known.checking {
         w.rule("checking");
         checking.card.iter().for_each(|line| card_line(line, w));
@@ -63,10 +62,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             _ => "",
         };
         let (seconds, name) = (report.facts.seconds, &device.name);
-        w.plain(
-            &format!("checked in {seconds:.1} s on {name}{slow}"),
-            theme.dim,
-        );
+        w.dim(&format!("checked in {seconds:.1} s on {name}{slow}"));
     }
 }
 
@@ -116,10 +112,10 @@ fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
 fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let key = format!("{}: ", choice.key);
-    w.course_text(&key, theme.key, &choice.ask, theme.text);
+    w.course_text(&key, theme.key, &choice.ask);
     if !choice.taken.is_empty() {
         let so_far = format!("{}, then", choice.taken.join(", "));
-        w.course_text("so far: ", theme.dim, &so_far, theme.text);
+        w.course_text("so far: ", theme.dim, &so_far);
     }
     let words = choice.words.iter().enumerate();
     if choice.words.iter().any(|(_, label)| !label.is_empty()) {
@@ -130,7 +126,7 @@ fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
             } else {
                 theme.text
             };
-            w.item(&format!("{mark} {word}  "), theme.key, label, style);
+            w.item_in(&format!("{mark} {word}  "), theme.key, label, style);
         }
     } else {
         let words = words.flat_map(|(at, (word, _))| {
@@ -182,8 +178,10 @@ fn measured(found: &Measurement, answer: &AnswerFile, w: &mut ProseWriter<'_>) {
         return w.keys("{} tries again.", &[Action::Pair]);
     }
     found.lines.iter().for_each(|line| criterion(line, w));
-    let said = format!("measured in {:.1} s on {}", found.seconds, found.device);
-    w.plain(&said, theme.dim);
+    w.dim(&format!(
+        "measured in {:.1} s on {}",
+        found.seconds, found.device
+    ));
     if !found.passed && matches!(answer, AnswerFile::Given(_)) {
         let keys = [Action::OpenEditor, Action::Pair];
         w.keys("{} opens your answer, {} measures again.", &keys);
@@ -222,13 +220,13 @@ fn table(table: &SweepTable, w: &mut ProseWriter<'_>) {
             let parts: Vec<String> = parts.collect();
             if !parts.is_empty() || row.why.is_none() {
                 let marker = format!("{}  ", row.name);
-                w.course_text(&marker, theme.key, &parts.join(", "), theme.text);
+                w.course_text(&marker, theme.key, &parts.join(", "));
             }
         }
     }
     for row in &table.rows {
         if let Some(why) = &row.why {
-            w.course_text(&format!("{}  ", row.name), theme.warning, why, theme.text);
+            w.course_text(&format!("{}  ", row.name), theme.warning, why);
         }
     }
 }

@@ -4,6 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::widgets::Widget;
 
 use crate::tui::chart::axis::{Scale, tick_label};
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
@@ -27,66 +28,77 @@ const GUTTER: u16 = 8;
 const NAMES: [&str; 2] = [" FLOP/byte", "GFLOP/s"];
 const UNIT: f64 = 1e9;
 
-/// Draws the roofs, and the marks; earlier ones stand where they belong. Too small an area stays empty. `roofs`: the same
-/// memory under each flat roof, the lower first. `names`: of memory, and of each flat roof.
-pub(super) fn draw(
-    marks: &[Mark],
-    roofs: &[Roof],
-    names: &[String],
-    area: Rect,
-    theme: &Theme,
-    buffer: &mut Buffer,
-) {
-    let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
-    let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
-    let Some((roof, highest)) = roofs.first().zip(roofs.last()) else {
-        return;
-    };
-    let slope = |x: f64| (x, ceiling(roof, x));
-    let (bend, top) = (ridge(highest), highest.flops.best);
-    let left = low(|it| it.at.0).min(ridge(roof) / 8.0) / 1.5;
-    let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
-    let bottom = low(|it| it.at.1).min(slope(left).1) / 1.5;
-    // Above the flat roof there is room for its name.
-    let above = high(|it| it.at.1).max(top) * 2.5;
-    let log = true;
-    let [x, y] = [(left, right), (bottom, above)].map(|(low, high)| Scale { low, high, log });
-    let ordered = |it: &Scale| it.low > 0.0 && it.high > it.low && it.high.is_finite();
-    let area = area.intersection(buffer.area);
-    if area.width < 24 || area.height < 4 || !(ordered(&x) && ordered(&y)) {
-        return;
-    }
-    let (width, height) = (area.width - GUTTER, area.height - 1);
-    let plot = Plot {
-        area: Rect::new(area.x + GUTTER, area.y, width, height),
-        x,
-        y,
-        dots: theme.symbols.dots(),
-    };
-    plot.draw_gutter(buffer, GUTTER, UNIT, theme);
-    draw_foot(area, &plot, buffer, theme.dim);
-    let (kind, style) = (0, theme.reference);
-    let mut grid = Grid::new(&plot);
-    let begin = slope(left);
-    for roof in roofs {
-        let (bend, top) = (ridge(roof), roof.flops.best);
-        let [begin, bend, end] = [begin, (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
-        grid.line(begin, bend, CurveStyle { kind, style });
-        grid.line(bend, end, CurveStyle { kind, style });
-    }
-    grid.render(&theme.symbols, buffer);
-    for mark in marks {
-        let cell = plot.cell(mark.at.0, mark.at.1);
-        plot.letter(buffer, mark.letter, cell, mark.style);
-    }
-    let flat = roofs.iter().map(|roof| (right, roof.flops.best));
-    let places = [slope((left * ridge(roof)).sqrt())].into_iter().chain(flat);
-    for mark in marks.iter().filter(|mark| mark.shows_name) {
-        let cell = plot.cell(mark.at.0, mark.at.1);
-        beside(&plot, buffer, &mark.name, cell, mark.style);
-    }
-    for (name, at) in names.iter().zip(places) {
-        beside(&plot, buffer, name, plot.cell(at.0, at.1), style);
+/// The roofs, and the marks: earlier ones stand where they belong.
+pub(super) struct RoofPlot<'a> {
+    pub marks: Vec<Mark>,
+    /// The same memory under each flat roof, the lower first.
+    pub roofs: Vec<Roof>,
+    /// Of memory, and of each flat roof.
+    pub names: Vec<String>,
+    pub theme: &'a Theme,
+}
+
+impl Widget for &RoofPlot<'_> {
+    /// Too small an area stays empty.
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let RoofPlot {
+            marks,
+            roofs,
+            names,
+            theme,
+        } = self;
+        let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
+        let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
+        let Some((roof, highest)) = roofs.first().zip(roofs.last()) else {
+            return;
+        };
+        let slope = |x: f64| (x, ceiling(roof, x));
+        let (bend, top) = (ridge(highest), highest.flops.best);
+        let left = low(|it| it.at.0).min(ridge(roof) / 8.0) / 1.5;
+        let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
+        let bottom = low(|it| it.at.1).min(slope(left).1) / 1.5;
+        // Above the flat roof there is room for its name.
+        let above = high(|it| it.at.1).max(top) * 2.5;
+        let log = true;
+        let [x, y] = [(left, right), (bottom, above)].map(|(low, high)| Scale { low, high, log });
+        let ordered = |it: &Scale| it.low > 0.0 && it.high > it.low && it.high.is_finite();
+        let area = area.intersection(buffer.area);
+        if area.width < 24 || area.height < 4 || !(ordered(&x) && ordered(&y)) {
+            return;
+        }
+        let (width, height) = (area.width - GUTTER, area.height - 1);
+        let plot = Plot {
+            area: Rect::new(area.x + GUTTER, area.y, width, height),
+            x,
+            y,
+            dots: theme.symbols.dots(),
+        };
+        plot.draw_gutter(buffer, GUTTER, UNIT, theme);
+        draw_foot(area, &plot, buffer, theme.dim);
+        let (kind, style) = (0, theme.reference);
+        let mut grid = Grid::new(&plot);
+        let begin = slope(left);
+        for roof in roofs {
+            let (bend, top) = (ridge(roof), roof.flops.best);
+            let [begin, bend, end] =
+                [begin, (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
+            grid.line(begin, bend, CurveStyle { kind, style });
+            grid.line(bend, end, CurveStyle { kind, style });
+        }
+        grid.render(&theme.symbols, buffer);
+        for mark in marks {
+            let cell = plot.cell(mark.at.0, mark.at.1);
+            plot.letter(buffer, mark.letter, cell, mark.style);
+        }
+        let flat = roofs.iter().map(|roof| (right, roof.flops.best));
+        let places = [slope((left * ridge(roof)).sqrt())].into_iter().chain(flat);
+        for mark in marks.iter().filter(|mark| mark.shows_name) {
+            let cell = plot.cell(mark.at.0, mark.at.1);
+            beside(&plot, buffer, &mark.name, cell, mark.style);
+        }
+        for (name, at) in names.iter().zip(places) {
+            beside(&plot, buffer, name, plot.cell(at.0, at.1), style);
+        }
     }
 }
 
