@@ -33,7 +33,7 @@ pub struct Exercises {
 }
 
 /// What an exercise reads of other parts.
-pub(super) struct ExerciseContext<'a> {
+pub(super) struct Context<'a> {
     pub exercise: &'a Exercise,
     /// Its place in the course.
     pub at: usize,
@@ -123,7 +123,7 @@ impl ExerciseState {
     }
 }
 
-impl ExerciseContext<'_> {
+impl Context<'_> {
     fn progress(&self) -> StageProgress {
         self.study.progress.stage(&self.exercise.id)
     }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::exercise::{ExerciseContext, Exercises};
+use super::exercise::{Context, Exercises};
 use super::lane_view::{LaneMove, LaneView};
-use super::part::Follow;
+use super::part::{Follow, Follows};
 use super::{Effect, Overlay};
 use crate::lanes::{KernelLanes, LanesWanted};
 
@@ -21,7 +21,7 @@ impl LaneView {
 
 impl Exercises {
     /// Shows the lanes of the open kernel exercise, where its last check failed.
-    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+    pub(super) fn open_lanes(&mut self, context: &Context) -> Follows {
         let files = self.of_mut(context.exercise).checked_files();
         let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
@@ -33,7 +33,7 @@ impl Exercises {
         self.record_lanes(wanted)
     }
 
-    fn record_lanes(&mut self, wanted: LanesWanted) -> Vec<Follow> {
+    fn record_lanes(&mut self, wanted: LanesWanted) -> Follows {
         self.lanes = LaneView {
             wanted: wanted.clone(),
             ..LaneView::default()
@@ -43,7 +43,7 @@ impl Exercises {
     }
 
     /// Looks elsewhere in the workgroup, or at another one of the exercise's kernels.
-    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &ExerciseContext) -> Vec<Follow> {
+    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &Context) -> Follows {
         let Some(Ok(found)) = &self.lanes.found else {
             return Vec::new();
         };

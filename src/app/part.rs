@@ -2,37 +2,42 @@
 //! changes its own state only. It reads other parts from a context of shared references, and it returns what has to follow: effects
 //! for the shell and requests to other parts. `App::carry_out` does these in their order, after the part has returned. A part has
 //!
-//! - `update(&mut self, action, &context) -> Option<Vec<Follow>>`: carries out an action; `None` where it means nothing to the part;
-//! - methods of the same shape, which return `Vec<Follow>`, for what is heard.
+//! - `update(&mut self, action, &context) -> Option<Follows>`: carries out an action; `None` where it means nothing to the part;
+//! - methods of the same shape, which return `Follows`, for what is heard.
 //!
 //! A context shows the state before anything that follows was carried out. What needs the state afterwards is asked for at the end of
 //! the message (`App::take`), as the beginning of a measurement is. What moves the learner to another place, and so changes several
 //! parts at once, is a method of `App`; parts ask for it with `Follow::Go`.
 
-use super::exercise::{ExerciseContext, ExerciseState, Exercises};
-use super::member::Membership;
-use super::member::share::ClassContext;
-use super::mystery::MysteryRun;
-use super::mystery::play::MysteryContext;
+use super::exercise::{self, ExerciseState, Exercises};
+use super::member::{Membership, share};
+use super::mystery::{MysteryRun, play};
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::StageProgress;
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
 
-/// What has to follow from a change of a part.
+/// What has to follow from a change of a part, in this order.
+pub(super) type Follows = Vec<Follow>;
+
+/// One of these.
 #[derive(Clone, Debug)]
 pub(super) enum Follow {
     /// The shell does this.
     Effect(Effect),
-    /// A sentence is shown for a while.
-    Tell { text: String, warning: bool },
+    /// A sentence is shown for a while; a warning stands out.
+    Tell(String),
+    Warn(String),
     /// The progress of this stage or exercise is replaced and saved.
     Keep {
         id: String,
         progress: Box<StageProgress>,
     },
     /// These points were reached in this mystery: its score is noted and saved.
-    KeepScore { name: String, points: u32 },
+    KeepScore {
+        name: String,
+        points: u32,
+    },
     /// One more hint for this stage or exercise is shown, if there is one.
     NextHint(String),
     /// The lesson, or what stands in its place, comes into view.
@@ -73,13 +78,9 @@ pub(super) enum Place {
 }
 
 impl Follow {
-    /// Shows a sentence that is no warning.
+    /// Shows a sentence.
     pub(super) fn tell(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self::Tell {
-            text,
-            warning: false,
-        }
+        Self::Tell(text.into())
     }
 
     /// Replaces and saves the progress of a stage or an exercise.
@@ -98,13 +99,13 @@ impl Follow {
 
 impl App {
     /// Leads something to the exercise at this place of the course; returns whether it concerns an exercise.
-    pub(super) fn in_exercise<F: Into<Option<Vec<Follow>>>>(
+    pub(super) fn in_exercise<F: Into<Option<Follows>>>(
         &mut self,
         at: Option<usize>,
-        to: impl FnOnce(&mut Exercises, &ExerciseContext) -> F,
+        to: impl FnOnce(&mut Exercises, &exercise::Context) -> F,
     ) -> bool {
         let follows = at.and_then(|at| {
-            let context = ExerciseContext {
+            let context = exercise::Context {
                 exercise: self.lesson.course.exercises.get(at)?,
                 at,
                 is_open: self.mode.exercise() == Some(at),
@@ -122,16 +123,16 @@ impl App {
     /// Leads something to the open exercise; returns whether there is one.
     pub(super) fn in_open_exercise(
         &mut self,
-        to: impl FnOnce(&mut ExerciseState, &ExerciseContext) -> Vec<Follow>,
+        to: impl FnOnce(&mut ExerciseState, &exercise::Context) -> Follows,
     ) -> bool {
         let at = self.mode.exercise();
         self.in_exercise(at, |it, context| to(it.of_mut(context.exercise), context))
     }
 
     /// Leads something to the class; returns whether the learner is in one and it concerns the class.
-    pub(super) fn in_class<F: Into<Option<Vec<Follow>>>>(
+    pub(super) fn in_class<F: Into<Option<Follows>>>(
         &mut self,
-        to: impl FnOnce(&mut Membership, &ClassContext) -> F,
+        to: impl FnOnce(&mut Membership, &share::Context) -> F,
     ) -> bool {
         // Nothing in its context is the class's own.
         let Some(mut member) = self.class.take() else {
@@ -143,11 +144,11 @@ impl App {
     }
 
     /// Leads something to the open mystery; returns whether there is one and it concerns it.
-    pub(super) fn in_mystery<F: Into<Option<Vec<Follow>>>>(
+    pub(super) fn in_mystery<F: Into<Option<Follows>>>(
         &mut self,
-        to: impl FnOnce(&mut MysteryRun, &MysteryContext) -> F,
+        to: impl FnOnce(&mut MysteryRun, &play::Context) -> F,
     ) -> bool {
-        let context = MysteryContext {
+        let context = play::Context {
             study: &self.lesson.study,
             bench: &self.bench,
             now_ms: self.clock.now_ms,
@@ -158,12 +159,13 @@ impl App {
     }
 
     /// Does what a part asks for, in its order; returns whether the part was concerned.
-    fn carry_out(&mut self, follows: Option<Vec<Follow>>) -> bool {
+    fn carry_out(&mut self, follows: Option<Follows>) -> bool {
         let concerned = follows.is_some();
         for follow in follows.into_iter().flatten() {
             match follow {
                 Follow::Effect(effect) => self.effects.push(effect),
-                Follow::Tell { text, warning } => self.tell(&text, warning),
+                Follow::Tell(text) => self.tell(&text, false),
+                Follow::Warn(text) => self.tell(&text, true),
                 Follow::Keep { id, progress } => {
                     *self.lesson.study.of_mut(&id) = *progress;
                     self.save(&id);

@@ -2,8 +2,8 @@
 //! meanwhile and goes on afterwards. Nothing is measured before the learner said what they expect.
 
 use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
-use super::{ExerciseContext, ExerciseState};
-use crate::app::part::Follow;
+use super::{Context, ExerciseState};
+use crate::app::part::{Follow, Follows};
 use crate::app::study::Study;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
@@ -38,7 +38,7 @@ impl ExerciseState {
     }
 
     /// Marks the next or previous word.
-    pub(super) fn pick_other(&mut self, by: i32, context: &ExerciseContext) -> Vec<Follow> {
+    pub(super) fn pick_other(&mut self, by: i32, context: &Context) -> Follows {
         if let Some(choice) = self.picking(context.exercise, context.study) {
             self.draft.at = choice.after(by);
         }
@@ -46,7 +46,7 @@ impl ExerciseState {
     }
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
-    pub(super) fn pick_this(&mut self, context: &ExerciseContext) -> Option<Follow> {
+    pub(super) fn pick_this(&mut self, context: &Context) -> Option<Follow> {
         let configs = context.exercise.configs()?;
         self.draft.take(configs);
         let whole = self.draft.next(configs).is_none();
@@ -59,7 +59,7 @@ impl ExerciseState {
     }
 
     /// Measures the open exercise; its answers are there.
-    pub(super) fn measure(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+    pub(super) fn measure(&mut self, context: &Context) -> Follows {
         self.measuring = Some(Measuring {
             since_ms: context.now_ms,
             ..Measuring::default()
@@ -68,7 +68,7 @@ impl ExerciseState {
     }
 
     /// Begins a measurement that waits, as soon as the stage's run is paused.
-    pub(in crate::app) fn begin_measurement(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+    pub(in crate::app) fn begin_measurement(&mut self, context: &Context) -> Follows {
         let waits = |measuring: &Measuring| !measuring.begun;
         // A GPU that warms up takes cores from whatever is measured beside it.
         if !self.measuring.as_ref().is_some_and(waits) || context.devices.warms_up() {
@@ -91,7 +91,7 @@ impl ExerciseState {
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
-    pub(super) fn stop_measuring(&mut self) -> Vec<Follow> {
+    pub(super) fn stop_measuring(&mut self) -> Follows {
         if self.measuring.is_none() {
             return Vec::new();
         }
@@ -105,8 +105,8 @@ impl ExerciseState {
         &mut self,
         answer: AnswerFile,
         saved: bool,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
+        context: &Context,
+    ) -> Follows {
         let same = self.answer == answer;
         // What was measured belongs to the answers before it.
         if !same {
@@ -127,11 +127,7 @@ impl ExerciseState {
     }
 
     /// A measurement has ended.
-    pub(super) fn measured(
-        &mut self,
-        found: Measurement,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
+    pub(super) fn measured(&mut self, found: Measurement, context: &Context) -> Follows {
         let mut follows = Vec::from_iter(self.after_work());
         if found.passed {
             follows.extend(context.pass(None));

@@ -1,19 +1,15 @@
 //! Takes in what happened to exercises: files, checks, and whether the model computes with a kernel. Only kernels that
 //! passed get into the model, and the last good one stays there where a later one fails.
 
-use super::{Checking, ExerciseContext, ExerciseNews, ExerciseState, Exercises, InModel};
+use super::{Checking, Context, ExerciseNews, ExerciseState, Exercises, InModel};
 use crate::app::Overlay;
-use crate::app::part::Follow;
+use crate::app::part::{Follow, Follows};
 use crate::judge::kernel::KernelVerdict;
 use protocol::Command;
 
 impl Exercises {
     /// Takes in what happened to an exercise.
-    pub(in crate::app) fn hear(
-        &mut self,
-        news: ExerciseNews,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
+    pub(in crate::app) fn hear(&mut self, news: ExerciseNews, context: &Context) -> Follows {
         let state = self.of_mut(context.exercise);
         match news {
             ExerciseNews::Files(files) => state.files = files,
@@ -57,7 +53,7 @@ impl Exercises {
 
 impl ExerciseState {
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
-    pub(super) fn hold_run(&mut self, context: &ExerciseContext) -> Option<Follow> {
+    pub(super) fn hold_run(&mut self, context: &Context) -> Option<Follow> {
         let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
         self.holds_run |= moves;
         moves.then_some(Follow::Pause)
@@ -69,7 +65,7 @@ impl ExerciseState {
         std::mem::take(&mut self.holds_run).then_some(Follow::Resume)
     }
 
-    fn checked(&mut self, report: KernelVerdict, context: &ExerciseContext) -> Vec<Follow> {
+    fn checked(&mut self, report: KernelVerdict, context: &Context) -> Follows {
         let (passed, swap, figures) = (report.passed, report.swap.clone(), report.timing());
         let mut follows = Vec::from_iter(self.after_work());
         let again = self.report.replace(report).is_some();
@@ -89,7 +85,7 @@ impl ExerciseState {
     }
 
     /// Asks for the last good kernel to compute for the model. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self) -> Vec<Follow> {
+    pub(in crate::app) fn use_kernel(&mut self) -> Follows {
         let swap = self.good.clone();
         let ask = swap.map(|swap| {
             self.in_model = InModel::Asked;
@@ -102,26 +98,22 @@ impl ExerciseState {
     pub(in crate::app) fn kernel_used(
         &mut self,
         why_not: Option<String>,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
-        match why_not {
-            _ if self.in_model == InModel::No => Vec::new(),
-            Some(why) => {
-                self.in_model = InModel::Not(why);
-                Vec::new()
-            }
-            None => {
-                let last = context.bench.run.shown().last.as_ref();
-                self.in_model = InModel::Since(last.map(|step| step.step));
-                let label = context.exercise.label();
-                let text = format!("{label}: the model computes with your kernel now");
-                vec![Follow::tell(text)]
-            }
+        context: &Context,
+    ) -> Follows {
+        if self.in_model == InModel::No {
+            return Vec::new();
         }
+        let last = context.bench.run.shown().last.as_ref();
+        let since = InModel::Since(last.map(|step| step.step));
+        let label = context.exercise.label();
+        let text = format!("{label}: the model computes with your kernel now");
+        let said = why_not.is_none().then_some(Follow::Tell(text));
+        self.in_model = why_not.map_or(since, InModel::Not);
+        Vec::from_iter(said)
     }
 
     /// The run stopped answering: a kernel with which the model computed is put into no model any more.
-    pub(in crate::app) fn distrust_kernel(&mut self) -> Vec<Follow> {
+    pub(in crate::app) fn distrust_kernel(&mut self) -> Follows {
         if matches!(self.in_model, InModel::Asked | InModel::Since(_)) {
             let why = "the run stopped answering while it computed; save it to check it again";
             (self.good, self.in_model) = (None, InModel::Not(why.to_owned()));

@@ -1,8 +1,8 @@
 //! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
 
-use super::{Checking, ExerciseContext, ExerciseState, Exercises};
+use super::{Checking, Context, ExerciseState, Exercises};
 use crate::app::lane_view::LaneMove;
-use crate::app::part::{Follow, Place};
+use crate::app::part::{Follow, Follows, Place};
 use crate::app::study::Study;
 use crate::app::{Action, App, Confirm, Effect, Overlay};
 use crate::course::exercise::Detective;
@@ -66,9 +66,9 @@ impl App {
     }
 }
 
-impl ExerciseContext<'_> {
+impl Context<'_> {
     /// The exercise is passed, and this figure was found, unless one was before.
-    pub(super) fn pass(&self, found: Option<String>) -> Vec<Follow> {
+    pub(super) fn pass(&self, found: Option<String>) -> Follows {
         let before = self.progress();
         let mut known = before.clone();
         known.found = known.found.or(found);
@@ -87,11 +87,7 @@ impl ExerciseContext<'_> {
 
 impl Exercises {
     /// Carries out an action that the open exercise handles itself.
-    pub(in crate::app) fn update(
-        &mut self,
-        action: Action,
-        context: &ExerciseContext,
-    ) -> Option<Vec<Follow>> {
+    pub(in crate::app) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
         let exercise = context.exercise;
         let state = self.of_mut(exercise);
         let in_lanes = context.view.overlay == Some(Overlay::Lanes);
@@ -159,7 +155,7 @@ impl ExerciseState {
     }
 
     /// Answers the open question.
-    fn answer_question(&mut self, choice: usize, context: &ExerciseContext) -> Vec<Follow> {
+    fn answer_question(&mut self, choice: usize, context: &Context) -> Follows {
         let Some(question) = self.question(context.exercise, context.study) else {
             return Vec::new();
         };
@@ -189,7 +185,7 @@ impl ExerciseState {
     }
 
     /// The exercise was left.
-    pub(super) fn left(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+    pub(super) fn left(&mut self, context: &Context) -> Follows {
         let files = !context.exercise.files().is_empty();
         let leave = files.then_some(Follow::Effect(Effect::LeaveExercise));
         self.draft = Default::default();
@@ -200,15 +196,15 @@ impl ExerciseState {
     /// Forgets what was done in the exercise, whose progress was this, and puts its files back.
     pub(in crate::app) fn reset(
         &mut self,
-        known: Option<StageProgress>,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
+        was: Option<StageProgress>,
+        context: &Context,
+    ) -> Follows {
         let id = &context.exercise.id;
         let reset = Follow::Effect(Effect::ResetExercise {
             exercise: id.clone(),
             device: context.devices.for_kernels().to_owned(),
         });
-        let left = known.and_then(|known| known.after_reset());
+        let left = was.and_then(|was| was.after_reset());
         let left = left.map(|left| Follow::keep(id, left));
         let follows = [self.take_out(), self.after_work(), Some(reset), left];
         *self = Self {

@@ -5,7 +5,7 @@ use crate::app::beats::{BeatState, VoteState};
 use crate::app::exercise::ExerciseState;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
-use crate::app::part::{Follow, Place};
+use crate::app::part::{Follow, Follows, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
 use crate::class::news::RoomNews;
@@ -23,7 +23,7 @@ const LOOK_MS: u64 = 250;
 const ORDER_MS: u64 = 3_000;
 
 /// What the class reads of other parts.
-pub(in crate::app) struct ClassContext<'a> {
+pub(in crate::app) struct Context<'a> {
     lesson: &'a Lesson,
     mode: &'a Mode,
     stage: Option<&'a Stage>,
@@ -38,8 +38,8 @@ pub(in crate::app) struct ClassContext<'a> {
 }
 
 impl App {
-    pub(in crate::app) fn class_context(&self) -> ClassContext<'_> {
-        ClassContext {
+    pub(in crate::app) fn class_context(&self) -> Context<'_> {
+        Context {
             lesson: &self.lesson,
             mode: &self.mode,
             stage: self.stage(),
@@ -106,7 +106,7 @@ impl App {
     }
 }
 
-impl ClassContext<'_> {
+impl Context<'_> {
     fn progress(&self, id: &str) -> StageProgress {
         self.lesson.study.progress.stage(id)
     }
@@ -181,11 +181,7 @@ impl ClassContext<'_> {
 
 impl Membership {
     /// Carries out an action about the room.
-    pub(in crate::app) fn update(
-        &mut self,
-        action: Action,
-        context: &ClassContext,
-    ) -> Option<Vec<Follow>> {
+    pub(in crate::app) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
         Some(match action {
             Action::RaiseHand => {
                 self.raised = !self.raised;
@@ -211,7 +207,7 @@ impl Membership {
     }
 
     /// What the instructor asks for, unless the learner has done it.
-    fn call(&self, context: &ClassContext) -> Option<InstructorCall> {
+    fn call(&self, context: &Context) -> Option<InstructorCall> {
         if self.link != Link::Joined || self.class.closed {
             return None;
         }
@@ -236,7 +232,7 @@ impl Membership {
         (!passed && here != *offer).then_some(InstructorCall::Stage(at))
     }
 
-    fn take_up(&mut self, context: &ClassContext) -> Option<Follow> {
+    fn take_up(&mut self, context: &Context) -> Option<Follow> {
         let place = match self.call(context)? {
             InstructorCall::Vote { .. } => return Some(Follow::Card(Some(Overlay::Vote))),
             InstructorCall::Stage(at) => {
@@ -257,7 +253,7 @@ impl Membership {
     }
 
     /// Takes a vote. The first one is the prediction of the stage.
-    fn vote(&mut self, choice: usize, context: &ClassContext) -> Vec<Follow> {
+    fn vote(&mut self, choice: usize, context: &Context) -> Follows {
         let Some(InstructorCall::Vote { at, again }) = self.call(context) else {
             return Vec::new();
         };
@@ -278,7 +274,7 @@ impl Membership {
     }
 
     /// The prediction of the stage whose vote is open, where it was made while the first round was open: it is the vote.
-    fn predicted_in_round(&self, context: &ClassContext) -> Option<(u64, usize)> {
+    fn predicted_in_round(&self, context: &Context) -> Option<(u64, usize)> {
         let (id, vote) = self.class.open_vote()?;
         let (number, before) = self.round?;
         let counts = vote.round == 0 && !before && vote.number() == Some(number);
@@ -289,7 +285,7 @@ impl Membership {
     }
 
     /// Notes whether the learner had predicted before the round that is open.
-    fn note_round(&mut self, context: &ClassContext) {
+    fn note_round(&mut self, context: &Context) {
         let open = self.class.open_vote();
         let round = open.and_then(|(id, vote)| Some((id, vote.number()?)));
         self.round = round.map(|(id, number)| {
@@ -299,7 +295,7 @@ impl Membership {
     }
 
     /// Takes news of the room.
-    pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &ClassContext) -> Vec<Follow> {
+    pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &Context) -> Follows {
         let begins = self.link != Link::Joined;
         let (said, warning) = match news {
             RoomNews::Class(class) => {
@@ -334,7 +330,7 @@ impl Membership {
             }
         };
         self.note_round(context);
-        let said = said.map(|text| Follow::Tell { text, warning });
+        let said = said.map(if warning { Follow::Warn } else { Follow::Tell });
         // The vote on the card may be over.
         let votes = matches!(self.call(context), Some(InstructorCall::Vote { .. }));
         let over = context.card == Some(Overlay::Vote) && !votes;
@@ -343,7 +339,7 @@ impl Membership {
     }
 
     /// Shares what changed, at a tick of the clock.
-    pub(in crate::app) fn share(&mut self, context: &ClassContext) -> Vec<Follow> {
+    pub(in crate::app) fn share(&mut self, context: &Context) -> Follows {
         let now_ms = context.now_ms;
         let over = matches!(self.link, Link::Over(_));
         if over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
@@ -388,7 +384,7 @@ impl Membership {
     }
 
     /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
-    fn lead(&mut self, context: &ClassContext) -> Vec<Follow> {
+    fn lead(&mut self, context: &Context) -> Follows {
         let Some((beat, stage)) = context.beat.zip(context.stage) else {
             return Vec::new();
         };
@@ -401,7 +397,7 @@ impl Membership {
     }
 
     /// At the beat of the vote: closes it, or opens it once more after the discussion.
-    fn vote_of_beat(&mut self, context: &ClassContext) -> Vec<Follow> {
+    fn vote_of_beat(&mut self, context: &Context) -> Follows {
         let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
             return Vec::new();
         };
@@ -414,7 +410,7 @@ impl Membership {
     }
 
     /// Gives an order; the same one not again before the board can show it.
-    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> Vec<Follow> {
+    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> Follows {
         let last = self.ordered.as_ref();
         let again = last.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS);
         if again || self.board.is_none() {
@@ -425,7 +421,7 @@ impl Membership {
     }
 
     /// Everything that is shared.
-    fn participant(&self, context: &ClassContext) -> Participant {
+    fn participant(&self, context: &Context) -> Participant {
         let device = context.device.map(|it| match it.name.is_empty() {
             true => it.kind.clone(),
             false => format!("{}: {}", it.kind, it.name),

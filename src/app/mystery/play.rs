@@ -4,7 +4,7 @@
 use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::bench::Bench;
 use crate::app::comparison::Comparison;
-use crate::app::part::{Follow, Place};
+use crate::app::part::{Follow, Follows, Place};
 use crate::app::study::Study;
 use crate::app::view::{Confirm, Overlay, View};
 use crate::app::{Action, App, Mode};
@@ -21,7 +21,7 @@ use protocol::{Finished, RunSpec, Slot, Started};
 const TRIED_MS: u64 = 2_000;
 
 /// What a mystery reads of other parts.
-pub(in crate::app) struct MysteryContext<'a> {
+pub(in crate::app) struct Context<'a> {
     pub study: &'a Study,
     pub bench: &'a Bench,
     /// In milliseconds since the program began.
@@ -98,7 +98,7 @@ impl App {
 
 impl MysteryRun {
     /// Carries out an action that a mystery handles itself.
-    pub(in crate::app) fn update(&self, action: Action) -> Option<Vec<Follow>> {
+    pub(in crate::app) fn update(&self, action: Action) -> Option<Follows> {
         Some(match action {
             Action::Solution => vec![Follow::Confirm(Confirm::GiveUp)],
             Action::NextStage if self.end.is_some() => {
@@ -135,7 +135,7 @@ impl MysteryRun {
     }
 
     /// Ends as solved or given up: the faults and A's values are shown.
-    pub(in crate::app) fn finish(&mut self, end: MysteryEnd, now_ms: u64) -> Vec<Follow> {
+    pub(in crate::app) fn finish(&mut self, end: MysteryEnd, now_ms: u64) -> Follows {
         self.end = Some(end);
         self.set_judging(None, now_ms);
         let mut follows = vec![Follow::Reveal];
@@ -150,7 +150,7 @@ impl MysteryRun {
     }
 
     /// Begins to judge B.
-    fn run_for_verdict(&mut self, context: &MysteryContext) -> Vec<Follow> {
+    fn run_for_verdict(&mut self, context: &Context) -> Follows {
         self.note_tried(&context.bench.comparison.config_b);
         self.set_judging(Some(JudgeStep::Run), context.now_ms);
         self.report = None;
@@ -162,11 +162,7 @@ impl MysteryRun {
     }
 
     /// Judges the fresh run of B once it has ended; if only speed is left, measures pairs.
-    pub(in crate::app) fn judge_run(
-        &mut self,
-        finished: &Finished,
-        context: &MysteryContext,
-    ) -> Vec<Follow> {
+    pub(in crate::app) fn judge_run(&mut self, finished: &Finished, context: &Context) -> Follows {
         if !matches!(self.judging, Some(JudgeStep::Run)) || finished.slot != Slot::B {
             return Vec::new();
         }
@@ -193,7 +189,7 @@ impl MysteryRun {
     }
 
     /// Judges the pairs with the known-good configuration once they have ended.
-    pub(in crate::app) fn judge_pairs(&mut self, context: &MysteryContext) -> Vec<Follow> {
+    pub(in crate::app) fn judge_pairs(&mut self, context: &Context) -> Follows {
         let Some(JudgeStep::Pairs(finished)) = self.judging.clone() else {
             return Vec::new();
         };
@@ -206,7 +202,7 @@ impl MysteryRun {
         self.verdict(report, context)
     }
 
-    fn verdict(&mut self, report: StageReport, context: &MysteryContext) -> Vec<Follow> {
+    fn verdict(&mut self, report: StageReport, context: &Context) -> Follows {
         let (passed, now_ms) = (report.passed(), context.now_ms);
         self.report = Some(report);
         self.set_judging(None, now_ms);
@@ -215,9 +211,8 @@ impl MysteryRun {
         let mut follows = if passed {
             self.finish(MysteryEnd::Solved { points, seconds }, now_ms)
         } else {
-            let text = "Not solved yet: the verdict names what is not right".to_owned();
-            let warning = true;
-            vec![Follow::Tell { text, warning }, Follow::ShowText]
+            let text = "Not solved yet: the verdict names what is not right";
+            vec![Follow::Warn(text.to_owned()), Follow::ShowText]
         };
         follows.push(Follow::Run(RunSpec {
             sealed: !passed,
