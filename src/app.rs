@@ -189,7 +189,11 @@ impl App {
                 ..Bench::default()
             },
             exercise: Exercises::default(),
-            class: None,
+            class: options.room.map(|me| {
+                let mut member = Box::<Membership>::default();
+                member.me = me;
+                member
+            }),
             presenter: Presenter::default(),
             devices: Devices::new(&options.device),
             view: View {
@@ -204,9 +208,6 @@ impl App {
             clock: Clock::default(),
             effects: Vec::new(),
         };
-        if let Some(room) = options.room {
-            app.join(room);
-        }
         if let Some(text) = options.notice {
             app.tell(&text, true);
         }

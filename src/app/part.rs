@@ -29,15 +29,9 @@ pub(super) enum Follow {
     Tell(String),
     Warn(String),
     /// The progress of this stage or exercise is replaced and saved.
-    Keep {
-        id: String,
-        progress: Box<StageProgress>,
-    },
+    Keep(String, Box<StageProgress>),
     /// These points were reached in this mystery: its score is noted and saved.
-    KeepScore {
-        name: String,
-        points: u32,
-    },
+    KeepScore(String, u32),
     /// One more hint for this stage or exercise is shown, if there is one.
     NextHint(String),
     /// The lesson, or what stands in its place, comes into view.
@@ -85,10 +79,7 @@ impl Follow {
 
     /// Replaces and saves the progress of a stage or an exercise.
     pub(super) fn keep(id: &str, progress: StageProgress) -> Self {
-        Self::Keep {
-            id: id.to_owned(),
-            progress: Box::new(progress),
-        }
+        Self::Keep(id.to_owned(), Box::new(progress))
     }
 
     /// Sends a command to the engine.
@@ -166,11 +157,11 @@ impl App {
                 Follow::Effect(effect) => self.effects.push(effect),
                 Follow::Tell(text) => self.tell(&text, false),
                 Follow::Warn(text) => self.tell(&text, true),
-                Follow::Keep { id, progress } => {
+                Follow::Keep(id, progress) => {
                     *self.lesson.study.of_mut(&id) = *progress;
                     self.save(&id);
                 }
-                Follow::KeepScore { name, points } => {
+                Follow::KeepScore(name, points) => {
                     let known = self.lesson.study.progress.mysteries.entry(name.clone());
                     let score = known.or_default();
                     (score.last, score.best) = (points, score.best.max(points));

@@ -55,14 +55,11 @@ impl App {
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
         let mut results = self.open_state()?.checked_files().iter();
         let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
-        let line = wrong
-            .and_then(|result| result.error.as_ref())
-            .map(|error| error.line)
-            .filter(|line| *line > 0);
-        match wrong {
-            Some(result) => Some((result.name.clone(), line)),
-            None => Some((self.exercise()?.files().first()?.name.clone(), None)),
-        }
+        let Some(wrong) = wrong else {
+            return Some((self.exercise()?.files().first()?.name.clone(), None));
+        };
+        let line = wrong.error.as_ref().map(|error| error.line);
+        Some((wrong.name.clone(), line.filter(|line| *line > 0)))
     }
 }
 
@@ -73,15 +70,10 @@ impl Context<'_> {
         let mut known = before.clone();
         known.found = known.found.or(found);
         known.state = StageState::Passed;
-        let mut follows = Vec::new();
-        if before.state != StageState::Passed {
-            let text = format!("{} passed: every check is met", self.exercise.label());
-            follows.push(Follow::tell(text));
-        }
-        if known != before {
-            follows.push(Follow::keep(&self.exercise.id, known));
-        }
-        follows
+        let text = format!("{} passed: every check is met", self.exercise.label());
+        let said = (before.state != StageState::Passed).then_some(Follow::Tell(text));
+        let kept = (known != before).then(|| Follow::keep(&self.exercise.id, known));
+        said.into_iter().chain(kept).collect()
     }
 }
 

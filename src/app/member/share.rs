@@ -1,6 +1,6 @@
 //! How the learner takes part: what is shared and when, and what an action or the room's news does.
 
-use super::{InstructorCall, JoinSettings, Link, Membership};
+use super::{InstructorCall, Link, Membership};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::exercise::ExerciseState;
 use crate::app::mode::Mode;
@@ -51,13 +51,6 @@ impl App {
             device: self.device(),
             now_ms: self.clock.now_ms,
         }
-    }
-
-    pub(in crate::app) fn join(&mut self, me: JoinSettings) {
-        self.class = Some(Box::new(Membership {
-            me,
-            ..Membership::default()
-        }));
     }
 
     /// What the instructor asks for, unless the learner has done it.

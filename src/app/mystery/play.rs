@@ -142,7 +142,7 @@ impl MysteryRun {
         if let MysteryEnd::Solved { points, .. } = end {
             let of = 100 * self.mystery.faults.len();
             let name = self.name();
-            follows.push(Follow::KeepScore { name, points });
+            follows.push(Follow::KeepScore(name, points));
             follows.push(Follow::tell(format!("Solved: {points} of {of} points")));
         }
         follows.push(Follow::ShowText);
