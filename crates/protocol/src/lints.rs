@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn phases_that_are_times_of_handing_over_are_no_fault_where_the_step_ends_at_a_wait() {
-        let said = |sync| {
+        let said = |sync, profiled| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.measure.sync = sync;
             let mut facts = RunFacts::new(&config, None);
@@ -373,12 +373,14 @@ mod tests {
             };
             facts.observe(&Event::Step(Step {
                 phases: Some(phases),
+                profiled,
                 ..Step::default()
             }));
             facts.lints().iter().any(|it| it.name == "ledger-open")
         };
-        assert!(said(Sync::PerPhase) && said(Sync::Never));
-        assert!(!said(Sync::PerStep));
+        assert!(said(Sync::PerPhase, false) && said(Sync::Never, false));
+        assert!(!said(Sync::PerStep, false));
+        assert!(!said(Sync::PerPhase, true), "the profiler's own waits");
     }
 
     #[test]
