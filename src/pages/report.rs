@@ -571,6 +571,16 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_joins_its_curve() {
+        let mut collector = RunCollector::default();
+        for (from, made) in [(0, 0..50), (50, 50..60)] {
+            collector.hear(&begun(from, false));
+            steps(&mut collector, made);
+        }
+        assert_eq!(points(&collector).last().map(|it| it.0), Some(59.0));
+    }
+
+    #[test]
     fn figures_are_those_of_the_run_whose_curve_is_drawn() {
         let runs = [
             (0.1, 0, false, 0..50),
