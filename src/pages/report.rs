@@ -572,12 +572,9 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_joins_its_curve() {
-        let mut collector = RunCollector::default();
-        for (from, made) in [(0, 0..50), (50, 50..60)] {
-            collector.hear(&begun(from, false));
-            steps(&mut collector, made);
-        }
-        assert_eq!(points(&collector).last().map(|it| it.0), Some(59.0));
+        let report = RunReport::of(&played(&[(0.1, 0, false, 0..50), (0.1, 50, false, 50..60)]));
+        let last = report.sections[0].last;
+        assert_eq!(last.map(|(step, _)| step), Some(59));
     }
 
     #[test]

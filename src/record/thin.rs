@@ -65,6 +65,7 @@ mod tests {
             roof: None,
             paired: false,
             matrix_cores: false,
+            request: 0,
         });
         let profile = Event::Kernels(StepProfile::default());
         let mut thin = Thinning::default();

@@ -237,7 +237,7 @@ fn draw_name(
 mod tests {
     use super::*;
     use crate::app::Markers;
-    use crate::app::series::Series;
+    use protocol::story::Series;
 
     #[test]
     fn no_line_crosses_steps_that_are_missing() {

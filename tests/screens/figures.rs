@@ -61,7 +61,7 @@ fn profile(rng: &mut Rng, slot: Slot, step: u64) -> StepProfile {
 fn there_is_no_share_of_a_peak_that_was_measured_under_load() {
     let shown = |peak_load| {
         let mut app = first();
-        let Event::Throughput(it) = sample::throughput(&app.comparison.run_a(), 40) else {
+        let Event::Throughput(it) = sample::throughput(&app.bench.comparison.run_a(), 40) else {
             panic!("figures of a run")
         };
         hear(
