@@ -202,6 +202,17 @@ fn an_output_without_any_event_is_refused_with_its_first_line() {
 }
 
 #[test]
+fn unreadable_lines_between_events_do_not_stop_the_engine() {
+    let mut client =
+        spawn(r#"for i in $(seq 150); do echo nonsense; echo "$HELLO"; done; read x; read x"#);
+    let heard: Vec<ClientEvent> = (0..300).map(|_| next(&mut client)).collect();
+    let unreadable = heard.iter();
+    let unreadable = unreadable.filter(|it| matches!(it, ClientEvent::Malformed { .. }));
+    assert_eq!(unreadable.count(), 150);
+    assert_eq!(heard.iter().filter(|it| is_hello(it)).count(), 150);
+}
+
+#[test]
 fn a_line_without_end_does_not_fill_the_memory() {
     let script = format!(
         r#"head -c {} /dev/zero | tr '\0' x; echo; echo "$HELLO"; read x; read x"#,

@@ -15,15 +15,16 @@ mod sums;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflings::course::check::{Check, Metric, Target, Test};
 use perflings::course::config_file::rewritten;
 use perflings::course::exercise::config::OWN_METRICS;
 use perflings::course::formula::FORMULAS;
-use perflings::course::metric::{METRICS, RunMetric};
+use perflings::course::metric::{self, METRICS, RunMetric};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles, SectionKind, TextBlock, TextSpan, lesson};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
-use perflings::judge::stage::{StageFacts, evaluate};
+use perflings::judge::stage::{StageFacts, evaluate, line};
 use perflings::sanitize::without_escapes;
 use proptest::prelude::*;
 use protocol::config::{Data, KNOBS, Knob, RunConfig};
@@ -641,6 +642,42 @@ fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
     assert_eq!(ratio(&pair), Outcome::Failed);
     (pair.low, pair.verdict) = (None, Verdict::Unclear);
     assert_eq!(ratio(&pair), Outcome::NotMeasured);
+}
+
+#[test]
+fn a_ratio_that_must_be_small_is_judged_by_its_high_end() {
+    let course = Course::builtin();
+    let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
+    let mut checks = stage.checks.iter();
+    let ratio = checks.find(|check| check.metric == Metric::Ratio);
+    let check = Check {
+        test: Test::Below(Target::Number(1.0)),
+        ..ratio.expect("a ratio").clone()
+    };
+    for (high, outcome) in [(1.2, Outcome::Failed), (0.9, Outcome::Passed)] {
+        let pair = Pair {
+            n: 30,
+            ratio: 0.8,
+            low: Some(0.7),
+            high: Some(high),
+            verdict: Verdict::Slower,
+            ..Pair::default()
+        };
+        let facts = StageFacts {
+            pair: Some(&pair),
+            ..StageFacts::default()
+        };
+        assert_eq!(line(stage, &check, facts).outcome, outcome);
+    }
+}
+
+#[test]
+fn memory_is_counted_in_mib() {
+    let mut run = Finished::default();
+    run.memory.weights = 3 << 20;
+    assert_eq!(metric::value("memory.weights_mib", &run), Some(3.0));
+    run.memory.peak_bytes = Some(1 << 30);
+    assert_eq!(metric::value("memory.peak_mib", &run), Some(1024.0));
 }
 
 #[test]

@@ -35,10 +35,11 @@ fn own(id: &str) -> KernelJob {
     kernels.job(&exercise.id, text)
 }
 
-/// A model that is trained quickly.
+/// A model that is trained quickly, and whose long products are computed in parts on every device.
 fn small() -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
-    (config.train.batch, config.model.layers) = (2, 2);
+    (config.model.hidden, config.model.layers) = (64, 2);
+    (config.train.batch, config.train.context) = (1, 32);
     config
 }
 
@@ -119,6 +120,16 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
             assert!(difference(old, new) < 1e-4, "{name}");
         }
     }
+    // Where our products leave sums to a norm of ours, they leave none to a learner's: it computes in every layer.
+    let mut products = fused.clone();
+    products.model.matmul = protocol::config::Matmul::Own;
+    let norms = |config: &RunConfig| {
+        let norm = learner_kernel::of("norm1").expect("is in");
+        let before = norm.launches();
+        computed(config, &device);
+        norm.launches() - before
+    };
+    assert_eq!(norms(&products), norms(&fused));
     // At another size nothing was proven: the part keeps its own kernel and says so.
     let mut larger = config.clone();
     larger.train.batch = 3;

@@ -754,6 +754,17 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     );
 }
 
+#[test]
+fn a_range_that_was_not_kept_does_not_stand_in_the_next_stage() {
+    let mut app = running(10);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
+    assert!(app.lesson.study.range.is_some());
+    act(&mut app, Action::NextStage);
+    act(&mut app, Action::Yes);
+    assert_eq!((app.lesson.study.at, app.lesson.study.range), (1, None));
+}
+
 /// The sample course, with one check that its first stage begins with failing.
 fn checked() -> Course {
     let mut course = sample::course();

@@ -476,6 +476,17 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_ballot_of_a_round_counts() {
+        let of = |ballots: [(u64, usize); 2]| Participant {
+            ballots: ballots.into(),
+            ..Participant::default()
+        };
+        let mut now = of([(2, 1), (3, 0)]);
+        now.keep(&of([(1, 2), (2, 0)]));
+        assert_eq!(now.ballots, [(1, 2), (2, 1), (3, 0)].into());
+    }
+
+    #[test]
     fn what_cannot_have_been_measured_is_left_out() {
         let course = Course::builtin();
         let stage = course.stages[0].id.clone();

@@ -571,6 +571,13 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_joins_its_curve() {
+        let report = RunReport::of(&played(&[(0.1, 0, false, 0..50), (0.1, 50, false, 50..60)]));
+        let last = report.sections[0].last;
+        assert_eq!(last.map(|(step, _)| step), Some(59));
+    }
+
+    #[test]
     fn figures_are_those_of_the_run_whose_curve_is_drawn() {
         let runs = [
             (0.1, 0, false, 0..50),

@@ -45,7 +45,34 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::{KernelRow, Num, PhaseTimes, Step, StepProfile, StreamLine};
+    use protocol::config::{Preset, RunConfig};
+    use protocol::{
+        Device, KernelRow, Num, PhaseTimes, RunSpec, Started, Step, StepProfile, StreamLine,
+    };
+
+    #[test]
+    fn the_first_lines_of_every_run_are_kept() {
+        let started = Event::Started(Started {
+            run: RunSpec::new("custom", &RunConfig::preset(Preset::Tiny)),
+            config: String::new(),
+            device: Device::default(),
+            parameters: 1,
+            tensors: 1,
+            ln_vocab: 6.9,
+            entropy: None,
+            forward_flops: 1.0,
+            from_step: 0,
+            roof: None,
+            paired: false,
+            matrix_cores: false,
+            request: 0,
+        });
+        let profile = Event::Kernels(StepProfile::default());
+        let mut thin = Thinning::default();
+        assert!(thin.keeps(100.0, &profile) && !thin.keeps(101.0, &profile));
+        assert!(thin.keeps(102.0, &started) && thin.keeps(103.0, &profile));
+        assert!(!thin.keeps(104.0, &profile));
+    }
 
     #[test]
     fn an_hour_stays_below_fifty_megabytes() {

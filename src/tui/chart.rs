@@ -232,3 +232,32 @@ fn draw_name(
         plot.name(buffer, &name, places, free, reference.style)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Markers;
+    use protocol::story::Series;
+
+    #[test]
+    fn no_line_crosses_steps_that_are_missing() {
+        let mut series = Series::default();
+        let steps = (0..10).chain(90..100);
+        steps.for_each(|step| series.push(step, step as f64));
+        let theme = Theme::plain(Markers::Braille);
+        let chart = Chart {
+            curves: vec![(Slot::A, series.all().to_vec())],
+            behind: Vec::new(),
+            references: Vec::new(),
+            moments: Vec::new(),
+            log: false,
+            theme: &theme,
+        };
+        let area = Rect::new(0, 0, 60, 12);
+        let mut buffer = Buffer::empty(area);
+        chart.render(area, &mut buffer);
+        let is_drawn = |column: u16| (0..11).any(|row| buffer[(column, row)].symbol() != " ");
+        assert!(is_drawn(8) && is_drawn(58));
+        assert!(!(20..50).any(is_drawn));
+    }
+}

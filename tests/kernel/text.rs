@@ -424,3 +424,20 @@ fn grids_follow_the_workgroup() {
     assert_eq!(checked.texts[1].counts, [7 * 997; 3]);
     assert_eq!(checked.facts.workgroup, [256, 1, 1]);
 }
+
+#[test]
+fn workgroup_memory_is_that_of_the_largest_shape() {
+    let job = edited(
+        "swiglu",
+        "@compute",
+        "var<workgroup> kept: array<f32, {{N}}>;\n@compute",
+    );
+    let file = &job.files[0];
+    let text = file.text.replace("s * up[i];", "s * up[i] + kept[0];");
+    let mut shapes = job.shapes[..2].to_vec();
+    for (shape, n) in shapes.iter_mut().zip([100, 10]) {
+        shape.sizes.insert("N".to_owned(), n);
+    }
+    let checked = validate::validate(&text, &file.spec, &shapes).expect("is right");
+    assert_eq!(checked.facts.workgroup_bytes, 400);
+}

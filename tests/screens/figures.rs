@@ -58,6 +58,33 @@ fn profile(rng: &mut Rng, slot: Slot, step: u64) -> StepProfile {
 }
 
 #[test]
+fn there_is_no_share_of_a_peak_that_was_measured_under_load() {
+    let shown = |peak_load| {
+        let mut app = first();
+        let Event::Throughput(it) = sample::throughput(&app.bench.comparison.run_a(), 40) else {
+            panic!("figures of a run")
+        };
+        hear(
+            &mut app,
+            Event::Throughput(Throughput {
+                flops: Some(120e9),
+                peak_load,
+                ..it
+            }),
+        );
+        text(&screen::screen(
+            &mut app,
+            200,
+            50,
+            ThemeName::Dark,
+            Markers::Braille,
+        ))
+    };
+    assert!(shown(None).contains("120.0 of 98.00 GFLOP/s (122 %)"));
+    assert!(!shown(Some(0.6)).contains("122 %"));
+}
+
+#[test]
 fn every_share_is_the_quotient_of_the_figures_beside_it() {
     let mut rng = Rng::named(1, "shares", 0);
     for case in 0..60 {

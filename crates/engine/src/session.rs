@@ -444,3 +444,31 @@ fn first_problem(run: &RunSpec) -> Result<()> {
     let problems = run.config.problems().into_iter();
     problems.take(1).try_for_each(|problem| bail!(problem.what))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::config::{Preset, RunConfig};
+
+    #[test]
+    fn a_pause_counts_in_no_average() {
+        let (outlet, _events) = EventSender::to_a_test();
+        let opened = devices::open("cpu").expect("there is always one");
+        let run = RunSpec::new("custom", &RunConfig::preset(Preset::Tiny));
+        let trainer = Trainer::new(0, run, opened, false, outlet.clone()).expect("it fits");
+        let before = trainer.stats.paused;
+        let mut session = Session {
+            outlet: &outlet,
+            opened: Vec::new(),
+            work: Work::Training(Box::new(trainer)),
+            swaps: Vec::new(),
+            began: machine::read(),
+        };
+        session.pause();
+        session.resume();
+        let Work::Training(trainer) = session.work else {
+            panic!("it goes on")
+        };
+        assert!(trainer.stats.paused > before);
+    }
+}

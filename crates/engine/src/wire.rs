@@ -239,18 +239,27 @@ fn route_logs(outlet: EventSender) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
+impl EventSender {
+    /// A sender without a writer, and what it sends.
+    pub(crate) fn to_a_test() -> (Self, Receiver<Option<Event>>) {
         let (sender, events) = channel();
-        let outlet = EventSender {
+        let outlet = Self {
             sender,
             waiting: Arc::default(),
             outdated: Arc::default(),
             endless: Arc::default(),
         };
+        (outlet, events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
+        let (outlet, events) = EventSender::to_a_test();
         let sent = |endless: bool| {
             outlet.expect(endless);
             outlet.waiting.store(0, Ordering::Relaxed);

@@ -355,6 +355,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn lengths_of_gradients_are_told_without_the_loss_scale() {
+        let device = Device::flex();
+        let mut config = RunConfig::version("v1").expect("ours");
+        (config.model.layers, config.train.context) = (1, 16);
+        config.train.precision = Precision::F16;
+        config.train.optimizer = protocol::config::Optimizer::Fused;
+        assert_eq!(config.problems(), []);
+        let mut worker = Worker::new(&config, &device, false).expect("it fits");
+        worker.load(&BatchSource::new(&config).batch(0));
+        let [small, large] = [1024.0, 4096.0].map(|factor| {
+            worker.loss_scale = Some(LossScale::at(factor, &device));
+            worker.forward();
+            worker.backward();
+            crate::audit::gradients(&worker).norm.0
+        });
+        assert!((small / large - 1.0).abs() < 0.01, "{small} and {large}");
+    }
+
     /// The gradients that loss scaling looks at are finite if all are, whatever the factor.
     #[test]
     fn gradients_that_tell_of_an_overflow_tell_of_every_one() {

@@ -159,6 +159,31 @@ fn every_format_gives_the_same_figures() {
 }
 
 #[test]
+fn a_gap_is_bound_by_the_host_until_the_next_call_returns() {
+    let kernel = |launch, span, correlation| fixtures::Kernel {
+        name: fixtures::NAMES[0],
+        launch,
+        span,
+        correlation,
+    };
+    let run = Run {
+        kernels: vec![
+            kernel((100, 500), (1000, 2000), 1),
+            kernel((3000, 4000), (5000, 6000), 2),
+        ],
+        ranges: vec![fixtures::Range {
+            name: "step 1".to_owned(),
+            span: (1000, 6000),
+        }],
+        ..Run::default()
+    };
+    let figures = summary(&bytes("a", fixtures::kineto(&run)).unwrap());
+    let it = figures.ledger.unwrap();
+    assert_eq!((it.wall, it.busy), (5000, 2000));
+    assert_eq!((it.host_bound, it.idle), (Some(2000), 1000));
+}
+
+#[test]
 fn the_two_layouts_of_rocprofv3_agree_on_lanes() {
     let run = fixtures::run(2, 400, 250);
     for streams in [false, true] {
@@ -624,6 +649,13 @@ fn lints_hold_where_they_should() {
     let mut slow = bytes("a", fixtures::kineto(&none)).unwrap();
     slow.unprofiled_step = Some(summary(&slow).steps.unwrap()[0].dur_ns / 3);
     assert_eq!(names(&summary(&slow)), ["profiler-overhead"]);
+    // Gaps that the profiler makes are no fault of the launches.
+    let mut gaps = bytes("a", fixtures::kineto(&fixtures::run(3, 400, 9000))).unwrap();
+    gaps.unprofiled_step = Some(summary(&gaps).steps.unwrap()[0].dur_ns / 3);
+    assert_eq!(
+        names(&summary(&gaps)),
+        ["sync-in-step", "copy-in-step", "profiler-overhead"]
+    );
     assert_eq!(self::lints::names().count(), 9);
 }
 
@@ -635,6 +667,8 @@ fn two_traces_are_compared_by_name_and_family() {
             kernel.name = "my_attention";
         }
     }
+    let optimizer = b.kernels.last_mut().unwrap();
+    optimizer.span.1 += 100_000;
     let side = |run: &Run| summary(&bytes("a", fixtures::kineto(run)).unwrap());
     let it = compare::compare(&side(&a), &side(&b));
     assert_eq!(
@@ -644,6 +678,11 @@ fn two_traces_are_compared_by_name_and_family() {
     assert_eq!(
         (it.vanished[0].short.as_str(), it.new[0].name.as_str()),
         ("flash_fwd_kernel", "my_attention")
+    );
+    assert_eq!(
+        it.kernels[0].name,
+        fixtures::NAMES[4],
+        "the longest of either side comes first"
     );
     let attention = it
         .families

@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn phases_that_are_times_of_handing_over_are_no_fault_where_the_step_ends_at_a_wait() {
-        let said = |sync| {
+        let said = |sync, profiled| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.measure.sync = sync;
             let mut run = story(&config);
@@ -316,13 +316,15 @@ mod tests {
             };
             let event = Event::Step(Step {
                 phases: Some(phases),
+                profiled,
                 ..Step::default()
             });
             run.note(&event, 0);
             lints(&run).iter().any(|it| it.name == "ledger-open")
         };
-        assert!(said(Sync::PerPhase) && said(Sync::Never));
-        assert!(!said(Sync::PerStep));
+        assert!(said(Sync::PerPhase, false) && said(Sync::Never, false));
+        assert!(!said(Sync::PerStep, false));
+        assert!(!said(Sync::PerPhase, true), "the profiler's own waits");
     }
 
     #[test]

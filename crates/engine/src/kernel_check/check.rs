@@ -488,3 +488,35 @@ fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
     });
     2 * changed > all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_keeps_the_largest_error_of_its_tries() {
+        let job = KernelJob::default();
+        let (news, _inbox) = channel();
+        let mut state = CheckState::default();
+        state.report.files.push(KernelResult::default());
+        let mut worker = CheckWorker {
+            job: &job,
+            state,
+            news,
+        };
+        for (error, share) in [(1e-3, 0.1), (1e-6, 0.9), (1e-5, 0.2)] {
+            worker.matched(
+                0,
+                KernelMatch {
+                    shape: "7 × 3".to_owned(),
+                    error,
+                    share,
+                    against: "reference".to_owned(),
+                },
+            );
+        }
+        let shapes = &worker.state.report.files[0].shapes;
+        let found: Vec<_> = shapes.iter().map(|it| (it.error, it.share)).collect();
+        assert_eq!(found, [(1e-3, 0.9)]);
+    }
+}

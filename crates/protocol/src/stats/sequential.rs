@@ -323,6 +323,35 @@ mod tests {
         }
     }
 
+    /// The error that all looks of one comparison spend on one side.
+    fn spent(rng: &mut Rng) -> f64 {
+        let (mut plan, mut pairs) = (PairPlan::new(80), Vec::new());
+        let mut at_look = |look: u32| {
+            while pairs.len() < look as usize {
+                // What slows a pair slows both sides alike, so that most intervals are those of the ranks.
+                let load = rng.normal().exp();
+                pairs.push((load * (0.01 * rng.normal()).exp(), load));
+            }
+            let found = plan.look(&pairs, look == 80).interval;
+            let (low, _) = found.expect("from ten pairs on");
+            let averages = walsh_averages(&logs(&pairs));
+            let below = averages.partition_point(|it| *it < low.ln() - 1e-9);
+            let errors = (1..=1000).map(|n| ONE_SIDE * f64::from(n) / 1000.0);
+            let known = errors.filter_map(|error| outside(pairs.len(), error));
+            let known = known.take_while(|it| it.0 <= below).last();
+            known.map_or(0.0, |(_, error)| error)
+        };
+        let looks = PairPlan::new(80).looks();
+        looks.into_iter().map(&mut at_look).sum()
+    }
+
+    #[test]
+    fn all_looks_together_spend_no_more_than_the_error_of_one_side() {
+        let mut rng = Rng::named(5, "spent", 0);
+        let most = (0..20).map(|_| spent(&mut rng)).fold(0.0, f64::max);
+        assert!((0.9 * ONE_SIDE..=ONE_SIDE).contains(&most), "{most}");
+    }
+
     /// Alone, A takes 3.3 times as long as B; beside the load, which slows B more, 2.6 times. Both are true of some of the pairs.
     #[test]
     fn the_interval_holds_what_is_true_alone_and_under_load() {

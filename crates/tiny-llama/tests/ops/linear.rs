@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use protocol::config::Matmul;
+use tiny_llama::ops::Operation;
 use tiny_llama::ops::add::Add;
 use tiny_llama::ops::format::Format;
 use tiny_llama::ops::linear::{Linear, LinearResidual, NextOperation};
@@ -30,6 +31,17 @@ fn versions() -> [Linear; 2] {
         after: AfterNorm::default(),
         then: NextOperation::Nothing,
     })
+}
+
+#[test]
+fn the_backward_pass_of_a_product_is_two_products() {
+    for op in versions() {
+        let (forward, backward) = op.cost(&[vec![10, 20], vec![30, 20]]);
+        assert_eq!((forward.flops, backward.flops), (12_000.0, 24_000.0));
+        // x, W and y; then dy, W and dx, and dy, x and dW.
+        assert_eq!(forward.bytes, 4.0 * f64::from(200 + 600 + 300));
+        assert_eq!(backward.bytes, 2.0 * 4.0 * f64::from(300 + 600 + 200));
+    }
 }
 
 fn products(device: &Device) {

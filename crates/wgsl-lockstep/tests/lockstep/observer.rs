@@ -1,5 +1,6 @@
 //! What an observer is told, and what a report counts.
 
+use wgsl_lockstep::lanes::record;
 use wgsl_lockstep::{
     Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Observer, Shader, Space,
     StatementStart,
@@ -130,4 +131,31 @@ fn places_in_the_source() {
         finding.to_string(),
         "line 10: invocation 1 reads t[4], of 4 elements"
     );
+}
+
+#[test]
+fn a_fault_after_many_workgroups_is_recorded() {
+    // 64,000 accesses of each workgroup; the last one also has a race.
+    let text = "@group(0) @binding(0) var<storage, read_write> all: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>) {
+    for (var i = 0u; i < 500u; i++) {
+        all[64u * group.x + lane] += 1.0;
+    }
+    if (group.x == 39u) {
+        all[64u * group.x] = f32(lane);
+    }
+}";
+    let shader = Shader::parse(text).expect("reads");
+    let mut buffers = [Buffer::from_f32(0, 0, &[0.0; 64 * 40])];
+    let run = record(
+        &shader,
+        &Launch::new([40, 1, 1]),
+        &mut buffers,
+        text,
+        &|at| at.line,
+    );
+    let run = run.expect("runs").expect("workgroups run");
+    assert_eq!((run.group, run.cut), (39, false));
+    assert_eq!(run.steps[run.faults[0].step].line, 8);
 }
