@@ -203,11 +203,12 @@ fn an_output_without_any_event_is_refused_with_its_first_line() {
 
 #[test]
 fn unreadable_lines_between_events_do_not_stop_the_engine() {
-    let mut client =
-        spawn(r#"for i in $(seq 150); do echo nonsense; echo "$HELLO"; done; read x; read x"#);
-    let heard: Vec<ClientEvent> = (0..300).map(|_| next(&mut client)).collect();
+    let mut client = start_engine(
+        r#"for i in $(seq 150); do echo nonsense; echo "$HELLO"; done; read x; read x"#,
+    );
+    let heard: Vec<EngineMessage> = (0..300).map(|_| next(&mut client)).collect();
     let unreadable = heard.iter();
-    let unreadable = unreadable.filter(|it| matches!(it, ClientEvent::Malformed { .. }));
+    let unreadable = unreadable.filter(|it| matches!(it, EngineMessage::Malformed { .. }));
     assert_eq!(unreadable.count(), 150);
     assert_eq!(heard.iter().filter(|it| is_hello(it)).count(), 150);
 }

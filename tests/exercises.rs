@@ -191,27 +191,64 @@ pub(crate) fn states() -> Vec<(&'static str, App)> {
     let mut hinted = checked(nonsense());
     (0..3).for_each(|_| drop(act(&mut hinted, Action::Hint)));
     vec![
-        ("starter", checked(starter())),
-        ("checking", checking()),
-        ("nonsense", hinted),
-        ("passed", in_model()),
-        ("no-adapter", checked(no_adapter())),
-        ("solution", solved),
-        ("list", list),
-        ("config", asked()),
-        ("config-measuring", measuring()),
-        ("config-measured", measured()),
+        ("kernel_wrong", checked(starter())),
+        ("kernel_checking", checking()),
+        ("kernel_not_compiling", hinted),
+        ("kernel_passed", in_model()),
+        ("kernel_without_a_device", checked(no_adapter())),
+        ("kernel_solution", solved),
+        ("kernel_in_the_list", list),
+        ("config_asked", asked()),
+        ("config_measuring", measuring()),
+        ("config_measured", measured()),
     ]
 }
 
+/// The states that have a picture.
+const PICTURED: [&str; 6] = [
+    "kernel_wrong",
+    "kernel_checking",
+    "kernel_not_compiling",
+    "kernel_passed",
+    "config_asked",
+    "config_measured",
+];
+
 #[test]
 fn pictures() {
+    let states = states().into_iter();
+    for (name, mut app) in states.filter(|(name, _)| PICTURED.contains(name)) {
+        app.view.lesson_open = true;
+        let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+        insta::assert_snapshot!(format!("{name}_120x36"), with_styles(&buffer));
+    }
+}
+
+#[test]
+fn every_state_says_what_it_is_at_every_size() {
+    let says = |name: &str| match name {
+        "kernel_wrong" => ["── not yet ──", "✗ fails at `one element` (N = 1)"],
+        "kernel_checking" => ["── checking ──", "○ runs starter.wgsl at `odd`, 2 s"],
+        "kernel_not_compiling" => ["✗ does not compile: starter.wgsl:13:5", "Hint 3/3"],
+        "kernel_passed" => ["── passed ──", "✓ compiles: workgroups of 64 × 1 × 1"],
+        "kernel_without_a_device" => ["── not checked ──", "✗ not checked: vulkan-cpu"],
+        "kernel_solution" => ["╭ solution ─", "@compute @workgroup_size(64)"],
+        "kernel_in_the_list" => ["╭ stages and exercises ─", "▸ ✓ k01 intermediate"],
+        "config_asked" => ["── predict before you measure ──", "▸1 2 4 8 16 32 64"],
+        "config_measuring" => ["── measuring, 3 of 7 ──", "○ train.batch = 4: step 5"],
+        "config_measured" => ["── passed ──", "✓ the bend is where you said"],
+        _ => panic!("{name}"),
+    };
     for (width, height) in [(80, 24), (120, 36), (200, 50)] {
         for (name, mut app) in states() {
             // A frame too small for lesson and panels shows the exercise over the panels.
             app.view.lesson_open = true;
             let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
-            insta::assert_snapshot!(format!("{width}x{height}_{name}"), with_styles(&buffer));
+            let shown = text(&buffer);
+            for wanted in says(name) {
+                let place = format!("{name} at {width}x{height}");
+                assert!(shown.contains(wanted), "{wanted}, {place}: {shown}");
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is drawn: snapshots with styles of every panel and of whole screens, every size without a panic, and what must
-//! hold in every frame. No terminal is needed.
+//! What is drawn: a picture of each state at one size and of one state at each size, and what must hold in every frame.
+//! No terminal is needed.
 
 #[path = "screens/figures.rs"]
 mod figures;
@@ -227,8 +227,7 @@ fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
         losses(&mut app, [40.5].into_iter());
         app
     };
-    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        dark("swings", &mut both(), width, height);
+    for (width, height) in SIZES {
         for (name, mut app) in [
             ("first", first()),
             ("toggled", toggled()),
@@ -292,24 +291,56 @@ fn a_ledger_is_of_one_step() {
     assert!(first.contains("▸ evidence"), "{first}");
 }
 
-/// Text and styles in the dark look.
-fn dark(name: &str, app: &mut App, width: u16, height: u16) {
+/// The sizes of a screen whose layouts differ most.
+const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 36), (200, 50)];
+
+/// The size of a picture that is not about a size.
+const TYPICAL: (u16, u16) = (120, 36);
+
+/// The text of the whole screen in the dark look.
+fn text_at((width, height): (u16, u16), app: &mut App) -> String {
     let buffer = screen::screen(app, width, height, ThemeName::Dark, Markers::Braille);
-    // Colours are looked at in the smaller ones.
+    text(&buffer)
+}
+
+/// Keeps a picture of the whole screen in the dark look: its text, and its styles where they fit beside it.
+fn picture(name: &str, app: &mut App, (width, height): (u16, u16)) {
+    let buffer = screen::screen(app, width, height, ThemeName::Dark, Markers::Braille);
     let drawn = match width {
         200.. => text(&buffer),
         _ => with_styles(&buffer),
     };
-    insta::assert_snapshot!(format!("{width}x{height}_{name}"), drawn);
+    insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn);
+}
+
+/// Fails where the whole screen at one of these sizes lacks one of these texts.
+fn says_at(sizes: &[(u16, u16)], app: &App, texts: &[&str]) {
+    for size in sizes {
+        let shown = text_at(*size, &mut app.clone());
+        for wanted in texts {
+            assert!(shown.contains(wanted), "{wanted} at {size:?}: {shown}");
+        }
+    }
 }
 
 #[test]
-fn whole_screens_at_every_size() {
-    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        dark("first", &mut first(), width, height);
-        dark("toggled", &mut toggled(), width, height);
-        dark("busy", &mut busy(), width, height);
+fn one_state_at_each_size() {
+    for size in SIZES {
+        picture("two_runs", &mut toggled(), size);
     }
+}
+
+#[test]
+fn whole_screens() {
+    picture("stage_1_before_the_prediction", &mut first(), TYPICAL);
+    picture("busy_machine", &mut busy(), TYPICAL);
+    let a = "A broken 120.6 → 77.42";
+    let one_run = [a, "ln V 6.91", "entropy 2.31", "running A broken · step 40"];
+    says_at(&SIZES, &first(), &one_run);
+    says_at(&SIZES, &busy(), &one_run);
+    says_at(&SIZES, &busy(), &["▲ Other", "use 60 %"]);
+    let two_runs = [a, "B fixed 6.86 → 5.52", "running B fixed · step 60"];
+    says_at(&SIZES, &toggled(), &two_runs);
 }
 
 /// A mystery whose B was judged and is not right yet.
@@ -342,16 +373,49 @@ fn riddled() -> App {
 }
 
 #[test]
-fn a_mystery_at_every_size() {
-    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        dark("mystery", &mut riddled(), width, height);
-        let mut knobs = riddled();
-        act(&mut knobs, Action::Knobs);
-        dark("mystery_knobs", &mut knobs, width, height);
-        let mut ended = riddled();
-        act(&mut ended, Action::Solution);
-        act(&mut ended, Action::Yes);
-        dark("mystery_ended", &mut ended, width, height);
+fn a_mystery_hides_its_fault_until_it_has_ended() {
+    let mut knobs = riddled();
+    act(&mut knobs, Action::Knobs);
+    let mut ended = riddled();
+    act(&mut ended, Action::Solution);
+    act(&mut ended, Action::Yes);
+    let hidden = "The checks are shown here once the mystery has ended";
+    let states: [(&str, App, &[&str]); 3] = [
+        (
+            "mystery",
+            riddled(),
+            &[
+                hidden,
+                "The verdict: not yet",
+                "▲ the loss must fall",
+                "6.940 after",
+            ],
+        ),
+        (
+            "mystery_knobs",
+            knobs,
+            &[hidden, "▸ norm           ?  < composed >"],
+        ),
+        (
+            "mystery_given_up",
+            ended,
+            &[
+                "Given up: no points for this one.",
+                "train.learning-rate was 0.0000001",
+            ],
+        ),
+    ];
+    for (name, mut app, says) in states {
+        says_at(&SIZES, &app, says);
+        for size in SIZES {
+            let shown = text_at(size, &mut app.clone());
+            assert_eq!(
+                shown.contains("0.0000001"),
+                name == "mystery_given_up",
+                "{shown}"
+            );
+        }
+        picture(name, &mut app, TYPICAL);
     }
 }
 
@@ -475,52 +539,151 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
     }
 }
 
+/// Keeps a picture of one panel alone in the dark look.
+fn picture_of(panel: Panel, state: &str, app: &mut App, (width, height): (u16, u16)) {
+    let buffer = screen::panel(app, panel, width, height, ThemeName::Dark, Markers::Braille);
+    let name = format!("panel_{}_{state}_{width}x{height}", panel.into_str());
+    insta::assert_snapshot!(name, with_styles(&buffer));
+}
+
+/// One picture of each panel; the roofline has its own in `roofline.rs`.
 #[test]
 fn every_panel() {
-    let states: [(&str, Make); 3] = [("empty", empty), ("first", first), ("toggled", toggled)];
-    for panel in Panel::VARIANTS.iter().copied() {
-        for (state, app) in states {
-            let (theme, markers) = (ThemeName::Dark, Markers::Braille);
-            let buffer = screen::panel(&mut app(), panel, 72, 14, theme, markers);
-            let name = format!("panel_{}_{state}", panel.into_str());
-            insta::assert_snapshot!(name, with_styles(&buffer));
+    let states: [(Panel, &str, Make, u16); 11] = [
+        (Panel::Lesson, "asks_how_much", guessing, 20),
+        (Panel::Loss, "nan", not_finite, 20),
+        (Panel::Throughput, "in_pairs", paired, 20),
+        (Panel::Kernels, "two_runs", toggled, 14),
+        (Panel::Timeline, "one_step", toggled, 14),
+        (Panel::Ledger, "not_closing", unsynced, 20),
+        (Panel::Evidence, "two_runs", toggled, 14),
+        (Panel::Gradients, "missing", detached, 20),
+        (Panel::Exponents, "zeros", toggled, 14),
+        (Panel::Memory, "two_runs", toggled, 14),
+        (Panel::Lints, "nothing_implausible", toggled, 14),
+    ];
+    for (panel, state, app, height) in states {
+        picture_of(panel, state, &mut app(), (72, height));
+    }
+    let mut left = Panel::VARIANTS.iter().copied();
+    let missing = left.find(|panel| {
+        *panel != Panel::Roofline && states.iter().all(|(pictured, ..)| pictured != panel)
+    });
+    assert_eq!(missing, None, "a panel without a picture");
+}
+
+/// What a panel says with one run, with two, and in the states that have no picture.
+#[test]
+fn panels_say_what_their_state_is() {
+    let states: [(Panel, Make, &[&str]); 17] = [
+        (
+            Panel::Lesson,
+            first,
+            &["predict ▸ evidence ▸ fix ▸ check ▸ look back"],
+        ),
+        (Panel::Loss, first, &["● A broken 120.6 → 77.42"]),
+        (
+            Panel::Loss,
+            toggled,
+            &["○ A broken 120.6 → 77.42   ● B fixed 6.86 → 5.52"],
+        ),
+        (
+            Panel::Throughput,
+            first,
+            &["● A broken     44.35    180.4    178.0–183.1    40     steady"],
+        ),
+        (
+            Panel::Throughput,
+            toggled,
+            &["○ A broken     44.35", "● B fixed      44.35"],
+        ),
+        (
+            Panel::Throughput,
+            unsynced,
+            &[
+                "no sync",
+                "these step times include no wait: submitted at 221.7 samples/s",
+            ],
+        ),
+        (
+            Panel::Kernels,
+            first,
+            &["398 launches · 21 unique · covers 93.7 % of 144.9 ms"],
+        ),
+        (
+            Panel::Timeline,
+            first,
+            &["A broken · step 0, profile of step 25"],
+        ),
+        (
+            Panel::Ledger,
+            first,
+            &["✓ the phases add up to the step: 176.1 ms of 177.0 ms"],
+        ),
+        (
+            Panel::Ledger,
+            toggled,
+            &["B fixed · step 0", "○ A broken, step 0"],
+        ),
+        (Panel::Evidence, first, &["predicts its input A 98 %"]),
+        (
+            Panel::Gradients,
+            first,
+            &["● A broken  ✓ 100 % of parameters"],
+        ),
+        (
+            Panel::Gradients,
+            toggled,
+            &["○ A broken  ✓ 100 %", "● B fixed  ✓ 100 %"],
+        ),
+        (Panel::Memory, first, &["● A broken  peak 29.7 MiB"]),
+        (
+            Panel::Lints,
+            first,
+            &["Shown once you have answered what this stage asks."],
+        ),
+        (
+            Panel::Lints,
+            unsynced,
+            &["Shown once you have answered what this stage asks."],
+        ),
+        (
+            Panel::Roofline,
+            toggled,
+            &["c-z: A broken   C-Z: B fixed", "memory 21.00 GB/s"],
+        ),
+    ];
+    for (panel, make, texts) in states {
+        let buffer = screen::panel(
+            &mut make(),
+            panel,
+            72,
+            14,
+            ThemeName::Dark,
+            Markers::Braille,
+        );
+        let shown = text(&buffer);
+        for wanted in texts {
+            assert!(shown.contains(wanted), "{wanted}: {shown}");
         }
     }
 }
 
 #[test]
 fn the_other_looks() {
-    for (look, theme, markers) in &LOOKS[1..] {
-        for panel in [Panel::Loss, Panel::Ledger] {
-            let buffer = screen::panel(&mut toggled(), panel, 72, 14, *theme, *markers);
-            let name = format!("panel_{}_{look}", panel.into_str());
-            insta::assert_snapshot!(name, with_styles(&buffer));
+    let (width, height) = TYPICAL;
+    let bars = [["█████", "▓▓▓▓▓", "▒▒"], ["fffff", "bbbbb", "oo"]];
+    for ((look, theme, markers), bars) in LOOKS[1..].iter().zip(bars) {
+        let ledger = screen::panel(&mut toggled(), Panel::Ledger, 72, 14, *theme, *markers);
+        let ledger = text(&ledger);
+        for bar in bars {
+            assert!(ledger.contains(bar), "{bar}: {ledger}");
         }
         let mut stages = toggled();
         act(&mut stages, Action::Open(Overlay::Stages));
-        let buffer = screen::screen(&mut stages, 120, 36, *theme, *markers);
-        insta::assert_snapshot!(format!("120x36_stages_{look}"), with_styles(&buffer));
-    }
-}
-
-#[test]
-fn panels_in_the_states_that_matter() {
-    let states: [(&str, Panel, Make); 8] = [
-        ("guessing", Panel::Lesson, guessing),
-        ("not_closing", Panel::Ledger, unsynced),
-        ("unsynced", Panel::Throughput, unsynced),
-        ("unsynced", Panel::Lints, unsynced),
-        ("paired", Panel::Throughput, paired),
-        ("paired", Panel::Lesson, paired),
-        ("missing", Panel::Gradients, detached),
-        ("nan", Panel::Loss, not_finite),
-    ];
-    for (state, panel, app) in states {
-        let buffer = screen::panel(&mut app(), panel, 72, 20, ThemeName::Dark, Markers::Braille);
-        insta::assert_snapshot!(
-            format!("panel_{}_{state}", panel.into_str()),
-            with_styles(&buffer)
-        );
+        let buffer = screen::screen(&mut stages, width, height, *theme, *markers);
+        let name = format!("card_stages_{look}_{width}x{height}");
+        insta::assert_snapshot!(name, with_styles(&buffer));
     }
 }
 
@@ -556,12 +719,12 @@ fn cards_and_questions() {
     );
     act(&mut lesson, Action::Lesson);
     for (name, mut app) in [
-        ("gone", gone),
-        ("failed", failed),
-        ("confirm", confirm),
-        ("lesson", lesson),
+        ("engine_gone", gone),
+        ("no_such_device", failed),
+        ("stage_1_asks_before_a_skip", confirm),
+        ("lesson_over_the_panels", lesson),
     ] {
-        dark(name, &mut app, 80, 24);
+        picture(name, &mut app, (80, 24));
     }
 }
 
@@ -593,12 +756,25 @@ fn what_lies_on_top_in_the_smallest_frame() {
     "warp"
         .chars()
         .for_each(|letter| drop(act(&mut search, Action::Type(letter))));
-    let mut more = overlays().remove(0);
-    act(&mut more.1, Action::ScrollToEnd);
-    dark("help_end", &mut more.1, 80, 24);
-    dark("search", &mut search, 80, 24);
+    let found = ["/ warp_  1 entry", "lock-step group", "esc shows all"];
+    says_at(&[(80, 24)], &search, &found);
+    let (_, mut help) = overlays().remove(0);
+    let begins = text_at((80, 24), &mut help);
+    act(&mut help, Action::ScrollToEnd);
+    let ends = text_at((80, 24), &mut help);
+    for (page, said) in [
+        (begins, "F5 shift-F5 present"),
+        (ends, "ctrl-c quit at once"),
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
     for (name, mut app) in overlays() {
-        dark(&name, &mut app, 80, 24);
+        // These two are pictured with more in them.
+        match name.as_str() {
+            "attempts" => says_at(&[(80, 24)], &app, &["A     as found"]),
+            "summary" => says_at(&[(80, 24)], &app, &["0 of 9 stages passed."]),
+            _ => picture(&format!("card_{name}"), &mut app, (80, 24)),
+        }
     }
 }
 
@@ -713,7 +889,9 @@ fn the_ending_shows_the_table_of_the_last_journey() {
             seen += &text(&buffer);
             if page == 0 {
                 act(&mut app, Action::ScrollToEnd);
-                dark("journey", &mut app, width, height);
+                if (width, height) == TYPICAL {
+                    picture("card_summary_of_a_journey", &mut app, TYPICAL);
+                }
                 act(&mut app, Action::ScrollToTop);
             }
             act(&mut app, Action::Scroll(i32::from(height) / 2));
@@ -763,10 +941,8 @@ fn beats_recorded_runs_and_pages() {
     let mut fixed = beat.clone();
     (0..4).for_each(|_| drop(act(&mut fixed, Action::NextBeat)));
     train(&mut fixed, 60);
-    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        dark("beat", &mut beat.clone(), width, height);
-        dark("beat_asked", &mut asked.clone(), width, height);
-    }
+    picture("beat_curve", &mut beat, TYPICAL);
+    picture("beat_vote", &mut asked, TYPICAL);
     let mut pairs = shipped();
     act(&mut pairs, Action::Stage(4));
     act(&mut pairs, Action::Present);
@@ -777,16 +953,19 @@ fn beats_recorded_runs_and_pages() {
     let row = pairs.clone();
     (0..6).for_each(|_| drop(act(&mut pairs, Action::NextBeat)));
     pair(&mut pairs, 20, false);
+    let both = ["A broken 120.6 → 77.42   ● B fixed 6.86 → 5.52"];
+    says_at(&[(80, 24)], &fixed, &both);
+    let asks = ["RECORDING 2026-11-21", "Why does this loss not fall?"];
+    says_at(&[(80, 24)], &mystery, &asks);
+    let heads = ["╭ Flash attention, step by step ─", "← → turn, esc closes"];
+    says_at(&[(80, 24)], &page, &heads);
     for (name, mut app) in [
-        ("beat_fixed", fixed),
         ("beat_ledger", clocks),
         ("beat_kernels", row),
         ("beat_pairs", pairs),
-        ("mystery_card", mystery),
-        ("riddle_named", named),
-        ("page", page),
+        ("recording_named_wrongly", named),
     ] {
-        dark(name, &mut app, 80, 24);
+        picture(name, &mut app, (80, 24));
     }
 }
 
@@ -816,17 +995,54 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     act(&mut quiz, Action::Lesson);
     act(&mut quiz, Action::TurnPage(2));
     act(&mut quiz, Action::Answer(0));
-    for (name, app) in [
-        ("prediction_complete", prediction_complete),
-        ("walking", walking),
-        ("evidence", evidence),
-        ("cause", cause),
-        ("result", result),
-        ("quiz", quiz),
-    ] {
-        for (width, height) in [(80, 24), (120, 36)] {
-            dark(name, &mut app.clone(), width, height);
-        }
+    let next = [
+        "▸ evidence ─",
+        "2/4 evidence The rms after each layer: where does it grow?",
+    ];
+    says_at(&[(80, 24), TYPICAL], &evidence, &next);
+    let states: [(&str, App, &[&str]); 5] = [
+        (
+            "asks_which_panel_shows_it",
+            prediction_complete,
+            &[
+                "You said b: The head:",
+                "Which panel shows it, and which number?",
+            ],
+        ),
+        (
+            "at_the_evidence",
+            walking,
+            &["1/4 loss Compare the first point with the line at ln V."],
+        ),
+        (
+            "at_the_background",
+            cause,
+            &[
+                "Why ln V is the line to watch",
+                "enter reads on, to the cause",
+            ],
+        ),
+        (
+            "checked",
+            result,
+            &[
+                "measured",
+                "✓ Correct. The loss of step 0 is taken",
+                "Measured checks",
+            ],
+        ),
+        (
+            "looks_back",
+            quiz,
+            &[
+                "Questions: 1 of 4 answered, 1 right",
+                "✓ a: It about doubles.",
+            ],
+        ),
+    ];
+    for (name, mut app, says) in states {
+        says_at(&[(80, 24), TYPICAL], &app, says);
+        picture(&format!("stage_1_{name}"), &mut app, TYPICAL);
     }
 }
 
@@ -840,9 +1056,21 @@ fn the_log_of_attempts_has_each_figure_whole() {
     train(&mut app, 30);
     let mut many = app.clone();
     act(&mut app, Action::Open(perflings::app::Overlay::Attempts));
-    for (width, height) in [(60, 16), (80, 24), (120, 36)] {
-        dark("log_of_attempts", &mut app.clone(), width, height);
+    let figures = |shown: &str| {
+        let fields = shown.split(['│', '\n']);
+        let lines = fields.filter(|field| field.contains("first loss 120.6"));
+        let figures = lines.flat_map(|line| line.trim().split(" · ").map(str::to_owned));
+        figures.collect::<Vec<_>>()
+    };
+    let all = figures(&text_at(TYPICAL, &mut app.clone()));
+    assert!(all.len() > 9, "{all:?}");
+    for size in [(60, 16), (80, 24)] {
+        let shown = text_at(size, &mut app.clone());
+        let some = figures(&shown);
+        let whole = some.iter().all(|figure| all.contains(figure));
+        assert!(whole && some.len() >= 5, "{some:?} of {all:?}: {shown}");
     }
+    picture("card_attempts", &mut app, TYPICAL);
     // Attempts may differ in the last of many knobs.
     let run = &mut many.bench.run.story.slots[1].description;
     let train = &mut run.config.as_mut().expect("B ran").train;
@@ -901,14 +1129,23 @@ fn the_knobs_stand_beside_the_panels_or_over_them() {
         "config.toml:5: unknown key `model.nrom`; the nearest known key is `model.norm`".to_owned(),
     );
     update(&mut broken, Message::FileSaved { config });
-    for (name, app) in [
-        ("knobs", knobs()),
-        ("knobs_broken_file", broken),
-        ("knobs_free", free()),
-    ] {
-        for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-            dark(name, &mut app.clone(), width, height);
-        }
+    let unknown = "config.toml:5: unknown key `model.nrom`; the nearest";
+    let states: [(&str, App, &[&str]); 3] = [
+        (
+            "knobs",
+            knobs(),
+            &["6 of 6 · 1 differs", "▸ learning-rate "],
+        ),
+        ("knobs_broken_file", broken, &[unknown, "▸ learning-rate "]),
+        (
+            "free_run",
+            free(),
+            &["▸ kv-heads ", "▲ 8 kv-heads do not divide heads = 4"],
+        ),
+    ];
+    for (name, mut app, says) in states {
+        says_at(&SIZES, &app, says);
+        picture(name, &mut app, TYPICAL);
     }
 }
 
