@@ -69,10 +69,10 @@ use mystery::MysteryRun;
 use study::Study;
 
 /// What the command line decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
-    pub device: String,
+    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`; `auto` where none is named.
+    pub device: Option<String>,
     /// Model size for every stage, instead of the stage's own.
     pub preset: Option<Preset>,
     /// The stage to begin with, instead of where the learner was.
@@ -93,25 +93,6 @@ pub struct Options {
     pub room: Option<JoinSettings>,
     /// A sentence for the first screen, about progress that was set aside or a recording that is cut.
     pub notice: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            device: "auto".to_owned(),
-            preset: None,
-            stage: None,
-            free: None,
-            mystery: None,
-            theme: ThemeName::default(),
-            markers: Markers::default(),
-            recording: None,
-            present: false,
-            welcome: false,
-            room: None,
-            notice: None,
-        }
-    }
 }
 
 /// Everything the screen shows, in parts.
@@ -191,7 +172,7 @@ impl App {
             exercise: Exercises::default(),
             class: None,
             presenter: Presenter::default(),
-            devices: Devices::new(&options.device),
+            devices: Devices::new(options.device.as_deref().unwrap_or("auto")),
             view: View {
                 size: (80, 24),
                 focus: Some(Panel::Lesson),

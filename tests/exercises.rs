@@ -26,7 +26,7 @@ fn course() -> Course {
 
 fn begin() -> App {
     let options = Options {
-        device: "vulkan-cpu".to_owned(),
+        device: Some("vulkan-cpu".to_owned()),
         ..Options::default()
     };
     let (mut app, _) = session::begin(course(), options);

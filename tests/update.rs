@@ -112,7 +112,7 @@ fn the_first_run_starts_on_the_cpu_before_devices_are_asked_for() {
 #[test]
 fn a_named_device_is_used_as_it_is() {
     let (_, effects) = begin_with(Options {
-        device: "vulkan-cpu".to_owned(),
+        device: Some("vulkan-cpu".to_owned()),
         ..Options::default()
     });
     assert_eq!(start_of(&effects).0, "vulkan-cpu");
@@ -622,7 +622,7 @@ fn without_a_gpu_or_with_a_named_device_nothing_warms_up() {
     };
     assert_eq!(hear(&mut app, Event::Devices { devices: vec![cpu] }), []);
     let (mut app, _) = begin_with(Options {
-        device: "cpu".to_owned(),
+        device: Some("cpu".to_owned()),
         ..Options::default()
     });
     assert_eq!(
