@@ -335,7 +335,7 @@ impl App {
         if !self.mode.pairs_with_good() {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
-        self.lesson.study.note_pair(pair.clone());
+        self.lesson.study.pair = Some(pair.clone());
         if let Some(place) = self.place_of_result().filter(|_| done) {
             self.tell(&format!("The pairs are done{place}"), false);
         }
