@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use crate::course::Stage;
+use crate::course::named::NamedConfig;
 use protocol::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
 use protocol::{RunSpec, Slot};
 
@@ -97,7 +98,7 @@ impl Comparison {
 
     /// A stage as the learner finds it, at another preset if one is given.
     pub fn of_stage(stage: &Stage, preset: Option<Preset>) -> Self {
-        let found = stage.broken_at(preset.unwrap_or(stage.broken.preset));
+        let found = NamedConfig::broken(stage, preset).config;
         Self {
             file: Some(stage.id.clone()),
             ..Self::new(stage.number, "broken", found, &stage.offers)

@@ -3,10 +3,10 @@
 
 use super::comparison::Comparison;
 use super::may::SAME;
-use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, ScreenSize};
 use crate::course::at_preset;
+use crate::course::named::NamedConfig;
 use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
 
@@ -234,7 +234,7 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            let config = solution(stage, app.bench.preset);
+            let config = NamedConfig::fixed(stage, app.bench.preset).config;
             app.bench.comparison.set_b(config, true);
             app.b_replaced();
         });

@@ -10,11 +10,11 @@ use super::beats::{BeatState, VoteState, beats};
 use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
 use super::run::RunState;
-use super::runs::solution;
 use super::study::Study;
 use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
+use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
 use protocol::{Command, Pair, Slot};
 
@@ -95,7 +95,8 @@ impl Bench {
     /// A stage's A, and its solution as B.
     fn present(&mut self, stage: &Stage) {
         self.comparison = Comparison::of_stage(stage, self.preset);
-        self.comparison.set_b(solution(stage, self.preset), true);
+        let solution = NamedConfig::fixed(stage, self.preset).config;
+        self.comparison.set_b(solution, true);
     }
 
     /// A bench on which nothing was measured.

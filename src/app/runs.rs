@@ -6,17 +6,11 @@ use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
 use super::{App, Effect, Mode, RunState};
-use crate::course::Stage;
-use protocol::config::{Preset, RunConfig};
+use protocol::config::RunConfig;
 use protocol::{Command, RunSpec, Slot};
 
 /// Said where something else takes the place of pairs.
 pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
-
-/// The stage's solution, at another preset if one is given.
-pub(super) fn solution(stage: &Stage, preset: Option<Preset>) -> RunConfig {
-    stage.fixed_at(preset.unwrap_or(stage.fixed.preset))
-}
 
 impl App {
     /// Goes to a stage and starts it as the learner finds it.
