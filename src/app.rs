@@ -44,7 +44,7 @@ mod view_actions;
 use std::sync::Arc;
 
 use crate::course::journey::LastJourney;
-use crate::course::save_file::Progress;
+use crate::course::save_file::{Progress, ProgressChange};
 use crate::course::{Course, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
@@ -237,7 +237,7 @@ impl App {
             app.probe_devices();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
-            app.effects.push(Effect::SaveWelcomed);
+            app.effects.push(Effect::Save(ProgressChange::Welcomed));
         } else if options.stage.is_some() && !replayed {
             app.catch_up();
         }
@@ -364,7 +364,8 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
         effects.retain(|effect| {
             !matches!(
                 effect,
-                Effect::SaveStage { .. } | Effect::SaveCurrent { .. } | Effect::WriteKnobs { .. }
+                Effect::Save(ProgressChange::Stage(..) | ProgressChange::Current(_))
+                    | Effect::WriteKnobs { .. }
             )
         });
     }

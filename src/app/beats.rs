@@ -12,7 +12,7 @@ use super::pages::LessonPage;
 use super::presenter::AudienceScreen;
 use super::{Action, App, Effect, Overlay, Panel};
 use crate::course::placeholder::fill_known;
-use crate::course::save_file::StageState;
+use crate::course::save_file::{ProgressChange, StageState};
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use protocol::Slot;
 
@@ -234,10 +234,8 @@ impl App {
             }
         }
         self.lesson.study.progress.presented = Some((stage.id.clone(), beat.at));
-        self.effects.push(Effect::SaveBeat {
-            stage: stage.id.clone(),
-            beat: beat.at,
-        });
+        let presented = ProgressChange::Presented(stage.id.clone(), beat.at);
+        self.effects.push(Effect::Save(presented));
         self.measure_beat(beat, stage);
         let view = &mut self.view;
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);

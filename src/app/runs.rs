@@ -6,6 +6,7 @@ use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
 use super::{App, Effect, Mode, RunState};
+use crate::course::save_file::ProgressChange;
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec, Slot};
 
@@ -33,9 +34,8 @@ impl App {
         self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
         self.view.knobs = false;
         self.begin_with_a();
-        self.effects.push(Effect::SaveCurrent {
-            stage: stage.id.clone(),
-        });
+        let current = ProgressChange::Current(stage.id.clone());
+        self.effects.push(Effect::Save(current));
     }
 
     /// Runs a configuration without a stage.
@@ -74,10 +74,9 @@ impl App {
 
     /// Keeps what was done in a stage or an exercise.
     pub(super) fn save(&mut self, id: &str) {
-        self.effects.push(Effect::SaveStage {
-            stage: id.to_owned(),
-            progress: Box::new(self.lesson.study.progress.stage(id)),
-        });
+        let progress = Box::new(self.lesson.study.progress.stage(id));
+        let change = ProgressChange::Stage(id.to_owned(), progress);
+        self.effects.push(Effect::Save(change));
     }
 
     /// Starts a run, replacing what is in progress. An engine that is gone or hangs is replaced first.

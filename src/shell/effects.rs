@@ -122,21 +122,20 @@ impl Workshop {
                 Some(replay) => replay.replay(control),
                 None => source.replay(control),
             },
-            Effect::SaveStage { stage, progress } => {
-                if progress.state == StageState::Passed {
-                    self.keep_runs();
+            Effect::Save(change) => {
+                match &change {
+                    ProgressChange::Stage(_, progress) if progress.state == StageState::Passed => {
+                        self.keep_runs();
+                    }
+                    ProgressChange::Current(stage) => {
+                        self.keep_runs();
+                        self.current = Some(stage.clone());
+                        self.watch_files();
+                        self.read_learner_file(stage);
+                    }
+                    _ => {}
                 }
-                self.keep(ProgressChange::Stage(stage, progress))?;
-            }
-            Effect::SaveCurrent { stage } => {
-                self.keep_runs();
-                self.current = Some(stage.clone());
-                self.watch_files();
-                self.read_learner_file(&stage);
-                self.keep(ProgressChange::Current(stage))?;
-            }
-            Effect::SaveBeat { stage, beat } => {
-                self.keep(ProgressChange::Presented(stage, beat))?
+                self.keep(change)?;
             }
             Effect::WriteKnobs {
                 stage,
@@ -145,9 +144,6 @@ impl Workshop {
             } => {
                 self.knobs.add(stage, config, offers);
                 self.write_knobs()?;
-            }
-            Effect::SaveMystery { name, score } => {
-                self.keep(ProgressChange::Mystery(name, score))?;
             }
             Effect::ReadJourney => {
                 let found = self
@@ -163,7 +159,6 @@ impl Workshop {
                 let command = self.exercise.command().with_kernel_texts();
                 self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
-            Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
                 settings::keep(key, Some(value)).context("This choice is not kept")?;
             }
@@ -492,9 +487,7 @@ mod tests {
         let reset = |stage: &str| Effect::ResetStage {
             stage: stage.to_owned(),
         };
-        let current = Effect::SaveCurrent {
-            stage: stage.clone(),
-        };
+        let current = Effect::Save(ProgressChange::Current(stage.clone()));
         workshop.does(current).expect("saved");
         let text = workshop.fails(edit("config.toml"));
         assert!(

@@ -6,7 +6,7 @@ use crate::app::comparison::Comparison;
 use crate::app::view::{Confirm, Overlay};
 use crate::app::{Action, App, Effect, Mode};
 use crate::course::mystery::{Mystery, offers, score};
-use crate::course::save_file::MysteryScore;
+use crate::course::save_file::{MysteryScore, ProgressChange};
 use crate::judge::StageReport;
 use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
 use crate::judge::stage::StageFacts;
@@ -129,7 +129,8 @@ impl App {
             let score = known.or_default();
             (score.last, score.best) = (points, score.best.max(points));
             let score = *score;
-            self.effects.push(Effect::SaveMystery { name, score });
+            let change = ProgressChange::Mystery(name, score);
+            self.effects.push(Effect::Save(change));
             let text = format!("Solved: {points} of {} points", 100 * faults);
             self.tell(&text, false);
         }
