@@ -100,14 +100,11 @@ fn named(text: &str, app: &App) -> Vec<SentencePart> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    let said = silent_device(app).or_else(|| card(app).map(str::to_owned));
-    match said
+    let said = silent_device(app)
+        .or_else(|| card(app).map(str::to_owned))
         .or_else(|| instructor_call(app))
-        .or_else(|| unmet_checks(app))
-    {
-        Some(text) => named(&text, app),
-        None => named(next_text(app), app),
-    }
+        .or_else(|| unmet_checks(app));
+    named(said.as_deref().unwrap_or_else(|| next_text(app)), app)
 }
 
 /// What an open card is for: the keys of what lies under it do nothing there, or something else.
@@ -138,13 +135,10 @@ fn silent_device(app: &App) -> Option<String> {
 fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| app.lesson.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
-        InstructorCall::Vote { at, again: true } => format!(
-            "The room votes on stage {} again: {{take-up}} shows the question",
-            number(at)
-        ),
-        InstructorCall::Vote { at, .. } => format!(
-            "The room votes on stage {}: {{take-up}} shows the question",
-            number(at)
+        InstructorCall::Vote { at, again } => format!(
+            "The room votes on stage {}{}: {{take-up}} shows the question",
+            number(at),
+            if again { " again" } else { "" }
         ),
         InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
@@ -343,19 +337,13 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
 
 /// What is asked before the stage is left.
 fn leaving(undone: UnfinishedWork) -> &'static str {
-    match undone {
-        UnfinishedWork {
-            stage, question, ..
-        } if question && stage => {
+    match (undone.question, undone.stage, undone.prediction) {
+        (true, true, _) => {
             "A question is still open, and the stage is not passed; go on? {yes} {no}"
         }
-        UnfinishedWork { question: true, .. } => {
-            "A question is still open; go on without it? {yes} {no}"
-        }
-        UnfinishedWork {
-            prediction: true, ..
-        } => "Leave this stage? Its run ends; your prediction is kept. {yes} {no}",
-        _ => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
+        (true, false, _) => "A question is still open; go on without it? {yes} {no}",
+        (false, _, true) => "Leave this stage? Its run ends; your prediction is kept. {yes} {no}",
+        (false, _, false) => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
     }
 }
 
