@@ -357,11 +357,12 @@ impl App {
 
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
     pub(super) fn judge(&mut self) {
-        let course = Arc::clone(&self.lesson.course);
-        let there = self.stage().is_some() && self.presenter.presentation.is_none();
-        let Some(stage) = course.stages.get(self.lesson.study.at).filter(|_| there) else {
-            return;
-        };
+        if self.presenter.presentation.is_none() {
+            self.with_stage(Self::judge_stage);
+        }
+    }
+
+    fn judge_stage(&mut self, stage: &Stage) {
         if !self.lesson.study.tried(stage) {
             return;
         }
