@@ -27,7 +27,7 @@ pub struct Presenter {
 }
 
 /// Stages shown to an audience, beat by beat.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Presentation {
     /// Index into the beats of the stage.
     pub beat: usize,
@@ -35,7 +35,7 @@ pub struct Presentation {
     /// Stages whose right choice is marked at the beat of the vote.
     pub answered: BTreeSet<usize>,
     /// What beats showed when they were left, by stage and place.
-    kept: BTreeMap<(usize, usize), KeptBeat>,
+    pub(super) kept: BTreeMap<(usize, usize), KeptBeat>,
     /// The run was paused because a kept beat is shown, and goes on with its own beat.
     waits: bool,
     learner: Learner,
@@ -45,13 +45,13 @@ pub struct Presentation {
 
 /// What a beat showed when it was left.
 #[derive(Clone, Debug)]
-struct KeptBeat {
+pub(super) struct KeptBeat {
     bench: Bench,
     pair: Option<Pair>,
 }
 
 /// What is the learner's own, while a presentation is shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Learner {
     study: Study,
     /// None while a recording is presented: it fills the bench before, during and after the presentation.
@@ -72,14 +72,6 @@ pub enum AudienceScreen {
     Blank,
     /// The screen stays as it was then; the terminal keeps that frame.
     Frozen,
-}
-
-impl Presentation {
-    /// Forgets what was measured in a stage, or in all stages.
-    pub(super) fn forget(&mut self, stage: Option<usize>) {
-        self.kept
-            .retain(|(at, _), _| stage.is_some_and(|it| it != *at));
-    }
 }
 
 impl Presenter {
@@ -231,12 +223,8 @@ impl App {
         };
         self.presenter.presentation = Some(Box::new(Presentation {
             beat,
-            audience_screen: AudienceScreen::Live,
-            answered: BTreeSet::new(),
-            kept: BTreeMap::new(),
-            waits: false,
             learner,
-            saved: None,
+            ..Presentation::default()
         }));
         self.show_beat(at, beat);
     }
@@ -427,7 +415,7 @@ impl App {
     pub(super) fn measure_beat_again(&mut self) {
         let at = self.lesson.study.at;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.forget(Some(at));
+            presentation.kept.retain(|(stage, _), _| *stage != at);
         }
         self.bench.run.story.forget();
         self.end_pairs();

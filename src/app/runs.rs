@@ -199,7 +199,7 @@ impl App {
         self.bench.run.story.forget();
         self.lesson.study.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.forget(None);
+            presentation.kept.clear();
         }
         self.restart()
     }
