@@ -27,7 +27,7 @@ use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
 use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
-use crate::course::{Course, CourseFiles, Exercise, Stage};
+use crate::course::{CourseFiles, Exercise, Stage};
 use crate::files;
 use crate::measure::background_job::BackgroundJob;
 use crate::pages::html;
@@ -156,7 +156,7 @@ impl Workshop {
                 self.news.push_back(Message::Journey(found));
             }
             Effect::ReadKernels { device, config } => {
-                let command = self.exercise.command().with_kernel_texts();
+                let command = self.exercise.command.clone().with_kernel_texts();
                 self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
             Effect::SaveSetting { key, value } => {
@@ -254,10 +254,6 @@ impl Workshop {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);
         }
-    }
-
-    pub(super) fn course(&self) -> &Course {
-        &self.context.course
     }
 
     /// Saves what is left; the result says why that was not possible.
