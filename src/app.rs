@@ -248,11 +248,8 @@ impl App {
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
         let there = self.mode.has_stage();
-        self.lesson
-            .course
-            .stages
-            .get(self.lesson.study.at)
-            .filter(|_| there)
+        let stage = self.lesson.course.stages.get(self.lesson.study.at);
+        stage.filter(|_| there)
     }
 
     /// Where the course has the stage with this number.
@@ -285,9 +282,8 @@ impl App {
     /// Calls `change` with the stage that the learner is in; `None` where there is no stage.
     fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
         let course = Arc::clone(&self.lesson.course);
-        let there = self.mode.has_stage();
-        let stage = course.stages.get(self.lesson.study.at).filter(|_| there)?;
-        Some(change(self, stage))
+        self.stage()?;
+        Some(change(self, &course.stages[self.lesson.study.at]))
     }
 
     /// Shows a sentence for a while.
@@ -346,12 +342,8 @@ impl App {
 
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
-        self.shown_bench()
-            .run
-            .shown()
-            .last
-            .as_ref()
-            .map(|step| step.step)
+        let last = self.shown_run().shown().last.as_ref();
+        last.map(|step| step.step)
     }
 }
 
