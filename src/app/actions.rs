@@ -78,9 +78,8 @@ impl App {
             Action::OpenEditor => self.open_editor(),
             Action::Pause => self.pause(),
             Action::Restart => self.restart(),
-            // Without a stage there is nothing to predict.
-            Action::Toggle => self.after_skip(AfterSkip::Toggle),
-            Action::Pair => self.after_skip(AfterSkip::Pair),
+            Action::Toggle => self.after_prediction(AfterSkip::Toggle),
+            Action::Pair => self.after_prediction(AfterSkip::Pair),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
             Action::Profile => {
                 self.tell("The next step is profiled", false);
@@ -123,8 +122,6 @@ impl App {
                 self.open_page(LessonPage::Start);
             }
             Action::Solution => self.solution(self.lesson.study.solution),
-            Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
-            Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(),
             Action::PresentFrom(start) => self.present_from(start),
             Action::BlankScreen => self.cover_screen(AudienceScreen::Blank),
@@ -275,9 +272,10 @@ impl App {
         }
     }
 
-    /// Toggling and pairing are always allowed; before the prediction they ask for confirmation.
-    fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
-        if self.keeps_progress() && !self.lesson.study.predicted(stage) {
+    /// Shows B or lets it be changed. While the learner has a stage to predict, asks for confirmation first.
+    pub(super) fn after_prediction(&mut self, then: AfterSkip) {
+        let open = |stage| !self.lesson.study.predicted(stage);
+        if self.keeps_progress() && self.stage().is_some_and(open) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);

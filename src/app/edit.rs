@@ -36,13 +36,8 @@ impl App {
         }
         match action {
             Action::TypeValue => self.view.value = Some(String::new()),
-            Action::Knobs => match (self.knobs_open(), self.stage()) {
-                (true, _) => self.view.knobs = false,
-                (false, Some(stage)) if !self.lesson.study.predicted(stage) => {
-                    self.view.confirm = Some(super::Confirm::SkipPrediction(AfterSkip::Knobs));
-                }
-                (false, _) => self.open_knobs(),
-            },
+            Action::Knobs if self.knobs_open() => self.view.knobs = false,
+            Action::Knobs => self.after_prediction(AfterSkip::Knobs),
             Action::KnobRow(by) => {
                 let row = self.bench.comparison.row.saturating_add_signed(by as isize);
                 self.bench.comparison.select(row);
