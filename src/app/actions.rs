@@ -27,8 +27,11 @@ impl App {
         if let Err(refusal) = self.may(action) {
             return self.tell_refusal(&refusal);
         }
-        let in_class = self.in_class(|member, context| member.update(action, context));
-        if in_class || self.act_in_presentation(action) {
+        if self.in_class(|member, context| member.update(action, context)) {
+            return;
+        }
+        if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
+            (self.view.fault_shown, self.view.overlay_scroll) = (true, 0);
             return;
         }
         if self.can_edit() && self.act_on_knobs(action) {
@@ -128,6 +131,13 @@ impl App {
             Action::FreezeScreen => self.cover_screen(AudienceScreen::Frozen),
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
+            Action::GoToBeat { stage, beat } => {
+                if let Some(at) = self.place_of_number(stage) {
+                    self.show_beat(at, beat);
+                }
+            }
+            Action::EndPresentation => self.stop_presenting(),
+            Action::ShowAnswer => self.show_answer(),
             Action::NextPointer => self.next_pointer(stage),
             Action::Locate => self.locate(stage),
             _ => return false,
