@@ -348,10 +348,12 @@ impl App {
             Slot::B => self.show_present_b(),
         }
         let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
-        match beat.pairs {
-            true => self.show_pairs(measured.is_some()),
-            false => self.show_run(beat, stage),
+        if !beat.pairs {
+            self.show_run(beat, stage);
+        } else if measured.is_none() && !self.bench.pairing() {
+            self.pair();
         }
+        self.bench.run.active = beat.variant;
         self.lesson.study.pair = match self.bench.pairing() {
             true => pair.filter(|pair| !pair.done),
             false => measured,
@@ -391,24 +393,14 @@ impl App {
         let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !pairing;
         let steps = if pairing { 0 } else { stage.steps };
         if wanted && self.bench.run.state.is_active() {
-            self.bench.run.active = beat.variant;
             if waits && self.bench.run.state.is_paused() {
                 self.pause();
             }
         } else if self.bench.has_shown(beat, steps) {
-            self.bench.run.active = beat.variant;
             self.let_run_wait();
         } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
             self.start(run);
         }
-    }
-
-    /// Shows the pairs: those that were measured, or else new ones.
-    fn show_pairs(&mut self, measured: bool) {
-        if !measured && !self.bench.pairing() {
-            self.pair();
-        }
-        self.bench.run.active = Slot::B;
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
