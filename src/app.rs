@@ -224,7 +224,7 @@ impl App {
                     app.mark_skipped(at);
                 }
                 app.enter(at);
-                if options.stage.is_some() && !replayed && !app.skipped_stages().is_empty() {
+                if options.stage.is_some() && app.has_card(Overlay::Skipped) {
                     app.tell("M shows what the skipped stages were about", false);
                 }
             }

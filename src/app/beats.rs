@@ -278,8 +278,8 @@ impl App {
 
     /// Shows who comes late to a room what the class has done before.
     pub(super) fn catch_up(&mut self) {
-        let in_room = self.class.is_some() && self.presenter.presentation.is_none();
-        if in_room && self.view.overlay.is_none() && !self.skipped_stages().is_empty() {
+        let in_room = self.class.is_some() && self.view.overlay.is_none();
+        if in_room && self.has_card(Overlay::Skipped) {
             self.look(Action::Open(Overlay::Skipped));
         }
     }

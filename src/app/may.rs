@@ -371,7 +371,7 @@ impl App {
     }
 
     /// Whether there is something to open in this card.
-    fn has_card(&self, overlay: Overlay) -> bool {
+    pub(super) fn has_card(&self, overlay: Overlay) -> bool {
         match overlay {
             Overlay::Attempts => self.has_attempts(),
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
