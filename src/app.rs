@@ -20,7 +20,6 @@ pub mod kernel_rows;
 mod lane_card;
 pub mod lane_view;
 mod lanes;
-mod leave;
 pub mod log;
 mod may;
 pub mod member;

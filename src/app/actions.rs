@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::estimate::RangeSteps;
+use super::guide::leaving;
 use super::may::{Refusal, neighbour};
 use super::message::{Action, Effect};
 use super::mode::Mode;
@@ -228,6 +229,17 @@ impl App {
         match neighbour(at, by, of, "stage") {
             Ok(to) => self.leave_for(to),
             Err(_) => self.look(Action::Open(Overlay::Summary)),
+        }
+    }
+
+    /// Goes to another stage; asks for confirmation where the present one is not finished.
+    pub(super) fn leave_for(&mut self, to: usize) {
+        if self.mode.mystery().is_some() {
+            self.leave_mystery(to);
+        } else if to != self.lesson.study.at && leaving(self).is_some() {
+            self.view.confirm = Some(Confirm::Leave { to });
+        } else {
+            self.go_to(to);
         }
     }
 
