@@ -13,7 +13,7 @@ use super::presenter::AudienceScreen;
 use super::{Action, App, Effect, Overlay, Panel};
 use crate::course::placeholder::fill_known;
 use crate::course::save_file::{ProgressChange, StageState};
-use crate::course::{Beat, BeatChange, KernelFigure, Stage};
+use crate::course::{Beat, BeatChange, Stage};
 use protocol::Slot;
 
 /// What the audience sees. It does not depend on what was shown before.
@@ -59,11 +59,7 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
         show,
         say: say.to_owned(),
         does,
-        large: String::new(),
-        row: String::new(),
-        figure: KernelFigure::default(),
-        notes: String::new(),
-        minutes: 0.0,
+        ..Beat::default()
     };
     let mut all = vec![cue(Panel::Loss, &stage.symptom, BeatChange::Nothing)];
     all.push(cue(
@@ -171,13 +167,12 @@ impl App {
 
     /// Presents from the first beat of the course, or from where the last presentation was.
     pub(super) fn present_from(&mut self, start: bool) {
-        let (at, beat) = match start {
-            true => (0, 0),
-            false => self.presented().unwrap_or((self.lesson.study.at, 0)),
-        };
-        match start || self.presenter.presentation.is_none() {
-            true => self.begin_presentation(at, beat),
-            false => self.show_beat(at, beat),
+        let last = self.presented().unwrap_or((self.lesson.study.at, 0));
+        let (at, beat) = if start { (0, 0) } else { last };
+        if start || self.presenter.presentation.is_none() {
+            self.begin_presentation(at, beat);
+        } else {
+            self.show_beat(at, beat);
         }
     }
 
@@ -189,12 +184,9 @@ impl App {
 
     /// Empties or freezes what the audience sees, or shows it again.
     pub(super) fn cover_screen(&mut self, cover: AudienceScreen) {
-        let now = match self.audience_screen() == cover {
-            true => AudienceScreen::Live,
-            false => cover,
-        };
+        let covered = self.audience_screen() == cover;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.audience_screen = now;
+            presentation.audience_screen = if covered { AudienceScreen::Live } else { cover };
         }
     }
 
