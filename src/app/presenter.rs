@@ -134,12 +134,13 @@ impl Bench {
     }
 
     /// Its run has ended because the engine does something else: what it says until the next start is about another run.
-    fn stop(&mut self) {
-        let run = &mut self.run;
-        if run.state.is_active() || run.state.broke_off() {
-            run.state = RunState::Finished;
+    fn stopped(mut self) -> Self {
+        let state = &mut self.run.state;
+        if state.is_active() || state.broke_off() {
+            *state = RunState::Finished;
         }
         self.pending.asked = Asked::Leave;
+        self
     }
 }
 
@@ -213,10 +214,7 @@ impl App {
             Some(before) => before.learner,
             None => Learner {
                 study,
-                bench: bench.map(|mut bench| {
-                    bench.stop();
-                    bench
-                }),
+                bench: bench.map(Bench::stopped),
                 view: self.view.clone(),
                 device: self.devices.using.clone(),
             },
