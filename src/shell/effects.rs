@@ -146,14 +146,9 @@ impl Workshop {
                 self.write_knobs()?;
             }
             Effect::ReadJourney => {
-                let found = self
-                    .context
-                    .state
-                    .as_deref()
-                    .map(journey::load)
-                    .transpose()?;
-                let found = found.flatten().map(Box::new);
-                self.news.push_back(Message::Journey(found));
+                let state = self.context.state.as_deref();
+                let found = state.map(journey::load).transpose()?.flatten();
+                self.news.push_back(Message::Journey(found.map(Box::new)));
             }
             Effect::ReadKernels { device, config } => {
                 let command = self.exercise.command.clone().with_kernel_texts();
