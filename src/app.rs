@@ -20,7 +20,6 @@ pub mod kernel_rows;
 mod lane_card;
 pub mod lane_view;
 mod lanes;
-mod leave;
 pub mod log;
 mod may;
 pub mod member;
@@ -44,7 +43,7 @@ mod view_actions;
 use std::sync::Arc;
 
 use crate::course::journey::LastJourney;
-use crate::course::save_file::Progress;
+use crate::course::save_file::{Progress, ProgressChange};
 use crate::course::{Course, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
@@ -69,10 +68,10 @@ use mystery::MysteryRun;
 use study::Study;
 
 /// What the command line decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
-    pub device: String,
+    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`; `auto` where none is named.
+    pub device: Option<String>,
     /// Model size for every stage, instead of the stage's own.
     pub preset: Option<Preset>,
     /// The stage to begin with, instead of where the learner was.
@@ -93,25 +92,6 @@ pub struct Options {
     pub room: Option<JoinSettings>,
     /// A sentence for the first screen, about progress that was set aside or a recording that is cut.
     pub notice: Option<String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            device: "auto".to_owned(),
-            preset: None,
-            stage: None,
-            free: None,
-            mystery: None,
-            theme: ThemeName::default(),
-            markers: Markers::default(),
-            recording: None,
-            present: false,
-            welcome: false,
-            room: None,
-            notice: None,
-        }
-    }
 }
 
 /// Everything the screen shows, in parts.
@@ -195,7 +175,7 @@ impl App {
                 member
             }),
             presenter: Presenter::default(),
-            devices: Devices::new(&options.device),
+            devices: Devices::new(options.device.as_deref().unwrap_or("auto")),
             view: View {
                 size: (80, 24),
                 focus: Some(Panel::Lesson),
@@ -244,7 +224,7 @@ impl App {
                     app.mark_skipped(at);
                 }
                 app.enter(at);
-                if options.stage.is_some() && !replayed && !app.skipped_stages().is_empty() {
+                if options.stage.is_some() && app.has_card(Overlay::Skipped) {
                     app.tell("M shows what the skipped stages were about", false);
                 }
             }
@@ -257,7 +237,7 @@ impl App {
             app.probe_devices();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
-            app.effects.push(Effect::SaveWelcomed);
+            app.effects.push(Effect::Save(ProgressChange::Welcomed));
         } else if options.stage.is_some() && !replayed {
             app.catch_up();
         }
@@ -268,11 +248,8 @@ impl App {
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
         let there = self.mode.has_stage();
-        self.lesson
-            .course
-            .stages
-            .get(self.lesson.study.at)
-            .filter(|_| there)
+        let stage = self.lesson.course.stages.get(self.lesson.study.at);
+        stage.filter(|_| there)
     }
 
     /// Where the course has the stage with this number.
@@ -305,9 +282,8 @@ impl App {
     /// Calls `change` with the stage that the learner is in; `None` where there is no stage.
     fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
         let course = Arc::clone(&self.lesson.course);
-        let there = self.mode.has_stage();
-        let stage = course.stages.get(self.lesson.study.at).filter(|_| there)?;
-        Some(change(self, stage))
+        self.stage()?;
+        Some(change(self, &course.stages[self.lesson.study.at]))
     }
 
     /// Shows a sentence for a while.
@@ -366,12 +342,8 @@ impl App {
 
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
-        self.shown_bench()
-            .run
-            .shown()
-            .last
-            .as_ref()
-            .map(|step| step.step)
+        let last = self.shown_run().shown().last.as_ref();
+        last.map(|step| step.step)
     }
 }
 
@@ -384,7 +356,8 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
         effects.retain(|effect| {
             !matches!(
                 effect,
-                Effect::SaveStage { .. } | Effect::SaveCurrent { .. } | Effect::WriteKnobs { .. }
+                Effect::Save(ProgressChange::Stage(..) | ProgressChange::Current(_))
+                    | Effect::WriteKnobs { .. }
             )
         });
     }

@@ -4,11 +4,12 @@
 use serde::Deserialize;
 
 /// A part of the screen with a subject of its own, in the order of `tab`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Panel {
+    #[default]
     Lesson,
     Loss,
     Throughput,

@@ -46,9 +46,9 @@ pub fn show(
     options: Options,
     member: Option<Member>,
 ) -> Result<SessionEnd> {
+    let course = context.course.clone();
     let mut workshop = Workshop::new(context, story, command, progress.clone());
     workshop.member = member;
-    let course = workshop.course().clone();
     let (mut app, effects) = App::new(course, progress, options);
     let outcome = until_the_end(source, &mut app, &mut workshop, effects);
     // The terminal is given back by now.

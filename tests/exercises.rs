@@ -8,7 +8,7 @@ use perflings::app::{
     Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
-use perflings::course::save_file::StageState;
+use perflings::course::save_file::{ProgressChange, StageState};
 use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
@@ -26,7 +26,7 @@ fn course() -> Course {
 
 fn begin() -> App {
     let options = Options {
-        device: "vulkan-cpu".to_owned(),
+        device: Some("vulkan-cpu".to_owned()),
         ..Options::default()
     };
     let (mut app, _) = session::begin(course(), options);
@@ -314,7 +314,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     assert_eq!(sends(&effects), vec![swap()]);
     assert!(effects.iter().any(|effect| matches!(
         effect,
-        Effect::SaveStage { stage, progress } if stage == "swiglu" && progress.state == StageState::Passed
+        Effect::Save(ProgressChange::Stage(stage, progress)) if stage == "swiglu" && progress.state == StageState::Passed
     )));
     let desk = |app: &App| {
         let exercise = app.exercise().expect("open").clone();
@@ -359,7 +359,7 @@ fn the_solution_asks_before_it_was_earned_and_is_marked() {
     let effects = act(&mut app, Action::Yes);
     assert_eq!(app.view.overlay, Some(Overlay::Solution));
     assert!(
-        matches!(&effects[..], [Effect::SaveStage { progress, .. }] if progress.solution_shown)
+        matches!(&effects[..], [Effect::Save(ProgressChange::Stage(_, progress))] if progress.solution_shown)
     );
     let mut app = checked(passed());
     act(&mut app, Action::Solution);

@@ -32,7 +32,9 @@ use perflings::app::{
 };
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
-use perflings::course::save_file::{Prediction, Progress, StageProgress, StageState};
+use perflings::course::save_file::{
+    Prediction, Progress, ProgressChange, StageProgress, StageState,
+};
 use perflings::judge::Outcome;
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::*;
@@ -103,16 +105,16 @@ fn the_first_run_starts_on_the_cpu_before_devices_are_asked_for() {
         commands(&effects)[..],
         [Command::Start { .. }, Command::Probe]
     ));
-    assert!(effects.contains(&Effect::SaveCurrent {
-        stage: "broken-init".to_owned()
-    }));
+    assert!(effects.contains(&Effect::Save(ProgressChange::Current(
+        "broken-init".to_owned()
+    ))));
     assert_eq!(app.bench.run.state, RunState::Starting);
 }
 
 #[test]
 fn a_named_device_is_used_as_it_is() {
     let (_, effects) = begin_with(Options {
-        device: "vulkan-cpu".to_owned(),
+        device: Some("vulkan-cpu".to_owned()),
         ..Options::default()
     });
     assert_eq!(start_of(&effects).0, "vulkan-cpu");
@@ -209,7 +211,7 @@ fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     let (_, run) = start_of(&effects);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     let saved = effects.iter().find_map(|e| {
-        if let Effect::SaveStage { progress, .. } = e {
+        if let Effect::Save(ProgressChange::Stage(_, progress)) = e {
             Some(progress)
         } else {
             None
@@ -622,7 +624,7 @@ fn without_a_gpu_or_with_a_named_device_nothing_warms_up() {
     };
     assert_eq!(hear(&mut app, Event::Devices { devices: vec![cpu] }), []);
     let (mut app, _) = begin_with(Options {
-        device: "cpu".to_owned(),
+        device: Some("cpu".to_owned()),
         ..Options::default()
     });
     assert_eq!(
@@ -678,7 +680,7 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     assert_eq!(act(&mut app, Action::Answer(9)), []);
     assert!(matches!(
         act(&mut app, Action::Answer(2))[..],
-        [Effect::SaveStage { .. }]
+        [Effect::Save(ProgressChange::Stage(..))]
     ));
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
@@ -731,7 +733,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     act(&mut app, Action::RangeShift(24));
     act(&mut app, Action::RangeWiden(4));
     let effects = act(&mut app, Action::RangeKeep);
-    let [Effect::SaveStage { progress, .. }] = &effects[..] else {
+    let [Effect::Save(ProgressChange::Stage(_, progress))] = &effects[..] else {
         panic!("saved: {effects:?}")
     };
     let (low, high) = progress.estimate.expect("a range");
@@ -814,7 +816,7 @@ fn what_judged_a_range_stays() {
             .as_deref()
             .is_some_and(|it| it.starts_with("6."))
     );
-    let kept = |effect: &&Effect| matches!(effect, Effect::SaveStage { progress, .. } if **progress == known);
+    let kept = |effect: &&Effect| matches!(effect, Effect::Save(ProgressChange::Stage(_, progress)) if **progress == known);
     assert_eq!(saved.iter().filter(kept).count(), 1, "written once");
     // A later run measures something else: score and file stay.
     let run = wanted(&app);
@@ -1182,7 +1184,7 @@ fn hints_come_one_by_one_and_end() {
         }
         assert!(matches!(
             act(&mut app, Action::Hint)[..],
-            [Effect::SaveStage { .. }]
+            [Effect::Save(ProgressChange::Stage(..))]
         ));
         assert_eq!(app.hints().0, n);
     }
@@ -1200,7 +1202,7 @@ fn the_solution_asks_once() {
     );
     assert!(matches!(
         act(&mut app, Action::Yes)[..],
-        [Effect::SaveStage { .. }]
+        [Effect::Save(ProgressChange::Stage(..))]
     ));
     assert_eq!(app.view.overlay, Some(Overlay::Solution));
     act(&mut app, Action::Close);

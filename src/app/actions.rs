@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::estimate::RangeSteps;
+use super::guide::leaving;
 use super::may::{Refusal, neighbour};
 use super::message::{Action, Effect};
 use super::mode::Mode;
@@ -27,8 +28,11 @@ impl App {
         if let Err(refusal) = self.may(action) {
             return self.tell_refusal(&refusal);
         }
-        let in_class = self.in_class(|member, context| member.update(action, context));
-        if in_class || self.act_in_presentation(action) {
+        if self.in_class(|member, context| member.update(action, context)) {
+            return;
+        }
+        if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
+            (self.view.fault_shown, self.view.overlay_scroll) = (true, 0);
             return;
         }
         if self.can_edit() && self.act_on_knobs(action) {
@@ -80,10 +84,9 @@ impl App {
             Action::OpenEditor => self.open_editor(),
             Action::Pause => self.pause(),
             Action::Restart => self.restart(),
-            // Without a stage there is nothing to predict.
-            Action::Toggle => self.after_skip(AfterSkip::Toggle),
+            Action::Toggle => self.after_prediction(AfterSkip::Toggle),
             Action::Pair if self.mode.plays_mystery() => self.ask_for_verdict(),
-            Action::Pair => self.after_skip(AfterSkip::Pair),
+            Action::Pair => self.after_prediction(AfterSkip::Pair),
             Action::LeaveExercise => self.leave_exercise(),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
             Action::Profile => {
@@ -127,14 +130,19 @@ impl App {
                 self.open_page(LessonPage::Start);
             }
             Action::Solution => self.solution(self.lesson.study.solution),
-            Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
-            Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(),
             Action::PresentFrom(start) => self.present_from(start),
             Action::BlankScreen => self.cover_screen(AudienceScreen::Blank),
             Action::FreezeScreen => self.cover_screen(AudienceScreen::Frozen),
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
+            Action::GoToBeat { stage, beat } => {
+                if let Some(at) = self.place_of_number(stage) {
+                    self.show_beat(at, beat);
+                }
+            }
+            Action::EndPresentation => self.stop_presenting(),
+            Action::ShowAnswer => self.show_answer(),
             Action::NextPointer => self.next_pointer(stage),
             Action::Locate => self.locate(stage),
             _ => return false,
@@ -230,6 +238,17 @@ impl App {
         }
     }
 
+    /// Goes to another stage; asks for confirmation where the present one is not finished.
+    pub(super) fn leave_for(&mut self, to: usize) {
+        if self.mode.mystery().is_some() {
+            self.leave_mystery(to);
+        } else if to != self.lesson.study.at && leaving(self).is_some() {
+            self.view.confirm = Some(Confirm::Leave { to });
+        } else {
+            self.go_to(to);
+        }
+    }
+
     pub(super) fn go_to(&mut self, at: usize) {
         self.view.overlay = None;
         self.leave_exercise();
@@ -281,9 +300,10 @@ impl App {
         }
     }
 
-    /// Toggling and pairing are always allowed; before the prediction they ask for confirmation.
-    fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
-        if self.keeps_progress() && !self.lesson.study.predicted(stage) {
+    /// Shows B or lets it be changed. While the learner has a stage to predict, asks for confirmation first.
+    pub(super) fn after_prediction(&mut self, then: AfterSkip) {
+        let open = |stage| !self.lesson.study.predicted(stage);
+        if self.keeps_progress() && self.stage().is_some_and(open) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);

@@ -12,8 +12,8 @@ use super::pages::LessonPage;
 use super::presenter::AudienceScreen;
 use super::{Action, App, Effect, Overlay, Panel};
 use crate::course::placeholder::fill_known;
-use crate::course::save_file::StageState;
-use crate::course::{Beat, BeatChange, KernelFigure, Stage};
+use crate::course::save_file::{ProgressChange, StageState};
+use crate::course::{Beat, BeatChange, Stage};
 use protocol::Slot;
 
 /// What the audience sees. It does not depend on what was shown before.
@@ -59,11 +59,7 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
         show,
         say: say.to_owned(),
         does,
-        large: String::new(),
-        row: String::new(),
-        figure: KernelFigure::default(),
-        notes: String::new(),
-        minutes: 0.0,
+        ..Beat::default()
     };
     let mut all = vec![cue(Panel::Loss, &stage.symptom, BeatChange::Nothing)];
     all.push(cue(
@@ -147,34 +143,36 @@ impl App {
         }
     }
 
-    /// The next beat, or the one before; beyond the ends of a stage those of its neighbours follow.
-    pub(super) fn beat_by(&mut self, by: isize) {
-        let Some(beat) = self.beat() else {
-            return;
-        };
-        // A notice about this beat is not shown below the next.
-        self.view.notice = self.view.notice.take().filter(|it| it.warning);
+    /// Where the next beat is, or the one before, by stage and place; beyond the ends of a stage those of its neighbours follow.
+    pub(super) fn beat_after(&self, by: isize) -> Option<(usize, usize)> {
+        let beat = self.beat()?;
         if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
-            return self.show_beat(beat.stage, at);
+            return Some((beat.stage, at));
         }
-        let course = Arc::clone(&self.lesson.course);
-        let to = beat.stage.checked_add_signed(by);
-        match to.and_then(|to| Some((to, course.stages.get(to)?))) {
-            Some((to, _)) if by > 0 => self.show_beat(to, 0),
-            Some((to, stage)) => self.show_beat(to, cues(stage).len().saturating_sub(1)),
-            None => {}
+        let to = beat.stage.checked_add_signed(by)?;
+        let last = cues(self.lesson.course.stages.get(to)?)
+            .len()
+            .saturating_sub(1);
+        Some((to, if by > 0 { 0 } else { last }))
+    }
+
+    /// Shows that beat.
+    pub(super) fn beat_by(&mut self, by: isize) {
+        // A notice about this beat is not shown below the next.
+        self.view.notice.take_if(|notice| !notice.warning);
+        if let Some((stage, beat)) = self.beat_after(by) {
+            self.show_beat(stage, beat);
         }
     }
 
     /// Presents from the first beat of the course, or from where the last presentation was.
     pub(super) fn present_from(&mut self, start: bool) {
-        let (at, beat) = match start {
-            true => (0, 0),
-            false => self.presented().unwrap_or((self.lesson.study.at, 0)),
-        };
-        match start || self.presenter.presentation.is_none() {
-            true => self.begin_presentation(at, beat),
-            false => self.show_beat(at, beat),
+        let last = self.presented().unwrap_or((self.lesson.study.at, 0));
+        let (at, beat) = if start { (0, 0) } else { last };
+        if start || self.presenter.presentation.is_none() {
+            self.begin_presentation(at, beat);
+        } else {
+            self.show_beat(at, beat);
         }
     }
 
@@ -186,23 +184,17 @@ impl App {
 
     /// Empties or freezes what the audience sees, or shows it again.
     pub(super) fn cover_screen(&mut self, cover: AudienceScreen) {
-        let now = match self.audience_screen() == cover {
-            true => AudienceScreen::Live,
-            false => cover,
-        };
+        let covered = self.audience_screen() == cover;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.audience_screen = now;
+            presentation.audience_screen = if covered { AudienceScreen::Live } else { cover };
         }
     }
 
     /// Whether the audience sees what happens.
     pub fn audience_screen(&self) -> AudienceScreen {
-        let there = self
-            .presenter
-            .presentation
-            .as_ref()
-            .filter(|_| self.beat().is_some());
-        there.map_or(AudienceScreen::Live, |it| it.audience_screen)
+        let presentation = self.presenter.presentation.as_ref();
+        let shown = presentation.filter(|_| self.beat().is_some());
+        shown.map_or(AudienceScreen::Live, |it| it.audience_screen)
     }
 
     /// Shows the presentation's beat again, if there is a presentation.
@@ -234,10 +226,8 @@ impl App {
             }
         }
         self.lesson.study.progress.presented = Some((stage.id.clone(), beat.at));
-        self.effects.push(Effect::SaveBeat {
-            stage: stage.id.clone(),
-            beat: beat.at,
-        });
+        let presented = ProgressChange::Presented(stage.id.clone(), beat.at);
+        self.effects.push(Effect::Save(presented));
         self.measure_beat(beat, stage);
         let view = &mut self.view;
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
@@ -248,36 +238,13 @@ impl App {
         self.open_page(beat.page);
     }
 
-    /// Does what concerns an audience before anything else; false where an action means something else. Before the vote nothing
-    /// shows B: it is the solution.
-    pub(super) fn act_in_presentation(&mut self, action: Action) -> bool {
-        if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
-            (self.view.fault_shown, self.view.overlay_scroll) = (true, 0);
-            return true;
-        }
-        let Some(beat) = self.beat() else {
-            return false;
-        };
-        match action {
-            Action::GoToBeat { stage, beat } => {
-                if let Some(at) = self.place_of_number(stage) {
-                    self.show_beat(at, beat);
-                }
-            }
-            Action::EndPresentation => self.present(),
-            Action::ShowAnswer => self.show_answer(beat.stage),
-            _ => return false,
-        }
-        true
-    }
-
     /// Marks the right choice at the beat of the vote, or no longer. With a room its vote has to be closed.
-    fn show_answer(&mut self, stage: usize) {
-        let Some(presentation) = &mut self.presenter.presentation else {
-            return;
-        };
-        if !presentation.answered.remove(&stage) {
-            presentation.answered.insert(stage);
+    pub(super) fn show_answer(&mut self) {
+        let at = self.lesson.study.at;
+        if let Some(presentation) = &mut self.presenter.presentation
+            && !presentation.answered.remove(&at)
+        {
+            presentation.answered.insert(at);
             self.order_answer();
         }
     }
@@ -296,24 +263,15 @@ impl App {
 
     /// Stages before this one that were jumped over, by their place.
     pub fn skipped_stages(&self) -> Vec<usize> {
-        let stages = self
-            .lesson
-            .course
-            .stages
-            .iter()
-            .take(self.lesson.study.at)
-            .enumerate();
-        let skipped = |stage| self.lesson.study.of(stage).state == StageState::Skipped;
-        stages
-            .filter(|(_, stage)| skipped(stage))
-            .map(|(at, _)| at)
-            .collect()
+        let (course, study) = (&self.lesson.course, &self.lesson.study);
+        let skipped = |at: &usize| study.of(&course.stages[*at]).state == StageState::Skipped;
+        (0..study.at).filter(skipped).collect()
     }
 
     /// Shows who comes late to a room what the class has done before.
     pub(super) fn catch_up(&mut self) {
-        let in_room = self.class.is_some() && self.presenter.presentation.is_none();
-        if in_room && self.view.overlay.is_none() && !self.skipped_stages().is_empty() {
+        let in_room = self.class.is_some() && self.view.overlay.is_none();
+        if in_room && self.has_card(Overlay::Skipped) {
             self.look(Action::Open(Overlay::Skipped));
         }
     }

@@ -2,7 +2,6 @@
 //! that vary a lot are the sign.
 
 use super::App;
-use super::devices::GpuWarmUp;
 use protocol::{Load, TimingState};
 
 /// Timed steps from which on their spread says something.
@@ -11,17 +10,17 @@ const MANY: u64 = 64;
 /// The wordings, the longest first; none while the machine is idle.
 pub fn busy(app: &App) -> Option<[String; 3]> {
     // A second engine of our own takes time as well; the header and the card of the check say so.
-    let own = matches!(app.devices.gpu_warm_up, GpuWarmUp::Warming { .. });
-    if own || app.checking().is_some() || app.mode.is_watching() {
+    if app.devices.warms_up() || app.checking().is_some() || app.mode.is_watching() {
         return None;
     }
-    let recorded = !app.mode.is_live();
-    let (use_it, machine, are) = match recorded {
-        true => ("used", "the recorded machine", "were"),
-        false => ("use", "this machine", "are"),
+    let (use_it, machine, are) = if app.mode.is_live() {
+        ("use", "this machine", "are")
+    } else {
+        ("used", "the recorded machine", "were")
     };
+    let load = app.devices.load.as_ref()?;
     let so = format!("times {are} longer than necessary; pairs need a steady load");
-    if let Some(share) = share(app.devices.load.as_ref()?) {
+    if let Some(share) = share(load) {
         let said = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
             format!("{said}: {so}"),
@@ -31,12 +30,7 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
     }
     let times = app.shown_run().shown().throughput.as_ref();
     let varies = times.is_some_and(|it| it.state == TimingState::Noisy && it.step_ms.n >= MANY);
-    let unknown = app
-        .devices
-        .load
-        .as_ref()
-        .is_some_and(|it| it.others.is_none());
-    (unknown && varies).then(|| {
+    (load.others.is_none() && varies).then(|| {
         let said = "Step times vary a lot: other programs may use";
         [
             format!("{said} {machine}. Pairs need a steady load"),

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use crate::course::Stage;
+use crate::course::named::NamedConfig;
 use protocol::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
 use protocol::{RunSpec, Slot};
 
@@ -97,7 +98,7 @@ impl Comparison {
 
     /// A stage as the learner finds it, at another preset if one is given.
     pub fn of_stage(stage: &Stage, preset: Option<Preset>) -> Self {
-        let found = stage.broken_at(preset.unwrap_or(stage.broken.preset));
+        let found = NamedConfig::broken(stage, preset).config;
         Self {
             file: Some(stage.id.clone()),
             ..Self::new(stage.number, "broken", found, &stage.offers)
@@ -112,29 +113,21 @@ impl Comparison {
 
     /// The run of A.
     pub fn run_a(&self) -> RunSpec {
-        self.spec(Slot::A, self.variant, &self.config_a)
+        self.run_of(Slot::A)
     }
 
     /// The run of B.
     pub fn run_b(&self) -> RunSpec {
-        let variant = if self.solved { "fixed" } else { "custom" };
-        self.spec(Slot::B, variant, &self.config_b)
+        self.run_of(Slot::B)
     }
 
     /// The run of a slot.
     pub(super) fn run_of(&self, slot: Slot) -> RunSpec {
-        match slot {
-            Slot::A => self.run_a(),
-            Slot::B => self.run_b(),
-        }
-    }
-
-    /// The run that shows the present B: A's while both are the same.
-    pub(super) fn run_now(&self) -> RunSpec {
-        self.run_of(if self.same() { Slot::A } else { Slot::B })
-    }
-
-    fn spec(&self, slot: Slot, variant: &str, config: &RunConfig) -> RunSpec {
+        let (variant, config) = match slot {
+            Slot::A => (self.variant, &self.config_a),
+            Slot::B if self.solved => ("fixed", &self.config_b),
+            Slot::B => ("custom", &self.config_b),
+        };
         RunSpec {
             stage: self.stage,
             variant: variant.to_owned(),
@@ -143,6 +136,11 @@ impl Comparison {
             steps: None,
             sealed: self.hidden,
         }
+    }
+
+    /// The run that shows the present B: A's while both are the same.
+    pub(super) fn run_now(&self) -> RunSpec {
+        self.run_of(if self.same() { Slot::A } else { Slot::B })
     }
 
     /// Whether B is still what A is, as far as it may be known.

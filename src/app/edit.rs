@@ -3,10 +3,10 @@
 
 use super::comparison::Comparison;
 use super::may::SAME;
-use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, ScreenSize};
 use crate::course::at_preset;
+use crate::course::named::NamedConfig;
 use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
 
@@ -36,13 +36,8 @@ impl App {
         }
         match action {
             Action::TypeValue => self.view.value = Some(String::new()),
-            Action::Knobs => match (self.knobs_open(), self.stage()) {
-                (true, _) => self.view.knobs = false,
-                (false, Some(stage)) if !self.lesson.study.predicted(stage) => {
-                    self.view.confirm = Some(super::Confirm::SkipPrediction(AfterSkip::Knobs));
-                }
-                (false, _) => self.open_knobs(),
-            },
+            Action::Knobs if self.knobs_open() => self.view.knobs = false,
+            Action::Knobs => self.after_prediction(AfterSkip::Knobs),
             Action::KnobRow(by) => {
                 let row = self.bench.comparison.row.saturating_add_signed(by as isize);
                 self.bench.comparison.select(row);
@@ -234,7 +229,7 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            let config = solution(stage, app.bench.preset);
+            let config = NamedConfig::fixed(stage, app.bench.preset).config;
             app.bench.comparison.set_b(config, true);
             app.b_replaced();
         });

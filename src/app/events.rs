@@ -337,7 +337,7 @@ impl App {
         if !self.mode.pairs_with_good() {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
-        self.lesson.study.note_pair(pair.clone());
+        self.lesson.study.pair = Some(pair.clone());
         if let Some(place) = self.place_of_result().filter(|_| done) {
             self.tell(&format!("The pairs are done{place}"), false);
         }
@@ -359,11 +359,12 @@ impl App {
 
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
     pub(super) fn judge(&mut self) {
-        let course = Arc::clone(&self.lesson.course);
-        let there = self.stage().is_some() && self.presenter.presentation.is_none();
-        let Some(stage) = course.stages.get(self.lesson.study.at).filter(|_| there) else {
-            return;
-        };
+        if self.presenter.presentation.is_none() {
+            self.with_stage(Self::judge_stage);
+        }
+    }
+
+    fn judge_stage(&mut self, stage: &Stage) {
         if !self.lesson.study.tried(stage) {
             return;
         }

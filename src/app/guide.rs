@@ -5,12 +5,12 @@ mod missing;
 mod vitals;
 
 use super::devices::GpuWarmUp;
-use super::leave::UnfinishedWork;
 use super::member::InstructorCall;
 use super::mystery::{JudgeStep, MysteryRun};
 use super::study::{Activity, LessonPage};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
+use crate::course::save_file::StageState;
 use crate::course::{Exercise, Stage};
 use protocol::Slot;
 pub use vitals::{FigureState, RunFigure, vitals};
@@ -100,14 +100,11 @@ fn named(text: &str, app: &App) -> Vec<SentencePart> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    let said = silent_device(app).or_else(|| card(app).map(str::to_owned));
-    match said
+    let said = silent_device(app)
+        .or_else(|| card(app).map(str::to_owned))
         .or_else(|| instructor_call(app))
-        .or_else(|| unmet_checks(app))
-    {
-        Some(text) => named(&text, app),
-        None => named(next_text(app), app),
-    }
+        .or_else(|| unmet_checks(app));
+    named(said.as_deref().unwrap_or_else(|| next_text(app)), app)
 }
 
 /// What an open card is for: the keys of what lies under it do nothing there, or something else.
@@ -138,13 +135,10 @@ fn silent_device(app: &App) -> Option<String> {
 fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| app.lesson.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
-        InstructorCall::Vote { at, again: true } => format!(
-            "The room votes on stage {} again: {{take-up}} shows the question",
-            number(at)
-        ),
-        InstructorCall::Vote { at, .. } => format!(
-            "The room votes on stage {}: {{take-up}} shows the question",
-            number(at)
+        InstructorCall::Vote { at, again } => format!(
+            "The room votes on stage {}{}: {{take-up}} shows the question",
+            number(at),
+            if again { " again" } else { "" }
         ),
         InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
@@ -333,7 +327,9 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
             "Forget this exercise and put its files back? {yes} {no}"
         }
         Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",
-        Confirm::Leave { .. } => leaving(app.undone()),
+        Confirm::Leave { .. } => {
+            leaving(app).unwrap_or("Leave this stage? Its run ends. {yes} {no}")
+        }
         Confirm::LeaveMystery { .. } => "Leave this mystery? It is not solved. {yes} {no}",
         Confirm::Quit => "Quit? The next presentation begins at this beat. {yes} {no}",
         Confirm::GiveUp => "Give up? The faults are shown, and there are no points. {yes} {no}",
@@ -341,22 +337,27 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
     named(text, app)
 }
 
-/// What is asked before the stage is left.
-fn leaving(undone: UnfinishedWork) -> &'static str {
-    match undone {
-        UnfinishedWork {
-            stage, question, ..
-        } if question && stage => {
-            "A question is still open, and the stage is not passed; go on? {yes} {no}"
+/// What is asked before the stage is left, where something of it is not finished.
+pub(super) fn leaving(app: &App) -> Option<&'static str> {
+    // Nothing is lost in a recording, and a presenter is not asked between two stages.
+    let asks = app.mode.is_live() && app.keeps_progress();
+    let stage = app.stage().filter(|_| asks)?;
+    let study = &app.lesson.study;
+    let known = study.of(stage);
+    let predicted = study.answered(stage).is_some();
+    let begun = (predicted || study.tried(stage)) && known.state != StageState::Passed;
+    // A stage that was measured in an earlier session does not ask for its answers again.
+    let measured = study.report.is_some() || study.pair.is_some();
+    let question = measured && matches!(study.question(stage), Some((Some(_), _)));
+    Some(match (question, begun) {
+        (true, true) => "A question is still open, and the stage is not passed; go on? {yes} {no}",
+        (true, false) => "A question is still open; go on without it? {yes} {no}",
+        (false, true) if predicted => {
+            "Leave this stage? Its run ends; your prediction is kept. {yes} {no}"
         }
-        UnfinishedWork { question: true, .. } => {
-            "A question is still open; go on without it? {yes} {no}"
-        }
-        UnfinishedWork {
-            prediction: true, ..
-        } => "Leave this stage? Its run ends; your prediction is kept. {yes} {no}",
-        _ => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
-    }
+        (false, true) => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
+        (false, false) => return None,
+    })
 }
 
 /// The offer or the state of a GPU that warms up beside the run.

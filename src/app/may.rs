@@ -300,15 +300,12 @@ impl App {
     }
 
     fn may_show_beat_by(&self, by: isize) -> Result<(), Refusal> {
-        let beat = self.beat().ok_or(NothingHere)?;
-        let within = |at: usize, of: usize| at.checked_add_signed(by).is_some_and(|to| to < of);
-        let stages = self.lesson.course.stages.len();
+        here(self.beat().is_some())?;
         let why = match by > 0 {
             true => "This was the last beat of the last stage",
             false => "This is the first beat",
         };
-        let end = !within(beat.at, beat.of) && !within(beat.stage, stages);
-        unless(end, why)
+        unless(self.beat_after(by).is_none(), why)
     }
 
     /// Whether the beat on the screen is that of the vote.
@@ -351,8 +348,7 @@ impl App {
 
     fn may_measure(&self) -> Result<(), Refusal> {
         self.may_move_run()?;
-        let exercise = self.exercise();
-        let state = exercise.and_then(|exercise| self.exercise.of(exercise));
+        let state = self.open_state();
         let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
         let why = "Say what you expect first; then the runs are measured";
         unless(!given, why)
@@ -375,7 +371,7 @@ impl App {
     }
 
     /// Whether there is something to open in this card.
-    fn has_card(&self, overlay: Overlay) -> bool {
+    pub(super) fn has_card(&self, overlay: Overlay) -> bool {
         match overlay {
             Overlay::Attempts => self.has_attempts(),
             Overlay::Glossary => self.lesson.course.glossary.is_some(),

@@ -10,7 +10,7 @@ use crate::class::news::RoomNews;
 use crate::class::record::{InstructorRequest, Participant};
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;
-use crate::course::save_file::{MysteryScore, Progress, StageProgress};
+use crate::course::save_file::{Progress, ProgressChange};
 use crate::lanes::LanesWanted;
 use crate::panel::Panel;
 use protocol::config::RunConfig;
@@ -217,25 +217,9 @@ pub enum Effect {
     Restart,
     Kill,
     Replay(ReplayControl),
-    /// Save the progress of one stage.
-    SaveStage {
-        stage: String,
-        progress: Box<StageProgress>,
-    },
-    /// Save the score of a mystery.
-    SaveMystery {
-        name: String,
-        score: MysteryScore,
-    },
-    /// Save where the learner is. The content of their file comes back as `FileRead`.
-    SaveCurrent {
-        stage: String,
-    },
-    /// Save which beat of a presentation is shown.
-    SaveBeat {
-        stage: String,
-        beat: usize,
-    },
+    /// Save a part of the progress. Where it says in which stage the learner is now, the content of their file of that stage comes back as
+    /// `FileRead`.
+    Save(ProgressChange),
     /// Write these knobs of B to the learner's file of a stage.
     WriteKnobs {
         stage: String,
@@ -249,8 +233,6 @@ pub enum Effect {
         device: String,
         config: Box<RunConfig>,
     },
-    /// Remember that the welcome was shown.
-    SaveWelcomed,
     /// Save a setting of the display for the next session.
     SaveSetting {
         key: &'static str,

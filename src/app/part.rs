@@ -13,7 +13,7 @@ use super::exercise::{self, ExerciseState, Exercises};
 use super::member::{Membership, share};
 use super::mystery::{MysteryRun, play};
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
-use crate::course::save_file::StageProgress;
+use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
 
@@ -166,7 +166,8 @@ impl App {
                     let score = known.or_default();
                     (score.last, score.best) = (points, score.best.max(points));
                     let score = *score;
-                    self.effects.push(Effect::SaveMystery { name, score });
+                    let change = ProgressChange::Mystery(name, score);
+                    self.effects.push(Effect::Save(change));
                 }
                 Follow::NextHint(id) => {
                     self.next_hint(&id);

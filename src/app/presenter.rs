@@ -10,11 +10,11 @@ use super::beats::{BeatState, VoteState, beats};
 use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
 use super::run::RunState;
-use super::runs::solution;
 use super::study::Study;
 use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
+use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
 use protocol::{Command, Pair, Slot};
 
@@ -27,7 +27,7 @@ pub struct Presenter {
 }
 
 /// Stages shown to an audience, beat by beat.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Presentation {
     /// Index into the beats of the stage.
     pub beat: usize,
@@ -35,7 +35,7 @@ pub struct Presentation {
     /// Stages whose right choice is marked at the beat of the vote.
     pub answered: BTreeSet<usize>,
     /// What beats showed when they were left, by stage and place.
-    kept: BTreeMap<(usize, usize), KeptBeat>,
+    pub(super) kept: BTreeMap<(usize, usize), KeptBeat>,
     /// The run was paused because a kept beat is shown, and goes on with its own beat.
     waits: bool,
     learner: Learner,
@@ -45,13 +45,13 @@ pub struct Presentation {
 
 /// What a beat showed when it was left.
 #[derive(Clone, Debug)]
-struct KeptBeat {
+pub(super) struct KeptBeat {
     bench: Bench,
     pair: Option<Pair>,
 }
 
 /// What is the learner's own, while a presentation is shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Learner {
     study: Study,
     /// None while a recording is presented: it fills the bench before, during and after the presentation.
@@ -74,14 +74,6 @@ pub enum AudienceScreen {
     Frozen,
 }
 
-impl Presentation {
-    /// Forgets what was measured in a stage, or in all stages.
-    pub(super) fn forget(&mut self, stage: Option<usize>) {
-        self.kept
-            .retain(|(at, _), _| stage.is_some_and(|it| it != *at));
-    }
-}
-
 impl Presenter {
     /// Counts the time for which a beat of the stage `at` is shown.
     pub(super) fn count_beat(&mut self, at: usize, ms: u64) {
@@ -95,7 +87,8 @@ impl Bench {
     /// A stage's A, and its solution as B.
     fn present(&mut self, stage: &Stage) {
         self.comparison = Comparison::of_stage(stage, self.preset);
-        self.comparison.set_b(solution(stage, self.preset), true);
+        let solution = NamedConfig::fixed(stage, self.preset).config;
+        self.comparison.set_b(solution, true);
     }
 
     /// A bench on which nothing was measured.
@@ -141,12 +134,13 @@ impl Bench {
     }
 
     /// Its run has ended because the engine does something else: what it says until the next start is about another run.
-    fn stop(&mut self) {
-        let run = &mut self.run;
-        if run.state.is_active() || run.state.broke_off() {
-            run.state = RunState::Finished;
+    fn stopped(mut self) -> Self {
+        let state = &mut self.run.state;
+        if state.is_active() || state.broke_off() {
+            *state = RunState::Finished;
         }
         self.pending.asked = Asked::Leave;
+        self
     }
 }
 
@@ -220,22 +214,15 @@ impl App {
             Some(before) => before.learner,
             None => Learner {
                 study,
-                bench: bench.map(|mut bench| {
-                    bench.stop();
-                    bench
-                }),
+                bench: bench.map(Bench::stopped),
                 view: self.view.clone(),
                 device: self.devices.using.clone(),
             },
         };
         self.presenter.presentation = Some(Box::new(Presentation {
             beat,
-            audience_screen: AudienceScreen::Live,
-            answered: BTreeSet::new(),
-            kept: BTreeMap::new(),
-            waits: false,
             learner,
-            saved: None,
+            ..Presentation::default()
         }));
         self.show_beat(at, beat);
     }
@@ -359,10 +346,12 @@ impl App {
             Slot::B => self.show_present_b(),
         }
         let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
-        match beat.pairs {
-            true => self.show_pairs(measured.is_some()),
-            false => self.show_run(beat, stage),
+        if !beat.pairs {
+            self.show_run(beat, stage);
+        } else if measured.is_none() && !self.bench.pairing() {
+            self.pair();
         }
+        self.bench.run.active = beat.variant;
         self.lesson.study.pair = match self.bench.pairing() {
             true => pair.filter(|pair| !pair.done),
             false => measured,
@@ -402,31 +391,21 @@ impl App {
         let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !pairing;
         let steps = if pairing { 0 } else { stage.steps };
         if wanted && self.bench.run.state.is_active() {
-            self.bench.run.active = beat.variant;
             if waits && self.bench.run.state.is_paused() {
                 self.pause();
             }
         } else if self.bench.has_shown(beat, steps) {
-            self.bench.run.active = beat.variant;
             self.let_run_wait();
         } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
             self.start(run);
         }
     }
 
-    /// Shows the pairs: those that were measured, or else new ones.
-    fn show_pairs(&mut self, measured: bool) {
-        if !measured && !self.bench.pairing() {
-            self.pair();
-        }
-        self.bench.run.active = Slot::B;
-    }
-
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
     pub(super) fn measure_beat_again(&mut self) {
         let at = self.lesson.study.at;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.forget(Some(at));
+            presentation.kept.retain(|(stage, _), _| *stage != at);
         }
         self.bench.run.story.forget();
         self.end_pairs();

@@ -6,17 +6,12 @@ use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
 use super::{App, Effect, Mode, RunState};
-use crate::course::Stage;
-use protocol::config::{Preset, RunConfig};
+use crate::course::save_file::ProgressChange;
+use protocol::config::RunConfig;
 use protocol::{Command, RunSpec, Slot};
 
 /// Said where something else takes the place of pairs.
 pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
-
-/// The stage's solution, at another preset if one is given.
-pub(super) fn solution(stage: &Stage, preset: Option<Preset>) -> RunConfig {
-    stage.fixed_at(preset.unwrap_or(stage.fixed.preset))
-}
 
 impl App {
     /// Goes to a stage and starts it as the learner finds it.
@@ -39,9 +34,8 @@ impl App {
         self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
         self.view.knobs = false;
         self.begin_with_a();
-        self.effects.push(Effect::SaveCurrent {
-            stage: stage.id.clone(),
-        });
+        let current = ProgressChange::Current(stage.id.clone());
+        self.effects.push(Effect::Save(current));
     }
 
     /// Runs a configuration without a stage.
@@ -80,10 +74,9 @@ impl App {
 
     /// Keeps what was done in a stage or an exercise.
     pub(super) fn save(&mut self, id: &str) {
-        self.effects.push(Effect::SaveStage {
-            stage: id.to_owned(),
-            progress: Box::new(self.lesson.study.progress.stage(id)),
-        });
+        let progress = Box::new(self.lesson.study.progress.stage(id));
+        let change = ProgressChange::Stage(id.to_owned(), progress);
+        self.effects.push(Effect::Save(change));
     }
 
     /// Starts a run, replacing what is in progress. An engine that is gone or hangs is replaced first.
@@ -208,7 +201,7 @@ impl App {
         self.bench.run.story.forget();
         self.lesson.study.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.forget(None);
+            presentation.kept.clear();
         }
         self.restart()
     }

@@ -16,7 +16,7 @@ use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::StageReport;
 use crate::panel::Panel;
-use protocol::{Pair, Verdict};
+use protocol::Pair;
 
 /// The part of a stage's loop that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
@@ -321,13 +321,6 @@ impl Study {
         let known = self.of(stage);
         let (asked, right, all) = (known.answers.len(), known.quiz.len(), stage.quiz.len());
         (asked >= all || right >= all).then_some(right)
-    }
-
-    /// Notes a paired comparison; returns whether its verdict is clear.
-    pub fn note_pair(&mut self, pair: Pair) -> bool {
-        let clear = pair.done && pair.verdict != Verdict::Unclear;
-        self.pair = Some(pair);
-        clear
     }
 }
 

@@ -187,19 +187,11 @@ impl View {
             Action::Smooth => self.smoothing = after(self.smoothing, 1),
             Action::Markers => {
                 self.markers = after(self.markers, 1);
-                let value = self.markers.into_str();
-                return vec![Effect::SaveSetting {
-                    key: "markers",
-                    value,
-                }];
+                return saved_setting("markers", self.markers.into_str());
             }
             Action::Theme => {
                 self.theme = after(self.theme, 1);
-                let value = self.theme.into_str();
-                return vec![Effect::SaveSetting {
-                    key: "theme",
-                    value,
-                }];
+                return saved_setting("theme", self.theme.into_str());
             }
             Action::Sort => (self.sort, self.kernel) = (after(self.sort, 1), 0),
             Action::Scroll(lines) => self.scroll_lines(lines, context),
@@ -363,6 +355,10 @@ impl View {
             self.scroll_by(panel, lines);
         }
     }
+}
+
+fn saved_setting(key: &'static str, value: &'static str) -> Vec<Effect> {
+    vec![Effect::SaveSetting { key, value }]
 }
 
 /// So many lines from `at`, within a list of `of` lines.

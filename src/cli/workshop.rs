@@ -80,7 +80,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&story))
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
-        device: args.engine.device.clone(),
+        device: Some(args.engine.device.clone()),
         preset: args.preset,
         stage,
         free,

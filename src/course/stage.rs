@@ -177,7 +177,7 @@ pub struct PublishedClaim {
 }
 
 /// One beat of presenter mode.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beat {
     /// The panel to look at.

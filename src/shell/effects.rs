@@ -27,7 +27,7 @@ use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
 use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
-use crate::course::{Course, CourseFiles, Exercise, Stage};
+use crate::course::{CourseFiles, Exercise, Stage};
 use crate::files;
 use crate::measure::background_job::BackgroundJob;
 use crate::pages::html;
@@ -122,21 +122,20 @@ impl Workshop {
                 Some(replay) => replay.replay(control),
                 None => source.replay(control),
             },
-            Effect::SaveStage { stage, progress } => {
-                if progress.state == StageState::Passed {
-                    self.keep_runs();
+            Effect::Save(change) => {
+                match &change {
+                    ProgressChange::Stage(_, progress) if progress.state == StageState::Passed => {
+                        self.keep_runs();
+                    }
+                    ProgressChange::Current(stage) => {
+                        self.keep_runs();
+                        self.current = Some(stage.clone());
+                        self.watch_files();
+                        self.read_learner_file(stage);
+                    }
+                    _ => {}
                 }
-                self.keep(ProgressChange::Stage(stage, progress))?;
-            }
-            Effect::SaveCurrent { stage } => {
-                self.keep_runs();
-                self.current = Some(stage.clone());
-                self.watch_files();
-                self.read_learner_file(&stage);
-                self.keep(ProgressChange::Current(stage))?;
-            }
-            Effect::SaveBeat { stage, beat } => {
-                self.keep(ProgressChange::Presented(stage, beat))?
+                self.keep(change)?;
             }
             Effect::WriteKnobs {
                 stage,
@@ -146,24 +145,15 @@ impl Workshop {
                 self.knobs.add(stage, config, offers);
                 self.write_knobs()?;
             }
-            Effect::SaveMystery { name, score } => {
-                self.keep(ProgressChange::Mystery(name, score))?;
-            }
             Effect::ReadJourney => {
-                let found = self
-                    .context
-                    .state
-                    .as_deref()
-                    .map(journey::load)
-                    .transpose()?;
-                let found = found.flatten().map(Box::new);
-                self.news.push_back(Message::Journey(found));
+                let state = self.context.state.as_deref();
+                let found = state.map(journey::load).transpose()?.flatten();
+                self.news.push_back(Message::Journey(found.map(Box::new)));
             }
             Effect::ReadKernels { device, config } => {
-                let command = self.exercise.command().with_kernel_texts();
+                let command = self.exercise.command.clone().with_kernel_texts();
                 self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
-            Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
                 settings::keep(key, Some(value)).context("This choice is not kept")?;
             }
@@ -259,10 +249,6 @@ impl Workshop {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);
         }
-    }
-
-    pub(super) fn course(&self) -> &Course {
-        &self.context.course
     }
 
     /// Saves what is left; the result says why that was not possible.
@@ -492,9 +478,7 @@ mod tests {
         let reset = |stage: &str| Effect::ResetStage {
             stage: stage.to_owned(),
         };
-        let current = Effect::SaveCurrent {
-            stage: stage.clone(),
-        };
+        let current = Effect::Save(ProgressChange::Current(stage.clone()));
         workshop.does(current).expect("saved");
         let text = workshop.fails(edit("config.toml"));
         assert!(

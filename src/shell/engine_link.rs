@@ -70,11 +70,8 @@ impl LiveEngine {
     }
 
     /// Ends the recording, if there is one; the result says where it is.
-    pub fn close(mut self) -> Result<Option<FinishedRecording>> {
-        self.recorder
-            .take()
-            .map(RecordingWriter::finish)
-            .transpose()
+    pub fn close(self) -> Result<Option<FinishedRecording>> {
+        self.recorder.map(RecordingWriter::finish).transpose()
     }
 
     fn warm_up(&mut self, select: String) {

@@ -30,7 +30,8 @@ use protocol::{Command, KernelJob};
 
 /// At most one exercise is open.
 pub struct ExerciseRunner {
-    command: EngineCommand,
+    /// How engines are started.
+    pub(super) command: EngineCommand,
     checker: Arc<Mutex<Checker>>,
     /// A check of kernels, or a measurement of configurations.
     work: Option<BackgroundJob<Message>>,
@@ -55,11 +56,6 @@ struct Open {
 }
 
 impl ExerciseRunner {
-    /// How engines are started.
-    pub fn command(&self) -> EngineCommand {
-        self.command.clone()
-    }
-
     pub fn new(command: EngineCommand) -> Self {
         Self {
             checker: Arc::new(Mutex::new(Checker::new(command.clone()))),

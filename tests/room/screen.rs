@@ -6,7 +6,7 @@ use perflings::class::board::Board;
 use perflings::class::news::RoomNews;
 use perflings::class::record::{ClassState, InstructorRequest, Participant};
 use perflings::class::state::RoomState;
-use perflings::course::save_file::Prediction;
+use perflings::course::save_file::{Prediction, ProgressChange};
 
 use super::sample;
 use super::session::{act, begin, train};
@@ -86,7 +86,7 @@ fn the_class_votes_twice() {
     assert!(
         effects
             .iter()
-            .any(|it| matches!(it, Effect::SaveStage { .. }))
+            .any(|it| matches!(it, Effect::Save(ProgressChange::Stage(..))))
     );
     let known = app.lesson.study.progress.stage(&id).prediction;
     assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));

@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::{
     App, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
+use perflings::course::save_file::ProgressChange;
 use perflings::judge::CriterionResult;
 use perflings::tui::keys;
 use protocol::config::{Init, RunConfig};
@@ -623,7 +624,7 @@ fn the_panel_that_shows_the_fault_is_asked_for_once() {
         super::session::act(&mut app, perflings::app::Action::Focus(panel));
         let action = keys::action(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), &app);
         let effects = update(&mut app, Message::Action(action.expect("says so")));
-        let saved = effects.iter().any(|it| matches!(it, Effect::SaveStage { progress, .. } if progress.located == Some(right)));
+        let saved = effects.iter().any(|it| matches!(it, Effect::Save(ProgressChange::Stage(_, progress)) if progress.located == Some(right)));
         assert!(saved && !app.asks_where() && app.lesson.study.pointer.is_some());
         let score = app.lesson.study.progress.calibration();
         assert_eq!((score.asked_where, score.located), (1, u32::from(right)));

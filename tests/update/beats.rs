@@ -6,7 +6,7 @@ use perflings::app::beats::{BeatState, VoteState, beats};
 use perflings::app::pages::LessonPage;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
-use perflings::course::save_file::Progress;
+use perflings::course::save_file::{Progress, ProgressChange};
 use perflings::course::{BeatChange, Course};
 use proptest::prelude::*;
 use protocol::{Command, Event, RunSpec, Slot, StreamLine};
@@ -342,7 +342,7 @@ fn the_next_presentation_goes_on_where_the_last_one_was() {
     act(&mut app, Action::Stage(3));
     let effects = act(&mut app, Action::NextBeat);
     let kept = effects.iter().find_map(|effect| match effect {
-        Effect::SaveBeat { stage, beat } => Some((stage.clone(), *beat)),
+        Effect::Save(ProgressChange::Presented(stage, beat)) => Some((stage.clone(), *beat)),
         _ => None,
     });
     assert_eq!(kept, Some(("missing-sync".to_owned(), 1)));

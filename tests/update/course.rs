@@ -3,7 +3,7 @@
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
-use perflings::course::save_file::{Prediction, Progress, StageState};
+use perflings::course::save_file::{Prediction, Progress, ProgressChange, StageState};
 use protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
@@ -27,7 +27,7 @@ fn stages_jumped_over_are_marked_and_never_passed() {
     let effects = act(&mut app, Action::Stage(4));
     for id in ["broken-init", "strides", "missing-sync"] {
         assert_eq!(state(&app, id), StageState::Skipped, "{id}");
-        let saved = |effect: &Effect| matches!(effect, Effect::SaveStage { stage, progress } if stage == id && progress.state == StageState::Skipped);
+        let saved = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(stage, progress)) if stage == id && progress.state == StageState::Skipped);
         assert!(effects.iter().any(saved), "{id} is kept");
     }
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
@@ -128,7 +128,7 @@ fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
     act(&mut app, Action::Present);
     act(&mut app, Action::NextBeat);
     let effects = open(&mut app, "k01");
-    let saves = |effect: &Effect| matches!(effect, Effect::SaveStage { .. });
+    let saves = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(..)));
     assert!(!effects.iter().any(saves), "it is nobody's progress");
     assert!(app.exercise().is_some() && app.beat().is_none());
     act(&mut app, Action::LeaveExercise);

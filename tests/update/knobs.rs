@@ -1,6 +1,7 @@
 //! The knobs panel, the learner's file, and what follows from both for A, B and pairs.
 
 use perflings::app::{Action, App, Confirm, Effect, Message, Mode, Options, RunState, update};
+use perflings::course::save_file::ProgressChange;
 use protocol::config::{Init, Loss, Norm, Preset, RunConfig};
 use protocol::*;
 
@@ -406,7 +407,7 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     let effects = act(&mut app, Action::Present);
     assert_eq!(written(&effects), None);
     let back = app.bench.comparison.config_b == mine
-        || effects.contains(&Effect::SaveCurrent { stage: stage.id });
+        || effects.contains(&Effect::Save(ProgressChange::Current(stage.id)));
     assert!(back, "as it was, or read again from the file");
 }
 

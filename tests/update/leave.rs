@@ -2,7 +2,7 @@
 
 use perflings::app::guide::{SentencePart, confirmation};
 use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Replay, update};
-use perflings::course::save_file::{Prediction, Progress, StageState};
+use perflings::course::save_file::{Prediction, Progress, ProgressChange, StageState};
 use protocol::Slot;
 
 use super::session::{act, pair, solve, train};
@@ -135,7 +135,10 @@ fn the_welcome_is_kept_as_shown_and_lets_the_run_begin() {
     assert_eq!(app.view.overlay, Some(Overlay::Welcome));
     assert_eq!(start_of(&effects).1.slot, Slot::A);
     // After the run: the first thing that is waited for.
-    assert_eq!(effects.last(), Some(&Effect::SaveWelcomed));
+    assert_eq!(
+        effects.last(),
+        Some(&Effect::Save(ProgressChange::Welcomed))
+    );
     act(&mut app, Action::Close);
     assert_eq!(app.view.overlay, None);
     act(&mut app, Action::Open(Overlay::Welcome));
@@ -164,11 +167,11 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
     ] {
         let (app, effects) = welcome(options);
         assert_eq!(app.view.overlay, None);
-        assert!(!effects.contains(&Effect::SaveWelcomed));
+        assert!(!effects.contains(&Effect::Save(ProgressChange::Welcomed)));
     }
     let (app, effects) = begin_with(Options::default());
     assert_eq!(app.view.overlay, None);
-    assert!(!effects.contains(&Effect::SaveWelcomed));
+    assert!(!effects.contains(&Effect::Save(ProgressChange::Welcomed)));
 }
 
 #[test]

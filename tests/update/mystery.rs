@@ -3,6 +3,7 @@
 use perflings::app::Message;
 use perflings::app::mystery::{JudgeStep, MysteryEnd};
 use perflings::app::{Action, App, Confirm, Effect, Mode, Options, Overlay, Panel, update};
+use perflings::course::save_file::ProgressChange;
 use perflings::judge::mystery::STEPS;
 use protocol::config::{Loss, Norm};
 use protocol::*;
@@ -206,7 +207,7 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
     };
     assert_eq!(points, 90, "one configuration, no panel, no minute");
     let saved = effects.iter().any(|effect| {
-        matches!(effect, Effect::SaveMystery { name, score } if name == "14-1" && score.best == 90)
+        matches!(effect, Effect::Save(ProgressChange::Mystery(name, score)) if name == "14-1" && score.best == 90)
     });
     assert!(saved && !app.is_unsolved() && !app.bench.comparison.hidden);
     // What ran before stays on the screen: the known-good configuration is not shown as A.
@@ -222,7 +223,7 @@ fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     assert!(
         !effects
             .iter()
-            .any(|it| matches!(it, Effect::SaveMystery { .. }))
+            .any(|it| matches!(it, Effect::Save(ProgressChange::Mystery(..))))
     );
     let report = mystery.report.as_ref().expect("judged");
     assert!(!report.passed());

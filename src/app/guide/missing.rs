@@ -48,10 +48,11 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
         ));
     }
     let first_loss = metric(open) == Some(&Metric::Figure("loss_first".to_owned()));
+    let began_elsewhere = app.bench.run.slot(Slot::B).went_on_from.is_some();
     let next = match open {
         _ if of_pairs(open) => "{pair} measures A and B in pairs",
         // A run that went on from A's weights never has a first loss.
-        _ if runs_on(app, stage) && !(first_loss && began_elsewhere(app)) => "It runs on",
+        _ if runs_on(app, stage) && !(first_loss && began_elsewhere) => "It runs on",
         _ if app.bench.run.active == Slot::B => "{restart} runs it again from step 0",
         _ => "{toggle} runs it",
     };
@@ -71,11 +72,6 @@ pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
     Some(format!(
         "The stage stays passed, but your B as it is now fails: {name}; found {found}"
     ))
-}
-
-/// B continued from the weights of another run.
-fn began_elsewhere(app: &App) -> bool {
-    app.bench.run.slot(Slot::B).went_on_from.is_some()
 }
 
 /// B runs and has not made as many steps as the stage's checks want.
