@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, correlation, int, rows, span, text, three};
 
 /// Whether a database has the views and tables of rocpd.
@@ -20,7 +20,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
-            OpenErrorKind::Unknown,
             "is a rocpd database without the view `kernels`, of an unknown version.",
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
