@@ -482,11 +482,7 @@ impl TraceBuilder {
 
     /// The number of a name. Very long names are cut.
     pub fn name(&mut self, text: &str) -> NameId {
-        let mut end = text.len().min(NAME_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = &text[..end];
+        let text = &text[..text.floor_char_boundary(NAME_BYTES)];
         if let Some(id) = self.ids.get(text) {
             return *id;
         }
