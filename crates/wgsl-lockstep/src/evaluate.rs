@@ -529,8 +529,7 @@ impl Interpreter<'_> {
     }
 
     fn shared_bytes(&self, variable: usize) -> u32 {
-        let shared = self.shared[variable].as_ref();
-        shared.map_or(0, |it| it.bytes.len() as u32)
+        self.shared[variable].bytes.len() as u32
     }
 
     pub(super) fn unsupported(&self, what: &str, span: Span) -> EarlyEnd {
