@@ -7,7 +7,7 @@ use super::figures::{
     UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, NONE, Slice, SliceKind, Trace, sum};
+use super::model::{Direction, KernelStat, NONE, Slice, SliceKind, Trace, sum};
 use super::names;
 
 /// Disjoint intervals in order.
@@ -71,6 +71,13 @@ pub fn summary(trace: &Trace) -> Summary {
     if trace.counted.is_some() {
         it.trace_span_ns = span_ns(trace, |_| true);
     }
+    it.distinct_names = it.table.len() as u64;
+    let top = it.table.iter().take(3).map(|row| Top {
+        name: row.name.clone(),
+        calls: row.calls,
+        total_ns: row.total_ns,
+    });
+    it.top = top.collect();
     it.lints = lints::lints(counted, &it);
     it
 }
@@ -101,49 +108,18 @@ fn empty(trace: &Trace) -> Summary {
 /// Figures of a file that contains only sums.
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
-    let total = sum(stats.iter().map(|row| row.total));
-    let table = stats.iter().map(|row| KernelTotals {
-        name: trace.name(row.name).to_owned(),
-        short: names::short(trace.name(row.name), names::LONGEST),
-        family: names::family(trace.name(row.name)),
-        calls: row.calls,
-        total_ns: row.total,
-        median_ns: row.median,
-        min_ns: row.min,
-        max_ns: row.max,
-        std_dev_ns: row.std_dev,
-        share_of_kernels: share(row.total, total),
-        share_of_wall: None,
-        a_step: trace
-            .summed_steps
-            .filter(|n| *n > 0)
-            .map(|n| row.calls as f64 / n as f64),
-    });
     let mut it = empty(trace);
-    it.table = longest_first(table.collect());
+    let steps = trace.summed_steps.filter(|count| *count > 0);
+    it.table = table(trace, stats, None, |row| {
+        steps.map(|steps| row.calls as f64 / steps as f64)
+    });
     it.kernels = sum(stats.iter().map(|row| row.calls));
-    it.distinct_names = it.table.len() as u64;
-    it.kernel_ns = total;
-    it.top = top(&it.table);
+    it.kernel_ns = sum(stats.iter().map(|row| row.total));
     it
 }
 
 fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
-}
-
-fn longest_first(mut table: Vec<KernelTotals>) -> Vec<KernelTotals> {
-    table.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
-    table
-}
-
-fn top(table: &[KernelTotals]) -> Vec<Top> {
-    let row = |row: &KernelTotals| Top {
-        name: row.name.clone(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-    };
-    table.iter().take(3).map(row).collect()
 }
 
 fn of_slices(trace: &Trace) -> Summary {
@@ -204,12 +180,10 @@ fn of_slices(trace: &Trace) -> Summary {
     it.early = linked.fold((0, 0), |(early, all), (start, call)| {
         (early + u64::from(start < call), all + 1)
     });
-    it.table = table(trace, &launched(trace, &kernels), &it);
+    it.table = executed(trace, &launched(trace, &kernels), &it);
     if kernels.is_empty() {
-        it.operations = table(trace, &operations(trace), &it);
+        it.operations = executed(trace, &operations(trace), &it);
     }
-    it.distinct_names = it.table.len() as u64;
-    it.top = top(&it.table);
     it
 }
 
@@ -465,8 +439,8 @@ fn operations(trace: &Trace) -> Vec<Execution> {
 /// A name, the time that decides its step, and nanoseconds.
 type Execution = (u32, i64, u64);
 
-/// A row for each name, longest total first.
-fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
+/// A row for each name that was executed, longest total first.
+fn executed(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut in_steps: HashMap<u32, u64> = HashMap::new();
     let steps = it.steps.as_deref().unwrap_or_default();
@@ -477,30 +451,56 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTot
             *in_steps.entry(name).or_default() += 1;
         }
     }
-    let all = sum(executions.iter().map(|it| it.2));
-    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u64;
-    let wall = it.trace_span_ns.map(|span| span.saturating_mul(devices));
-    let rows = by_name.into_iter().map(|(id, lengths)| {
+    let stats = by_name.into_iter().map(|(name, lengths)| {
         let lengths = sorted(lengths.into_iter());
-        let total = sum(lengths.iter().copied());
-        let name = trace.name(id);
-        let mean = total as f64 / lengths.len() as f64;
+        let (calls, total) = (lengths.len() as u64, sum(lengths.iter().copied()));
+        let mean = total as f64 / calls as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
-        KernelTotals {
-            short: names::short(name, names::LONGEST),
-            family: names::family(name),
-            name: name.to_owned(),
-            calls: lengths.len() as u64,
-            total_ns: total,
-            median_ns: median(&lengths),
-            min_ns: lengths.first().copied(),
-            max_ns: lengths.last().copied(),
-            std_dev_ns: (lengths.len() > 1).then(|| (spread / (lengths.len() - 1) as f64).sqrt()),
-            share_of_kernels: share(total, all),
-            share_of_wall: wall.map(|wall| share(total, wall)),
-            a_step: (!steps.is_empty())
-                .then(|| *in_steps.get(&id).unwrap_or(&0) as f64 / steps.len() as f64),
+        KernelStat {
+            name,
+            calls,
+            total,
+            median: median(&lengths),
+            min: lengths.first().copied(),
+            max: lengths.last().copied(),
+            std_dev: (calls > 1).then(|| (spread / (calls - 1) as f64).sqrt()),
         }
     });
-    longest_first(rows.collect())
+    let stats: Vec<KernelStat> = stats.collect();
+    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u64;
+    let wall = it.trace_span_ns.map(|span| span.saturating_mul(devices));
+    table(trace, &stats, wall, |row| {
+        let inside = in_steps.get(&row.name).copied().unwrap_or(0);
+        (!steps.is_empty()).then(|| inside as f64 / steps.len() as f64)
+    })
+}
+
+/// A row for each of these sums, longest total first; `wall` is the time of all devices, and `a_step` tells the executions per step.
+fn table(
+    trace: &Trace,
+    stats: &[KernelStat],
+    wall: Option<u64>,
+    a_step: impl Fn(&KernelStat) -> Option<f64>,
+) -> Vec<KernelTotals> {
+    let all = sum(stats.iter().map(|row| row.total));
+    let rows = stats.iter().map(|row| {
+        let name = trace.name(row.name);
+        KernelTotals {
+            name: name.to_owned(),
+            short: names::short(name, names::LONGEST),
+            family: names::family(name),
+            calls: row.calls,
+            total_ns: row.total,
+            median_ns: row.median,
+            min_ns: row.min,
+            max_ns: row.max,
+            std_dev_ns: row.std_dev,
+            share_of_kernels: share(row.total, all),
+            share_of_wall: wall.map(|wall| share(row.total, wall)),
+            a_step: a_step(row),
+        }
+    });
+    let mut rows: Vec<KernelTotals> = rows.collect();
+    rows.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
+    rows
 }
