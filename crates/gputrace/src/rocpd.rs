@@ -1,6 +1,7 @@
 //! rocpd, the SQLite database of ROCm 7's rocprofv3, read through its views. After `rocpd merge`, a database contains several runs.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::{Connection, Row};
 use serde_json::Value;
@@ -49,12 +50,10 @@ type LaneIndex = HashMap<(String, String, i64), u32>;
 
 /// A number for a row's run and process, the fourth and fifth column, within which correlation numbers are unique.
 fn scope(row: &Row<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
     let (guid, process) = (text(row, 3).unwrap_or_default(), int(row, 4).unwrap_or(0));
-    // FNV-1a.
-    let bytes = guid.bytes().chain(process.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
+    (guid, process).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {

@@ -124,10 +124,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn of_slices(trace: &Trace) -> Summary {
     let mut it = empty(trace);
-    let kernels: Vec<&Slice> = trace
-        .of(SliceKind::Kernel)
-        .map(|(_, slice)| slice)
-        .collect();
+    let kernels: Vec<&Slice> = trace.of(SliceKind::Kernel).collect();
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
     let mut work: BTreeMap<u32, DeviceWork> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
@@ -150,8 +147,8 @@ fn of_slices(trace: &Trace) -> Summary {
     };
     calls(trace, &mut it);
     moves(trace, &mut it);
-    let sync = union(trace.of(SliceKind::Sync).map(|it| it.1.span()));
-    for (_, slice) in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
+    let sync = union(trace.of(SliceKind::Sync).map(Slice::span));
+    for slice in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
         let work = work.entry(device(slice)).or_default();
         work.copies.push(slice.span());
     }
@@ -229,7 +226,7 @@ fn devices(
 fn calls(trace: &Trace, it: &mut Summary) {
     if trace.holds.graphs {
         it.graph_trace_rows = Some(trace.of(SliceKind::Graph).count() as u64);
-        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(|it| it.1.ns())));
+        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(Slice::ns)));
     }
     if !trace.holds.calls {
         return;
@@ -238,7 +235,7 @@ fn calls(trace: &Trace, it: &mut Summary) {
     it.launches = count(SliceKind::Launch);
     it.graph_launches = count(SliceKind::GraphLaunch);
     it.syncs = count(SliceKind::Sync);
-    let lost = trace.of(SliceKind::Launch).filter(|it| it.1.link == NONE);
+    let lost = trace.of(SliceKind::Launch).filter(|call| call.link == NONE);
     it.launches_without_kernel = Some(lost.count() as u64);
 }
 
@@ -254,7 +251,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     };
     if trace.holds.copies {
         let (mut all, mut by_direction) = (none(), BTreeMap::new());
-        for (_, slice) in trace.of(SliceKind::Copy) {
+        for slice in trace.of(SliceKind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
             add(
@@ -268,7 +265,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
         let all = it.memsets.insert(none());
         trace
             .of(SliceKind::Memset)
-            .for_each(|(_, slice)| add(all, slice));
+            .for_each(|slice| add(all, slice));
     }
 }
 
@@ -286,7 +283,6 @@ fn steps(
 ) -> Option<Vec<TraceStep>> {
     let ranges: Vec<&Slice> = trace
         .of(SliceKind::Annotation)
-        .map(|(_, slice)| slice)
         .filter(|slice| names::is_step(trace.name(slice.name)))
         .collect();
     if ranges.is_empty() {
@@ -296,18 +292,13 @@ fn steps(
     let launches = kernels.iter().filter_map(|it| trace.linked(it));
     let mut launches: Vec<i64> = launches.map(|call| call.start).collect();
     launches.sort_unstable();
-    let syncs: Vec<i64> = trace
-        .of(SliceKind::Sync)
-        .map(|(_, slice)| slice.start)
-        .collect();
-    let crosses = |slice: &Slice| {
-        trace
-            .detail(slice)
-            .direction
-            .is_some_and(Direction::crosses)
+    let syncs: Vec<i64> = trace.of(SliceKind::Sync).map(|call| call.start).collect();
+    let crosses = |slice: &&Slice| {
+        let direction = trace.detail(slice).direction;
+        direction.is_some_and(Direction::crosses)
     };
-    let copies = trace.of(SliceKind::Copy).filter(|it| crosses(it.1));
-    let copies: Vec<i64> = copies.map(|it| it.1.start).collect();
+    let copies = trace.of(SliceKind::Copy).filter(crosses);
+    let copies: Vec<i64> = copies.map(|copy| copy.start).collect();
     let step = |slice: &&Slice| {
         let span = slice.span();
         TraceStep {
@@ -376,7 +367,7 @@ fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) 
 
 fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
     let mut ranges: [Union; 3] = Default::default();
-    for (_, slice) in trace.of(SliceKind::Annotation) {
+    for slice in trace.of(SliceKind::Annotation) {
         if let Some(phase) = names::phase(trace.name(slice.name)) {
             ranges[phase as usize].push(slice.span());
         }
@@ -421,7 +412,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
     // For each lane, the ends and numbers of open operations.
     let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
-    for (_, slice) in trace.of(SliceKind::Op) {
+    for slice in trace.of(SliceKind::Op) {
         let lane = &mut open[slice.lane as usize];
         while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
             lane.pop();

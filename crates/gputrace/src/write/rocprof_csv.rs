@@ -30,7 +30,7 @@ fn known(value: Option<impl ToString>) -> String {
 /// items, as in rocprofv3.
 pub fn kernel_trace(trace: &Trace) -> String {
     let mut out = format!("{TRACE}\n");
-    for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
+    for (dispatch, slice) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
         let device = lane.device.and_then(|id| trace.devices.get(id as usize));
         let device = device.map_or("?", String::as_str);
