@@ -213,20 +213,20 @@ impl<'a> TraceSource<'a> {
         if let (Some(path), false) = (&self.path, self.gzip) {
             return Ok(path.clone());
         }
-        if self.unpacked.is_none() {
-            let failed = |error: io::Error| {
-                let next = "Unpack it with gunzip and open the result.";
-                OpenError::new(format!("cannot be unpacked: {error}."), next)
-            };
-            self.unpacked = Some(file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
-            if self.read(&mut [0]).unwrap_or(0) > 0 {
-                let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
-                let next = "Is it a profile? Unpack it with gunzip and open the result.";
-                return Err(OpenError::new(what, next));
-            }
+        if let Some(path) = &self.unpacked {
+            return Ok(path.to_path_buf());
         }
-        let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
-        Ok(path.unwrap_or_default())
+        let failed = |error: io::Error| {
+            let next = "Unpack it with gunzip and open the result.";
+            OpenError::new(format!("cannot be unpacked: {error}."), next)
+        };
+        let unpacked = file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?;
+        if self.read(&mut [0]).unwrap_or(0) > 0 {
+            let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
+            let next = "Is it a profile? Unpack it with gunzip and open the result.";
+            return Err(OpenError::new(what, next));
+        }
+        Ok(self.unpacked.insert(unpacked).to_path_buf())
     }
 
     /// Makes `file` a copy, together with the files of the same name and these endings.
