@@ -135,6 +135,8 @@ fn bind<'a>(
     let all = &context.module.global_variables;
     for (_, variable) in all.iter().filter(|(handle, _)| used(*handle)) {
         let name = variable.name.as_deref().unwrap_or_default();
+        let is_buffer =
+            |space| matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. });
         let Some(binding) = variable.binding.filter(|_| is_buffer(variable.space)) else {
             continue;
         };
@@ -180,8 +182,4 @@ fn bind<'a>(
         Shared::new(variable, bytes, size.granule, space, written, initialized)
     });
     Ok(shared.collect())
-}
-
-fn is_buffer(space: AddressSpace) -> bool {
-    matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. })
 }
