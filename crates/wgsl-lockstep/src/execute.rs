@@ -157,7 +157,8 @@ impl<'a> Interpreter<'a> {
         for shared in &mut self.shared {
             if shared.space() == Space::Workgroup {
                 bytes += shared.bytes.len();
-                shared.clear();
+                // The shadow stays, because stamps older than the workgroup are ignored.
+                shared.bytes.fill(0);
             }
         }
         self.tick(1 + bytes as u64 / 1024)?;
@@ -319,9 +320,10 @@ impl<'a> Interpreter<'a> {
             self.prepare(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {
-            let mut local = std::mem::take(&mut self.frames[frame].locals[handle.index()]);
+            let Frame { values, locals, .. } = &mut self.frames[frame];
+            let local = &mut locals[handle.index()];
             match variable.init {
-                Some(init) => local.clone_from(&self.frames[frame].values[init.index()].words),
+                Some(init) => local.clone_from(&values[init.index()].words),
                 None => {
                     let words = self.context.layout.size(variable.ty).words as usize;
                     local.clear();
@@ -329,7 +331,6 @@ impl<'a> Interpreter<'a> {
                 }
             }
             let steps = local.len() as u64 / 1024;
-            self.frames[frame].locals[handle.index()] = local;
             self.tick(steps)?;
         }
         let mut jumps = Jumps::new(self.lanes);

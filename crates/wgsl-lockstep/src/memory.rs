@@ -108,11 +108,6 @@ impl<'a> Shared<'a> {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
 
-    /// Sets the memory to zero for a new workgroup. The shadow stays, because stamps older than the workgroup are ignored.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.fill(0);
-    }
-
     pub(crate) fn space(&self) -> Space {
         self.space
     }
