@@ -4,19 +4,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+/// Whether a character is a danger to where a text goes.
+pub use gputrace::names::is_hidden as harmful;
+
 /// Longest text taken over from an event or a file, in characters, where one line is meant.
 pub const LINE: usize = 400;
-
-/// Whether a character could move the cursor, change modes, reorder what stands beside it or hide: control characters of
-/// both blocks, line separators, and what Unicode calls default-ignorable, but for the variants of an emoji.
-pub fn harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
 
 /// What stands for a character in a text that is shown: itself, or `·` for a harmful one.
 pub fn shown(c: char) -> char {

@@ -74,7 +74,7 @@ mod tests {
         );
         let names: Vec<&str> = back
             .of(SliceKind::Annotation)
-            .map(|it| back.name(it.1.name))
+            .map(|it| back.name(it.name))
             .collect();
         assert_eq!(names[..4], ["step 0", "forward", "backward", "optimizer"]);
         assert!(
@@ -83,10 +83,7 @@ mod tests {
                 .any(|lane| lane.name.contains("profiled steps"))
         );
         assert!(back.counters.iter().any(|it| it.name.contains("loss")));
-        let starts: Vec<i64> = back
-            .of(SliceKind::Annotation)
-            .map(|it| it.1.start)
-            .collect();
+        let starts: Vec<i64> = back.of(SliceKind::Annotation).map(|it| it.start).collect();
         assert!(starts.is_sorted(), "{starts:?}");
     }
 }

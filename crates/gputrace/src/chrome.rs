@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Scanner, ValueEnd};
 use super::model::{Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Members at the top of a Kineto file.
 const KINETO: [&str; 4] = [
@@ -144,7 +144,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let end = scanner.offset();
     if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
         return Err(OpenError::new(
-            OpenErrorKind::Unknown,
             format!("is JSON without a readable event in \"traceEvents\" ({end} bytes read)."),
             "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, pftrace or rocpd.",
         ));

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 use super::model::{Detail, KernelStat, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Longest line that is read, in bytes.
 const LINE: usize = 1 << 20;
@@ -260,7 +260,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let mut table = Table::new(source);
     let no_header = || {
         OpenError::new(
-            OpenErrorKind::Unknown,
             "has no header with columns of kernels.",
             "Open the file that the profiler wrote.",
         )
@@ -282,7 +281,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
         .is_some_and(|rows| no_kernels(&trace.names, rows))
     {
         return Err(OpenError::new(
-            OpenErrorKind::NoKernels,
             "is a table of API calls or domains, not of kernels.",
             "Open the *_kernel_stats.csv or *_kernel_trace.csv of the same run.",
         ));

@@ -56,7 +56,7 @@ use std::path::Path;
 pub use file::scratch;
 pub use model::{SliceKind, Trace, TraceBuilder};
 use source::FileHead;
-pub use source::{OpenError, OpenErrorKind, ReadProgress, TraceSource};
+pub use source::{OpenError, ReadProgress, TraceSource};
 
 /// Whether a file's first bytes, or its tables, are of a format.
 type Recognises = fn(&FileHead) -> bool;
@@ -112,7 +112,6 @@ fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
 
 /// Why no format recognises a file.
 fn unknown(head: &FileHead) -> OpenError {
-    let unknown = |what: &str, next: &str| OpenError::new(OpenErrorKind::Unknown, what, next);
     let known = "These can be opened: PyTorch profiler and Chrome JSON, rocprofv3 kernel_trace.csv and kernel_stats.csv, \
                  rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace.";
     if let Some(tables) = &head.tables {
@@ -124,20 +123,19 @@ fn unknown(head: &FileHead) -> OpenError {
                 some.join(", ")
             ),
         };
-        return unknown(
+        return OpenError::new(
             &what,
             "Export with `nsys export --type sqlite`, or record with rocprofv3 of ROCm 7.",
         );
     }
     if let Some(sibling) = csv::sibling(&head.bytes) {
         return OpenError::new(
-            OpenErrorKind::NoKernels,
             sibling,
             "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.",
         );
     }
     if csv::is_respelled(&head.bytes) {
-        return unknown(
+        return OpenError::new(
             "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
             "Open the file that the profiler wrote, with commas and one line for each row.",
         );
@@ -145,25 +143,24 @@ fn unknown(head: &FileHead) -> OpenError {
     let text = String::from_utf8_lossy(&head.bytes);
     if text.contains("SKIPPED") && text.contains("does not contain") {
         return OpenError::new(
-            OpenErrorKind::NoKernels,
             "is a report of nsys that found no kernels.",
             "Record with `nsys profile --trace=cuda` and a step that runs on the device.",
         );
     }
     if head.bytes.starts_with(b"NVIDIA Tegra Profiler") || head.bytes.starts_with(b"QDSTRM") {
-        return unknown(
+        return OpenError::new(
             "is a report of Nsight Systems.",
             "Run `nsys export --type sqlite FILE` and open the result.",
         );
     }
     if head.bytes.starts_with(source::GZIP) {
-        return unknown(
+        return OpenError::new(
             "is compressed twice.",
             "Run gunzip once and open the result.",
         );
     }
     if head.bytes.contains(&0) {
-        return unknown("is binary, but not in a known format.", known);
+        return OpenError::new("is binary, but not in a known format.", known);
     }
-    unknown("is text, but not a trace in a known format.", known)
+    OpenError::new("is text, but not a trace in a known format.", known)
 }

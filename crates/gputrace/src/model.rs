@@ -407,11 +407,9 @@ impl Trace {
         self.names.get(id as usize).map_or("", |name| name)
     }
 
-    /// Every slice of a kind, with its index.
-    pub fn of(&self, kind: SliceKind) -> impl Iterator<Item = (u32, &Slice)> {
-        (0..)
-            .zip(&self.slices)
-            .filter(move |(_, slice)| slice.kind == kind)
+    /// Every slice of a kind.
+    pub fn of(&self, kind: SliceKind) -> impl Iterator<Item = &Slice> {
+        self.slices.iter().filter(move |slice| slice.kind == kind)
     }
 
     /// From the first start to the last end of slices of some kinds.
@@ -482,11 +480,7 @@ impl TraceBuilder {
 
     /// The number of a name. Very long names are cut.
     pub fn name(&mut self, text: &str) -> NameId {
-        let mut end = text.len().min(NAME_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = &text[..end];
+        let text = &text[..text.floor_char_boundary(NAME_BYTES)];
         if let Some(id) = self.ids.get(text) {
             return *id;
         }
@@ -608,14 +602,10 @@ impl TraceBuilder {
                 SliceKind::Launch | SliceKind::GraphLaunch
             )
         };
-        self.calls
-            .entry((scope, correlation))
-            .and_modify(|known| {
-                if launches(slice) && !launches(*known) {
-                    *known = slice;
-                }
-            })
-            .or_insert(slice);
+        let known = self.calls.entry((scope, correlation)).or_insert(slice);
+        if launches(slice) && !launches(*known) {
+            *known = slice;
+        }
     }
 
     /// Links calls and work of devices that have the same correlation within a scope, such as a process.

@@ -248,6 +248,17 @@ fn fold(name: &str) -> String {
     words.join("_")
 }
 
+/// Whether a character could move the cursor, change modes, break a line of a table, hide, or reorder the text beside it: control
+/// characters and those that Unicode calls default-ignorable, except for the variants of an emoji.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// The first whole words of a text that fit in `width` characters; a bracket is kept or left out as a whole.
 pub fn whole_words(mut text: &str, width: usize) -> &str {
     while text.chars().nth(width).is_some() {

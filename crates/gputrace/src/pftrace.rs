@@ -10,7 +10,7 @@ use prost::Message;
 use super::csv;
 use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder, sum};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
-use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Longest packet that is read, in bytes.
 const PACKET: u64 = 256 << 20;
@@ -89,7 +89,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     source.done();
     if reader.events == 0 && reader.packets == 0 {
         return Err(OpenError::new(
-            OpenErrorKind::Damaged,
             "holds no readable packet of a trace.",
             "Record again, or copy the file again.",
         ));

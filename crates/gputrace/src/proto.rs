@@ -90,8 +90,6 @@ pub struct TrackDescriptor {
     #[prost(uint64, optional, tag = "5")] pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")] pub counter: Option<CounterDescriptor>,
     #[prost(bytes = "vec", optional, tag = "10")] pub static_name: Option<Vec<u8>>,
-    #[prost(int32, optional, tag = "11")] pub child_ordering: Option<i32>,
-    #[prost(int32, optional, tag = "12")] pub sibling_order_rank: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,12 +1,13 @@
 //! rocpd, the SQLite database of ROCm 7's rocprofv3, read through its views. After `rocpd merge`, a database contains several runs.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, correlation, int, rows, span, text, three};
 
 /// Whether a database has the views and tables of rocpd.
@@ -20,7 +21,6 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
-            OpenErrorKind::Unknown,
             "is a rocpd database without the view `kernels`, of an unknown version.",
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
@@ -50,12 +50,10 @@ type LaneIndex = HashMap<(String, String, i64), u32>;
 
 /// A number for a row's run and process, the fourth and fifth column, within which correlation numbers are unique.
 fn scope(row: &Row<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
     let (guid, process) = (text(row, 3).unwrap_or_default(), int(row, 4).unwrap_or(0));
-    // FNV-1a.
-    let bytes = guid.bytes().chain(process.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
+    (guid, process).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {

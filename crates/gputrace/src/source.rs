@@ -21,32 +21,11 @@ const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
 const STRIDE: u64 = 1 << 20;
 
-/// The kind of a problem with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenErrorKind {
-    /// The system cannot open, read, unpack or copy it.
-    Unreadable,
-    /// It has no data.
-    Empty,
-    /// It is longer than what is read.
-    TooLarge,
-    /// It is a database that another program has locked.
-    Locked,
-    /// It is of a known format, but nothing of it can be read.
-    Damaged,
-    /// It is a file of a known tool, but holds no kernels.
-    NoKernels,
-    /// It is of no known format or version.
-    Unknown,
-}
-
 /// An error for a file that cannot be opened as a trace. Its text names the file, what was found, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError {
     /// The file, as it was named to `open` or `read`.
     pub path: String,
-    /// The kind of the problem.
-    pub kind: OpenErrorKind,
     /// What was found, and where: the rest of a sentence that begins with the file.
     pub what: String,
     /// What to do, in a sentence.
@@ -55,14 +34,9 @@ pub struct OpenError {
 
 impl OpenError {
     /// An error whose file is filled in by `open`.
-    pub(crate) fn new(
-        kind: OpenErrorKind,
-        what: impl Into<String>,
-        next: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             path: String::new(),
-            kind,
             what: what.into(),
             next: next.into(),
         }
@@ -129,7 +103,6 @@ impl<'a> TraceSource<'a> {
     pub fn open(path: &Path, progress: &'a mut dyn FnMut(ReadProgress)) -> Result<Self, OpenError> {
         let unreadable = |error: io::Error| {
             OpenError::new(
-                OpenErrorKind::Unreadable,
                 format!("cannot be read: {error}."),
                 "Check the path and its permissions.",
             )
@@ -162,7 +135,6 @@ impl<'a> TraceSource<'a> {
         let gzip = io::BufRead::fill_buf(&mut data)
             .map_err(|error| {
                 OpenError::new(
-                    OpenErrorKind::Unreadable,
                     format!("cannot be read: {error}."),
                     "Copy it to this machine and try again.",
                 )
@@ -199,7 +171,6 @@ impl<'a> TraceSource<'a> {
                 .take()
                 .unwrap_or_else(|| "is empty.".to_owned());
             return Err(OpenError::new(
-                OpenErrorKind::Empty,
                 what,
                 "Was the profiler stopped before it wrote? Record again.",
             ));
@@ -222,7 +193,6 @@ impl<'a> TraceSource<'a> {
         let unmarked = |zero| every(zero, |it| *it == 0) && every(1 - zero, ascii);
         if wide || (bytes.len() > 8 && (unmarked(0) || unmarked(1))) {
             return Err(OpenError::new(
-                OpenErrorKind::Unknown,
                 "is UTF-16 text, perhaps written by PowerShell.",
                 "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
             ));
@@ -243,24 +213,20 @@ impl<'a> TraceSource<'a> {
         if let (Some(path), false) = (&self.path, self.gzip) {
             return Ok(path.clone());
         }
-        if self.unpacked.is_none() {
-            let failed = |error: io::Error| {
-                let next = "Unpack it with gunzip and open the result.";
-                OpenError::new(
-                    OpenErrorKind::Unreadable,
-                    format!("cannot be unpacked: {error}."),
-                    next,
-                )
-            };
-            self.unpacked = Some(file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
-            if self.read(&mut [0]).unwrap_or(0) > 0 {
-                let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
-                let next = "Is it a profile? Unpack it with gunzip and open the result.";
-                return Err(OpenError::new(OpenErrorKind::TooLarge, what, next));
-            }
+        if let Some(path) = &self.unpacked {
+            return Ok(path.to_path_buf());
         }
-        let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
-        Ok(path.unwrap_or_default())
+        let failed = |error: io::Error| {
+            let next = "Unpack it with gunzip and open the result.";
+            OpenError::new(format!("cannot be unpacked: {error}."), next)
+        };
+        let unpacked = file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?;
+        if self.read(&mut [0]).unwrap_or(0) > 0 {
+            let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
+            let next = "Is it a profile? Unpack it with gunzip and open the result.";
+            return Err(OpenError::new(what, next));
+        }
+        Ok(self.unpacked.insert(unpacked).to_path_buf())
     }
 
     /// Makes `file` a copy, together with the files of the same name and these endings.
@@ -268,7 +234,6 @@ impl<'a> TraceSource<'a> {
         let copied = file::copy_with(&self.file()?, endings).map_err(|error| {
             let what = format!("has a journal file, and cannot be copied: {error}.");
             OpenError::new(
-                OpenErrorKind::Unreadable,
                 what,
                 "Close the program that writes it, or make room in the folder for temporary files.",
             )
@@ -283,18 +248,12 @@ impl<'a> TraceSource<'a> {
         let read = (&mut *self).take(limit + 1).read_to_end(&mut bytes);
         if read.is_err() || bytes.len() as u64 > limit {
             return Err(OpenError::new(
-                OpenErrorKind::TooLarge,
                 format!("is longer than {limit} bytes."),
                 "Record fewer steps.",
             ));
         }
-        String::from_utf8(bytes).map_err(|_| {
-            OpenError::new(
-                OpenErrorKind::Damaged,
-                "is not UTF-8.",
-                "Copy the file again.",
-            )
-        })
+        String::from_utf8(bytes)
+            .map_err(|_| OpenError::new("is not UTF-8.", "Copy the file again."))
     }
 
     /// Reports that everything was read.

@@ -7,22 +7,17 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 
 use super::file;
 use super::model::TraceBuilder;
-use super::source::{OpenError, OpenErrorKind, TraceSource};
+use super::source::{OpenError, TraceSource};
 
 /// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
 const WRITE_VERSION: usize = 18;
 const WAL: u8 = 2;
 
-/// How a file is opened.
-#[derive(Clone, Copy)]
-enum Way {
-    /// Respects the locks of other programs.
-    ReadOnly,
-    /// Ignores locks and journals.
-    Immutable,
-    /// Opens a copy, to which SQLite applies the journal.
-    Copied,
-}
+/// Ways to open a file: respecting the locks of other programs; ignoring locks and journals; and as a copy, to which SQLite applies
+/// the journal.
+const READ_ONLY: &str = "?mode=ro";
+const IMMUTABLE: &str = "?mode=ro&immutable=1";
+const COPIED: &str = "?mode=rw";
 
 /// Opens the file of a source. Nothing is written to this file or its folder.
 pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
@@ -31,9 +26,9 @@ pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenEr
     let path = path.canonicalize().unwrap_or(path);
     let length = |ending| file::stream(&file::beside(&path, ending)).map_or(0, |it| it.1);
     let way = match logged {
-        _ if length("-wal") > 0 => Way::Copied,
-        true => Way::Immutable,
-        false => Way::ReadOnly,
+        _ if length("-wal") > 0 => COPIED,
+        true => IMMUTABLE,
+        false => READ_ONLY,
     };
     let cannot = |error: &rusqlite::Error| {
         matches!(
@@ -42,28 +37,27 @@ pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenEr
         )
     };
     let mut open = |way| {
-        if matches!(way, Way::Copied) {
+        if way == COPIED {
             source.copy_with(&["-wal", "-journal"])?;
         }
         Ok(try_open(&source.file()?, way))
     };
     match open(way)? {
         // A program was stopped while it wrote, or the file system has no locks.
-        Err(error) if cannot(&error) && length("-journal") > 0 => open(Way::Copied)?,
-        Err(error) if cannot(&error) => open(Way::Immutable)?,
+        Err(error) if cannot(&error) && length("-journal") > 0 => open(COPIED)?,
+        Err(error) if cannot(&error) => open(IMMUTABLE)?,
         other => other,
     }
     .map_err(|error| explain(&error))
 }
 
-fn try_open(path: &Path, way: Way) -> rusqlite::Result<Connection> {
-    let (flag, query) = match way {
-        Way::ReadOnly => (OpenFlags::SQLITE_OPEN_READ_ONLY, "?mode=ro"),
-        Way::Immutable => (OpenFlags::SQLITE_OPEN_READ_ONLY, "?mode=ro&immutable=1"),
-        Way::Copied => (OpenFlags::SQLITE_OPEN_READ_WRITE, "?mode=rw"),
+fn try_open(path: &Path, way: &str) -> rusqlite::Result<Connection> {
+    let access = match way {
+        COPIED => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        _ => OpenFlags::SQLITE_OPEN_READ_ONLY,
     };
-    let flags = flag | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(uri(path) + query, flags)?;
+    let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(uri(path) + way, flags)?;
     db.busy_timeout(Duration::from_millis(500))?;
     db.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON;")?;
     db.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(()))?;
@@ -87,17 +81,14 @@ fn uri(path: &Path) -> String {
 pub(crate) fn explain(error: &rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::new(
-            OpenErrorKind::Locked,
             "is a database that another program has locked.",
             "Wait until the profiler has finished, or copy the file and open the copy.",
         ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::new(
-            OpenErrorKind::Damaged,
             format!("is a damaged or incomplete database ({error})."),
             "Copy it again, or run `sqlite3 FILE .recover | sqlite3 NEW` and open NEW.",
         ),
         _ => OpenError::new(
-            OpenErrorKind::Unreadable,
             format!("is a database that cannot be read ({error})."),
             "Check that it comes from nsys 2022 or later, or from ROCm 7.",
         ),

@@ -7,7 +7,7 @@ use super::figures::{
     UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, NONE, Slice, SliceKind, Trace, sum};
+use super::model::{Direction, KernelStat, NONE, Slice, SliceKind, Trace, sum};
 use super::names;
 
 /// Disjoint intervals in order.
@@ -71,6 +71,13 @@ pub fn summary(trace: &Trace) -> Summary {
     if trace.counted.is_some() {
         it.trace_span_ns = span_ns(trace, |_| true);
     }
+    it.distinct_names = it.table.len() as u64;
+    let top = it.table.iter().take(3).map(|row| Top {
+        name: row.name.clone(),
+        calls: row.calls,
+        total_ns: row.total_ns,
+    });
+    it.top = top.collect();
     it.lints = lints::lints(counted, &it);
     it
 }
@@ -101,30 +108,13 @@ fn empty(trace: &Trace) -> Summary {
 /// Figures of a file that contains only sums.
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
-    let total = sum(stats.iter().map(|row| row.total));
-    let table = stats.iter().map(|row| KernelTotals {
-        name: trace.name(row.name).to_owned(),
-        short: names::short(trace.name(row.name), names::LONGEST),
-        family: names::family(trace.name(row.name)),
-        calls: row.calls,
-        total_ns: row.total,
-        median_ns: row.median,
-        min_ns: row.min,
-        max_ns: row.max,
-        std_dev_ns: row.std_dev,
-        share_of_kernels: share(row.total, total),
-        share_of_wall: None,
-        a_step: trace
-            .summed_steps
-            .filter(|n| *n > 0)
-            .map(|n| row.calls as f64 / n as f64),
-    });
     let mut it = empty(trace);
-    it.table = longest_first(table.collect());
+    let steps = trace.summed_steps.filter(|count| *count > 0);
+    it.table = table(trace, stats, None, |row| {
+        steps.map(|steps| row.calls as f64 / steps as f64)
+    });
     it.kernels = sum(stats.iter().map(|row| row.calls));
-    it.distinct_names = it.table.len() as u64;
-    it.kernel_ns = total;
-    it.top = top(&it.table);
+    it.kernel_ns = sum(stats.iter().map(|row| row.total));
     it
 }
 
@@ -132,26 +122,9 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-fn longest_first(mut table: Vec<KernelTotals>) -> Vec<KernelTotals> {
-    table.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
-    table
-}
-
-fn top(table: &[KernelTotals]) -> Vec<Top> {
-    let row = |row: &KernelTotals| Top {
-        name: row.name.clone(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-    };
-    table.iter().take(3).map(row).collect()
-}
-
 fn of_slices(trace: &Trace) -> Summary {
     let mut it = empty(trace);
-    let kernels: Vec<&Slice> = trace
-        .of(SliceKind::Kernel)
-        .map(|(_, slice)| slice)
-        .collect();
+    let kernels: Vec<&Slice> = trace.of(SliceKind::Kernel).collect();
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
     let mut work: BTreeMap<u32, DeviceWork> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
@@ -174,8 +147,8 @@ fn of_slices(trace: &Trace) -> Summary {
     };
     calls(trace, &mut it);
     moves(trace, &mut it);
-    let sync = union(trace.of(SliceKind::Sync).map(|it| it.1.span()));
-    for (_, slice) in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
+    let sync = union(trace.of(SliceKind::Sync).map(Slice::span));
+    for slice in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
         let work = work.entry(device(slice)).or_default();
         work.copies.push(slice.span());
     }
@@ -204,12 +177,10 @@ fn of_slices(trace: &Trace) -> Summary {
     it.early = linked.fold((0, 0), |(early, all), (start, call)| {
         (early + u64::from(start < call), all + 1)
     });
-    it.table = table(trace, &launched(trace, &kernels), &it);
+    it.table = executed(trace, &launched(trace, &kernels), &it);
     if kernels.is_empty() {
-        it.operations = table(trace, &operations(trace), &it);
+        it.operations = executed(trace, &operations(trace), &it);
     }
-    it.distinct_names = it.table.len() as u64;
-    it.top = top(&it.table);
     it
 }
 
@@ -255,7 +226,7 @@ fn devices(
 fn calls(trace: &Trace, it: &mut Summary) {
     if trace.holds.graphs {
         it.graph_trace_rows = Some(trace.of(SliceKind::Graph).count() as u64);
-        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(|it| it.1.ns())));
+        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(Slice::ns)));
     }
     if !trace.holds.calls {
         return;
@@ -264,7 +235,7 @@ fn calls(trace: &Trace, it: &mut Summary) {
     it.launches = count(SliceKind::Launch);
     it.graph_launches = count(SliceKind::GraphLaunch);
     it.syncs = count(SliceKind::Sync);
-    let lost = trace.of(SliceKind::Launch).filter(|it| it.1.link == NONE);
+    let lost = trace.of(SliceKind::Launch).filter(|call| call.link == NONE);
     it.launches_without_kernel = Some(lost.count() as u64);
 }
 
@@ -280,7 +251,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     };
     if trace.holds.copies {
         let (mut all, mut by_direction) = (none(), BTreeMap::new());
-        for (_, slice) in trace.of(SliceKind::Copy) {
+        for slice in trace.of(SliceKind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
             add(
@@ -294,7 +265,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
         let all = it.memsets.insert(none());
         trace
             .of(SliceKind::Memset)
-            .for_each(|(_, slice)| add(all, slice));
+            .for_each(|slice| add(all, slice));
     }
 }
 
@@ -312,7 +283,6 @@ fn steps(
 ) -> Option<Vec<TraceStep>> {
     let ranges: Vec<&Slice> = trace
         .of(SliceKind::Annotation)
-        .map(|(_, slice)| slice)
         .filter(|slice| names::is_step(trace.name(slice.name)))
         .collect();
     if ranges.is_empty() {
@@ -322,18 +292,13 @@ fn steps(
     let launches = kernels.iter().filter_map(|it| trace.linked(it));
     let mut launches: Vec<i64> = launches.map(|call| call.start).collect();
     launches.sort_unstable();
-    let syncs: Vec<i64> = trace
-        .of(SliceKind::Sync)
-        .map(|(_, slice)| slice.start)
-        .collect();
-    let crosses = |slice: &Slice| {
-        trace
-            .detail(slice)
-            .direction
-            .is_some_and(Direction::crosses)
+    let syncs: Vec<i64> = trace.of(SliceKind::Sync).map(|call| call.start).collect();
+    let crosses = |slice: &&Slice| {
+        let direction = trace.detail(slice).direction;
+        direction.is_some_and(Direction::crosses)
     };
-    let copies = trace.of(SliceKind::Copy).filter(|it| crosses(it.1));
-    let copies: Vec<i64> = copies.map(|it| it.1.start).collect();
+    let copies = trace.of(SliceKind::Copy).filter(crosses);
+    let copies: Vec<i64> = copies.map(|copy| copy.start).collect();
     let step = |slice: &&Slice| {
         let span = slice.span();
         TraceStep {
@@ -402,7 +367,7 @@ fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) 
 
 fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
     let mut ranges: [Union; 3] = Default::default();
-    for (_, slice) in trace.of(SliceKind::Annotation) {
+    for slice in trace.of(SliceKind::Annotation) {
         if let Some(phase) = names::phase(trace.name(slice.name)) {
             ranges[phase as usize].push(slice.span());
         }
@@ -447,7 +412,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
     // For each lane, the ends and numbers of open operations.
     let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
-    for (_, slice) in trace.of(SliceKind::Op) {
+    for slice in trace.of(SliceKind::Op) {
         let lane = &mut open[slice.lane as usize];
         while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
             lane.pop();
@@ -465,8 +430,8 @@ fn operations(trace: &Trace) -> Vec<Execution> {
 /// A name, the time that decides its step, and nanoseconds.
 type Execution = (u32, i64, u64);
 
-/// A row for each name, longest total first.
-fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
+/// A row for each name that was executed, longest total first.
+fn executed(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut in_steps: HashMap<u32, u64> = HashMap::new();
     let steps = it.steps.as_deref().unwrap_or_default();
@@ -477,30 +442,56 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTot
             *in_steps.entry(name).or_default() += 1;
         }
     }
-    let all = sum(executions.iter().map(|it| it.2));
-    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u64;
-    let wall = it.trace_span_ns.map(|span| span.saturating_mul(devices));
-    let rows = by_name.into_iter().map(|(id, lengths)| {
+    let stats = by_name.into_iter().map(|(name, lengths)| {
         let lengths = sorted(lengths.into_iter());
-        let total = sum(lengths.iter().copied());
-        let name = trace.name(id);
-        let mean = total as f64 / lengths.len() as f64;
+        let (calls, total) = (lengths.len() as u64, sum(lengths.iter().copied()));
+        let mean = total as f64 / calls as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
-        KernelTotals {
-            short: names::short(name, names::LONGEST),
-            family: names::family(name),
-            name: name.to_owned(),
-            calls: lengths.len() as u64,
-            total_ns: total,
-            median_ns: median(&lengths),
-            min_ns: lengths.first().copied(),
-            max_ns: lengths.last().copied(),
-            std_dev_ns: (lengths.len() > 1).then(|| (spread / (lengths.len() - 1) as f64).sqrt()),
-            share_of_kernels: share(total, all),
-            share_of_wall: wall.map(|wall| share(total, wall)),
-            a_step: (!steps.is_empty())
-                .then(|| *in_steps.get(&id).unwrap_or(&0) as f64 / steps.len() as f64),
+        KernelStat {
+            name,
+            calls,
+            total,
+            median: median(&lengths),
+            min: lengths.first().copied(),
+            max: lengths.last().copied(),
+            std_dev: (calls > 1).then(|| (spread / (calls - 1) as f64).sqrt()),
         }
     });
-    longest_first(rows.collect())
+    let stats: Vec<KernelStat> = stats.collect();
+    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u64;
+    let wall = it.trace_span_ns.map(|span| span.saturating_mul(devices));
+    table(trace, &stats, wall, |row| {
+        let inside = in_steps.get(&row.name).copied().unwrap_or(0);
+        (!steps.is_empty()).then(|| inside as f64 / steps.len() as f64)
+    })
+}
+
+/// A row for each of these sums, longest total first; `wall` is the time of all devices, and `a_step` tells the executions per step.
+fn table(
+    trace: &Trace,
+    stats: &[KernelStat],
+    wall: Option<u64>,
+    a_step: impl Fn(&KernelStat) -> Option<f64>,
+) -> Vec<KernelTotals> {
+    let all = sum(stats.iter().map(|row| row.total));
+    let rows = stats.iter().map(|row| {
+        let name = trace.name(row.name);
+        KernelTotals {
+            name: name.to_owned(),
+            short: names::short(name, names::LONGEST),
+            family: names::family(name),
+            calls: row.calls,
+            total_ns: row.total,
+            median_ns: row.median,
+            min_ns: row.min,
+            max_ns: row.max,
+            std_dev_ns: row.std_dev,
+            share_of_kernels: share(row.total, all),
+            share_of_wall: wall.map(|wall| share(row.total, wall)),
+            a_step: a_step(row),
+        }
+    });
+    let mut rows: Vec<KernelTotals> = rows.collect();
+    rows.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
+    rows
 }

@@ -130,11 +130,9 @@ impl Timeline {
     pub fn new(trace: &Trace, shown: impl Fn(SliceKind) -> bool) -> Self {
         let mut lanes: Vec<Vec<TimelineRow>> = vec![Vec::new(); trace.lanes.len()];
         let mut places = vec![(NONE, NONE); trace.slices.len()];
-        let mut bounds = None;
+        let bounds = trace.span(&shown).unwrap_or((0, 0));
         let slices = (0..).zip(&trace.slices);
         for (index, slice) in slices.filter(|(_, slice)| shown(slice.kind)) {
-            let (low, high) = bounds.unwrap_or((slice.start, slice.end));
-            bounds = Some((low.min(slice.start), high.max(slice.end)));
             let rows = &mut lanes[slice.lane as usize];
             let free = |row: &TimelineRow| row.ends.last().is_none_or(|end| *end <= slice.start);
             let depth = rows.iter().position(free).unwrap_or(rows.len());
@@ -169,7 +167,7 @@ impl Timeline {
         }
         Self {
             rows,
-            bounds: bounds.unwrap_or((0, 0)),
+            bounds,
             places,
         }
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use fixtures::{Header, Run, all, bytes};
 use gputrace::figures::Summary;
-use gputrace::model::{LaneKind, SliceKind, TraceBuilder};
+use gputrace::model::{LaneKind, Slice, SliceKind, TraceBuilder};
 use gputrace::summary::summary;
 use gputrace::timeline::{Timeline, TimelineWindow};
 use gputrace::{compare, lints, open, write};
@@ -195,7 +195,7 @@ fn the_two_layouts_of_rocprofv3_agree_on_lanes() {
             .map(|it| it.name.as_str())
             .collect();
         assert_eq!(hosts, ["python3 7"]);
-        let (_, kernel) = trace.of(SliceKind::Kernel).next().unwrap();
+        let kernel = trace.of(SliceKind::Kernel).next().unwrap();
         assert_eq!(trace.detail(kernel).block, Some([128, 1, 1]));
         assert!(
             trace
@@ -416,7 +416,7 @@ fn quotes_within_names_do_not_cost_the_row() {
     let trace = bytes("a", format!("{header}{rows}")).unwrap();
     let names: Vec<&str> = trace
         .of(SliceKind::Kernel)
-        .map(|(_, it)| trace.name(it.name))
+        .map(|it| trace.name(it.name))
         .collect();
     assert_eq!(
         names,
@@ -730,7 +730,8 @@ fn a_timeline_answers_for_every_column() {
             .zoom(0.8, 30, timeline.bounds)
             .pan(0.07, timeline.bounds);
     }
-    let (kernel, _) = trace.of(SliceKind::Kernel).nth(5).unwrap();
+    let is_kernel = |it: &(u32, &Slice)| it.1.kind == SliceKind::Kernel;
+    let (kernel, _) = (0..).zip(&trace.slices).filter(is_kernel).nth(5).unwrap();
     let (row, launch) = timeline.link(&trace, kernel).unwrap();
     assert_eq!(trace.slices[launch as usize].kind, SliceKind::Launch);
     assert_eq!(timeline.link(&trace, launch).unwrap().1, kernel);

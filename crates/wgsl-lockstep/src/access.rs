@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use naga::{
-    AtomicFunction, Expression, GlobalVariable, Handle, Scalar, ScalarKind, Span, TypeInner,
-};
+use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInner};
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
 use super::execute::{EarlyEnd, Interpreter, copy_lanes};
 use super::finding::{Finding, FindingKind, OtherAccess};
-use super::memory::{By, Conflict, Epochs, Shared};
+use super::memory::{By, Conflict, Epochs};
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
 
@@ -22,7 +20,7 @@ pub(crate) struct Site {
     counts: Vec<(usize, u64)>,
 }
 
-impl<'a> Interpreter<'a> {
+impl Interpreter<'_> {
     /// The number of a site.
     pub(crate) fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
         let range = span.to_range().unwrap_or_default();
@@ -59,8 +57,7 @@ impl<'a> Interpreter<'a> {
             let leaves = node.leaves(&self.context.layout);
             let site = self.site(span, kind)?;
             let by = By::new(self.clock_of(variable), (site, kind), mask, &from.words);
-            self.shared(variable, span)?
-                .load(&by, &leaves, &mut out.words);
+            self.shared[variable].load(&by, &leaves, &mut out.words);
             self.made(variable, &by, node.size.bytes as u32, 1, &out.words);
         } else {
             let own = self.own(from.root, span)?;
@@ -111,10 +108,7 @@ impl<'a> Interpreter<'a> {
                 }
                 _ => None,
             };
-            match &mut self.shared[variable] {
-                Some(shared) => shared.store(&by, vector, &leaves, &from.words),
-                None => return Err(self.unsupported("this kind of variable", span)),
-            }
+            self.shared[variable].store(&by, vector, &leaves, &from.words);
             self.made(variable, &by, node.size.bytes as u32, 1, &from.words);
         } else {
             let own = self.own(to.root, span)?;
@@ -161,14 +155,11 @@ impl<'a> Interpreter<'a> {
         };
         let value = &values[value.index()].words;
         let (mut old, mut exchanged) = (vec![0; self.lanes], vec![0; self.lanes]);
-        match &mut self.shared[variable] {
-            Some(shared) => shared.update(&by, node.scalar, |lane, found| {
-                let equal = compare.is_none_or(|compare| compare[lane] == found);
-                (old[lane], exchanged[lane]) = (found, equal.into());
-                equal.then(|| change(fun, node.scalar, found, value[lane]))
-            }),
-            None => return Err(self.unsupported("this kind of atomic variable", span)),
-        }
+        self.shared[variable].update(&by, node.scalar, |lane, found| {
+            let equal = compare.is_none_or(|compare| compare[lane] == found);
+            (old[lane], exchanged[lane]) = (found, equal.into());
+            equal.then(|| change(fun, node.scalar, found, value[lane]))
+        });
         let compares = compare.is_some();
         self.made(variable, &by, node.size.bytes as u32, 1, &old);
         self.frames[frame].values[pointer.index()] = to;
@@ -200,15 +191,6 @@ impl<'a> Interpreter<'a> {
         Ok(value)
     }
 
-    /// A variable in memory that invocations share.
-    pub(crate) fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, EarlyEnd> {
-        if self.shared[variable].is_none() {
-            return Err(self.unsupported("this kind of variable", span));
-        }
-        let shared = self.shared[variable].as_mut();
-        shared.ok_or(EarlyEnd::Limit)
-    }
-
     /// Words of a variable in an invocation's own memory.
     fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
@@ -219,7 +201,7 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(crate) fn clock_of(&self, variable: usize) -> Epochs {
-        self.clock(self.space(variable))
+        self.clock(self.shared[variable].space())
     }
 
     /// Reports a pointer that is not the same for all lanes.
@@ -239,7 +221,7 @@ impl<'a> Interpreter<'a> {
             let mut number = usize::MAX;
             if let Some(Root::Shared(variable)) = variable {
                 number = variable;
-                finding.variable = Some(self.name(variable));
+                finding.variable = Some(self.shared[variable].name().to_owned());
                 finding.element = (offset != OUTSIDE).then(|| self.path(variable, offset, 0));
             }
             self.find(finding, number);
@@ -261,37 +243,29 @@ impl<'a> Interpreter<'a> {
             Some(count) => count.1 += times,
             None => counts.push((variable, times)),
         }
-        let Some(shared) = &mut self.shared[variable] else {
-            return;
-        };
-        let space = shared.space();
-        if !shared.conflicts.is_empty() {
-            let mut last = None;
-            for conflict in std::mem::take(&mut shared.conflicts) {
-                // Most conflicts equal the one before.
-                let now = Some((conflict.kind, conflict.other.site));
-                match now == last {
-                    true => self.findings.again(),
-                    false => self.report_conflict(&conflict, variable, by),
-                }
-                last = now;
+        let mut last = None;
+        for conflict in std::mem::take(&mut self.shared[variable].conflicts) {
+            // Most conflicts equal the one before.
+            let now = Some((conflict.kind, conflict.other.site));
+            match now == last {
+                true => self.findings.again(),
+                false => self.report_conflict(&conflict, variable, by),
             }
+            last = now;
         }
-        if self.watched
-            && let Some(global) = self.global(variable)
-        {
-            let layout = &self.context.layout;
-            let name = global.name.as_deref().unwrap_or("variable");
+        if self.watched {
+            let (layout, shared) = (&self.context.layout, &self.shared[variable]);
+            let (name, ty) = (shared.name(), shared.variable.ty);
             let path = |lane: u32| match by.offsets.get(lane as usize) {
-                Some(offset) if *offset != OUTSIDE => layout.path(name, global.ty, *offset, bytes),
+                Some(offset) if *offset != OUTSIDE => layout.path(name, ty, *offset, bytes),
                 _ => name.to_owned(),
             };
             self.observer.access(&Access {
                 kind: by.kind,
                 location: self.program.locate(self.sites[usize::from(by.site)].span),
-                space,
+                space: shared.space(),
                 variable: name,
-                binding: binding(Some(global)),
+                binding: shared.binding(),
                 lanes: by.lanes,
                 offsets: by.offsets,
                 bytes,
@@ -303,7 +277,7 @@ impl<'a> Interpreter<'a> {
 
     fn report_conflict(&mut self, conflict: &Conflict, variable: usize, by: &By<'_>) {
         let who = by.actor.map_or(conflict.lane, u32::from);
-        let (space, before) = (self.space(variable), conflict.other);
+        let (space, before) = (self.shared[variable].space(), conflict.other);
         let at = self.program.locate(self.sites[usize::from(by.site)].span);
         let other = (before.epoch != 0).then(|| {
             let site = &self.sites[usize::from(before.site)];
@@ -318,7 +292,7 @@ impl<'a> Interpreter<'a> {
             return;
         }
         let mut finding = Finding::new(conflict.kind, at, self.invocation(who));
-        finding.variable = Some(self.name(variable));
+        finding.variable = Some(self.shared[variable].name().to_owned());
         finding.element = Some(self.path(variable, conflict.offset, conflict.bytes));
         finding.access = Some(by.kind);
         finding.other = other;
@@ -336,13 +310,13 @@ impl<'a> Interpreter<'a> {
     ) {
         let lines = (self.program.locate(span).line, kind as u32);
         let (number, name) = match root {
-            Some(Root::Shared(at) | Root::Private(at)) => (at, self.name(at)),
+            Some(Root::Shared(at) | Root::Private(at)) => (at, self.shared[at].name()),
             Some(Root::Local(frame, local)) => {
                 let name = &self.codes[frame].function.local_variables[local].name;
-                let name = name.as_deref().unwrap_or("variable").to_owned();
+                let name = name.as_deref().unwrap_or("variable");
                 (usize::MAX - 1 - local.index(), name)
             }
-            None => (usize::MAX, "value".to_owned()),
+            None => (usize::MAX, "value"),
         };
         let active = |it: &&Outside| mask.lanes.binary_search(&it.lane).is_ok();
         for it in outside.iter().filter(active) {
@@ -353,9 +327,9 @@ impl<'a> Interpreter<'a> {
             let mut finding = self.finding(fault, span, it.lane);
             let array = match root {
                 Some(Root::Shared(variable)) => self.path(variable, it.base, it.bytes),
-                _ => name.clone(),
+                _ => name.to_owned(),
             };
-            finding.variable = Some(name.clone());
+            finding.variable = Some(name.to_owned());
             finding.element = Some(format!("{array}[{}]", it.index));
             finding.access = Some(kind);
             finding.index = Some((it.index, it.count));
@@ -381,39 +355,20 @@ impl<'a> Interpreter<'a> {
         self.findings.list.push(finding);
     }
 
-    /// A global variable by its number.
-    fn global(&self, variable: usize) -> Option<&'a GlobalVariable> {
-        let mut all = self.context.module.global_variables.iter();
-        all.nth(variable).map(|(_, global)| global)
-    }
-
-    pub(crate) fn name(&self, variable: usize) -> String {
-        let name = self.global(variable).and_then(|it| it.name.clone());
-        name.unwrap_or_else(|| "variable".to_owned())
-    }
-
     fn path(&self, variable: usize, offset: u32, bytes: u32) -> String {
-        let name = self.name(variable);
-        match self.global(variable) {
-            Some(global) => self.context.layout.path(&name, global.ty, offset, bytes),
-            None => name,
-        }
-    }
-
-    fn space(&self, variable: usize) -> Space {
-        let shared = self.shared[variable].as_ref();
-        shared.map_or(Space::Storage, Shared::space)
+        let shared = &self.shared[variable];
+        let layout = &self.context.layout;
+        layout.path(shared.name(), shared.variable.ty, offset, bytes)
     }
 
     /// Buffers that had to be written, and of which some bytes were not.
     pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
         let shared = self.shared.iter().enumerate();
-        let buffers = shared.filter_map(|(at, it)| Some((at, it.as_ref()?)));
-        let storage = buffers.filter(|(_, it)| it.space() == Space::Storage);
+        let storage = shared.filter(|(_, it)| it.space() == Space::Storage);
         let unwritten = storage.filter_map(|(variable, it)| {
             let (first, bytes) = it.unwritten()?;
             Some(Unwritten {
-                variable: self.name(variable),
+                variable: it.name().to_owned(),
                 element: self.path(variable, first, 0),
                 first,
                 bytes,
@@ -428,12 +383,13 @@ impl<'a> Interpreter<'a> {
         for site in &self.sites {
             let location = self.program.locate(site.span);
             for (number, times) in &site.counts {
+                let shared = &self.shared[*number];
                 let key = (location.line, location.column, location.span.end, *number);
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
-                    variable: self.name(*number),
-                    space: self.space(*number),
-                    binding: binding(self.global(*number)),
+                    variable: shared.name().to_owned(),
+                    space: shared.space(),
+                    binding: shared.binding(),
                     loads: 0,
                     stores: 0,
                 });
@@ -446,11 +402,6 @@ impl<'a> Interpreter<'a> {
         }
         counts.into_values().collect()
     }
-}
-
-/// Group and binding of a variable.
-fn binding(global: Option<&GlobalVariable>) -> Option<(u32, u32)> {
-    global?.binding.map(|it| (it.group, it.binding))
 }
 
 /// The value after an atomic function.

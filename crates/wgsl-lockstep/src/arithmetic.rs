@@ -50,12 +50,11 @@ pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
 }
 
 pub(crate) fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
-    let apply = |out: &mut [u32], op: fn(u32) -> u32| map1(out, a, op);
     match (op, scalar.kind) {
-        (UnaryOperator::Negate, ScalarKind::Float) => apply(out, |a| a ^ (1 << 31)),
-        (UnaryOperator::Negate, _) => apply(out, u32::wrapping_neg),
-        (UnaryOperator::LogicalNot, _) => apply(out, |a| u32::from(a == 0)),
-        (UnaryOperator::BitwiseNot, _) => apply(out, |a| !a),
+        (UnaryOperator::Negate, ScalarKind::Float) => map1(out, a, |a| a ^ (1 << 31)),
+        (UnaryOperator::Negate, _) => map1(out, a, u32::wrapping_neg),
+        (UnaryOperator::LogicalNot, _) => map1(out, a, |a| u32::from(a == 0)),
+        (UnaryOperator::BitwiseNot, _) => map1(out, a, |a| !a),
     }
 }
 
@@ -176,18 +175,17 @@ pub(crate) fn multiply(
 /// A conversion by value.
 pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     use ScalarKind::{Bool, Float, Sint, Uint};
-    let apply = |out: &mut [u32], op: fn(u32) -> u32| map1(out, a, op);
     match (from.kind, to.kind) {
-        (Float, Bool) => apply(out, |a| u32::from(f(a) != 0.0)),
-        (_, Bool) => apply(out, |a| u32::from(a != 0)),
-        (Uint | Bool, Float) => apply(out, |a| (a as f32).to_bits()),
-        (Sint, Float) => apply(out, |a| (a as i32 as f32).to_bits()),
+        (Float, Bool) => map1(out, a, |a| u32::from(f(a) != 0.0)),
+        (_, Bool) => map1(out, a, |a| u32::from(a != 0)),
+        (Uint | Bool, Float) => map1(out, a, |a| (a as f32).to_bits()),
+        (Sint, Float) => map1(out, a, |a| (a as i32 as f32).to_bits()),
         // The largest values of each type that f32 can represent.
-        (Float, Uint) => apply(out, |a| match f(a) {
+        (Float, Uint) => map1(out, a, |a| match f(a) {
             big if big >= 4_294_967_040.0 => 4_294_967_040,
             a => a as u32,
         }),
-        (Float, Sint) => apply(out, |a| match f(a) {
+        (Float, Sint) => map1(out, a, |a| match f(a) {
             big if big >= 2_147_483_520.0 => 2_147_483_520,
             a => a as i32 as u32,
         }),

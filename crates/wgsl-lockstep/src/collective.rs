@@ -65,7 +65,7 @@ impl Interpreter<'_> {
             };
             // Subgroups are numbered after all lanes.
             let actor = Some((total + leader / self.subgroup) as u16);
-            let shared = self.shared(variable, span)?;
+            let shared = &mut self.shared[variable];
             let length = shared.bytes.len() as u64;
             for (at, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
                 let (row, column) = (at / columns, at % columns);
@@ -129,7 +129,11 @@ impl Interpreter<'_> {
             for row in 0..rows {
                 for column in 0..columns {
                     let start = f(sum[at(row * columns + column)]);
-                    let inner = if self.without_products { 0 } else { inner };
+                    let inner = if self.launch.without_products {
+                        0
+                    } else {
+                        inner
+                    };
                     let value = (0..inner).fold(start, |sum, inner_at| {
                         sum + f(a[at(row * inner + inner_at)])
                             * f(b[at(inner_at * columns + column)])

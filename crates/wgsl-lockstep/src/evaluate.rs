@@ -325,12 +325,10 @@ fn number(scalar: Scalar, word: u32) -> i64 {
 /// The name of a kind of expression, for messages.
 fn name(expression: &Expression) -> String {
     let text = format!("{expression:?}");
-    let end = text.find(|c: char| !c.is_alphanumeric());
-    match expression {
-        Expression::ImageSample { .. }
-        | Expression::ImageLoad { .. }
-        | Expression::ImageQuery { .. } => "textures".to_owned(),
-        _ => format!("the expression {}", &text[..end.unwrap_or(text.len())]),
+    let word = text.split(|c: char| !c.is_alphanumeric()).next();
+    match word.unwrap_or_default() {
+        "ImageSample" | "ImageLoad" | "ImageQuery" => "textures".to_owned(),
+        word => format!("the expression {word}"),
     }
 }
 
@@ -429,11 +427,9 @@ impl Interpreter<'_> {
                     };
                     out.point(root(variable.index()), self.lanes);
                 }
-                Expression::Literal(it) if literal(it).is_none() => {}
-                Expression::Constant(_) | Expression::ZeroValue(_)
-                    if code.nodes[handle.index()].size.odd => {}
                 Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => {
-                    self.evaluate(frame, handle, &mask)?;
+                    // An unsupported value is an error only where it is used.
+                    let _ = self.evaluate(frame, handle, &mask);
                 }
                 _ if constant[handle.index()] => self.evaluate(frame, handle, &mask)?,
                 _ => {}
@@ -529,8 +525,7 @@ impl Interpreter<'_> {
     }
 
     fn shared_bytes(&self, variable: usize) -> u32 {
-        let shared = self.shared[variable].as_ref();
-        shared.map_or(0, |it| it.bytes.len() as u32)
+        self.shared[variable].bytes.len() as u32
     }
 
     pub(super) fn unsupported(&self, what: &str, span: Span) -> EarlyEnd {

@@ -13,8 +13,7 @@ use super::finding::{FindingKind, Findings, Invocation};
 use super::memory::{Epochs, Shared};
 use super::value::{LaneValues, Mask};
 use super::{
-    AccessKind, Arrival, Launch, LaunchLimits, LaunchReport, Observer, RunError, Shader, Space,
-    StatementStart,
+    AccessKind, Arrival, Launch, LaunchReport, Observer, RunError, Shader, Space, StatementStart,
 };
 
 /// Most nested blocks and calls.
@@ -50,18 +49,15 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) codes: &'a [Code<'a>],
     pub(crate) frames: Vec<Frame>,
     /// By number of the global variable; so are the private variables.
-    pub(crate) shared: Vec<Option<Shared>>,
+    pub(crate) shared: Vec<Shared<'a>>,
     pub(crate) private: Vec<Vec<u32>>,
     /// Lanes in a workgroup.
     pub(crate) lanes: usize,
     /// Lanes in a subgroup.
     pub(crate) subgroup: usize,
     size: [u32; 3],
-    groups: [u32; 3],
-    only: Option<[u32; 3]>,
-    pub(crate) without_products: bool,
+    pub(crate) launch: &'a Launch<'a>,
     pub(crate) group: [u32; 3],
-    pub(crate) limits: LaunchLimits,
     pub(crate) observer: &'a mut dyn Observer,
     pub(crate) watched: bool,
     /// Clock of workgroup memory.
@@ -91,9 +87,9 @@ impl<'a> Interpreter<'a> {
         program: &'a Shader,
         context: &'a Context<'a>,
         codes: &'a [Code<'a>],
-        launch: &Launch<'_>,
+        launch: &'a Launch<'a>,
         size: [u32; 3],
-        shared: Vec<Option<Shared>>,
+        shared: Vec<Shared<'a>>,
         observer: &'a mut dyn Observer,
     ) -> Self {
         let lanes = size.iter().product::<u32>() as usize;
@@ -112,11 +108,8 @@ impl<'a> Interpreter<'a> {
             lanes,
             subgroup: launch.subgroup_size.clamp(1, 128) as usize,
             size,
-            groups: launch.groups,
-            only: launch.only,
-            without_products: launch.without_products,
+            launch,
             group: [0; 3],
-            limits: launch.limits,
             watched: observer.watches(),
             observer,
             local_clock: Epochs::default(),
@@ -136,16 +129,16 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    pub(crate) fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
-        let [x, y, z] = self.groups;
+    pub(crate) fn run(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
+        let [x, y, z] = self.launch.groups;
         for z in 0..z {
             for y in 0..y {
                 for x in 0..x {
                     self.group = [x, y, z];
-                    if self.only.is_some_and(|only| only != self.group) {
+                    if self.launch.only.is_some_and(|only| only != self.group) {
                         continue;
                     }
-                    if self.steps > self.limits.steps {
+                    if self.steps > self.launch.limits.steps {
                         return Err(EarlyEnd::Limit);
                     }
                     self.workgroup(entry)?;
@@ -161,10 +154,11 @@ impl<'a> Interpreter<'a> {
         self.global_clock.begin();
         self.starts.push(self.global_clock.start);
         let mut bytes = 0;
-        for shared in self.shared.iter_mut().flatten() {
+        for shared in &mut self.shared {
             if shared.space() == Space::Workgroup {
                 bytes += shared.bytes.len();
-                shared.clear();
+                // The shadow stays, because stamps older than the workgroup are ignored.
+                shared.bytes.fill(0);
             }
         }
         self.tick(1 + bytes as u64 / 1024)?;
@@ -201,7 +195,7 @@ impl<'a> Interpreter<'a> {
                     None => {
                         let words = self.context.layout.size(variable.ty).words as usize;
                         // An unused variable may be larger than the memory limit.
-                        if words as u64 * 4 * self.lanes as u64 <= self.limits.memory {
+                        if words as u64 * 4 * self.lanes as u64 <= self.launch.limits.memory {
                             value.words.resize(words * self.lanes, 0);
                         }
                     }
@@ -223,7 +217,7 @@ impl<'a> Interpreter<'a> {
                 BuiltIn::GlobalInvocationId => each(&|lane| self.invocation(lane).global[axis]),
                 BuiltIn::LocalInvocationId => each(&|lane| self.invocation(lane).local[axis]),
                 BuiltIn::WorkGroupId => each(&|_| self.group[axis]),
-                BuiltIn::NumWorkGroups => each(&|_| self.groups[axis]),
+                BuiltIn::NumWorkGroups => each(&|_| self.launch.groups[axis]),
                 BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
                 _ if axis > 0 => break,
                 BuiltIn::LocalInvocationIndex => each(&|lane| lane),
@@ -273,10 +267,10 @@ impl<'a> Interpreter<'a> {
 
     /// The invocation that made a stamped access.
     pub(crate) fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
-        if space == Space::Workgroup || self.only.is_some() {
+        if space == Space::Workgroup || self.launch.only.is_some() {
             return self.invocation(lane);
         }
-        let [x, y, _] = self.groups;
+        let [x, y, _] = self.launch.groups;
         let began = self.starts.partition_point(|start| *start <= epoch);
         let number = began.saturating_sub(1) as u32;
         let workgroup = [number % x, number / x % y, number / x / y];
@@ -306,7 +300,7 @@ impl<'a> Interpreter<'a> {
     fn tick(&mut self, steps: u64) -> Result<(), EarlyEnd> {
         self.steps += steps;
         self.group_steps += steps;
-        if self.group_steps <= self.limits.steps_per_workgroup {
+        if self.group_steps <= self.launch.limits.steps_per_workgroup {
             return Ok(());
         }
         if let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|it| it.1) {
@@ -326,9 +320,10 @@ impl<'a> Interpreter<'a> {
             self.prepare(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {
-            let mut local = std::mem::take(&mut self.frames[frame].locals[handle.index()]);
+            let Frame { values, locals, .. } = &mut self.frames[frame];
+            let local = &mut locals[handle.index()];
             match variable.init {
-                Some(init) => local.clone_from(&self.frames[frame].values[init.index()].words),
+                Some(init) => local.clone_from(&values[init.index()].words),
                 None => {
                     let words = self.context.layout.size(variable.ty).words as usize;
                     local.clear();
@@ -336,7 +331,6 @@ impl<'a> Interpreter<'a> {
                 }
             }
             let steps = local.len() as u64 / 1024;
-            self.frames[frame].locals[handle.index()] = local;
             self.tick(steps)?;
         }
         let mut jumps = Jumps::new(self.lanes);

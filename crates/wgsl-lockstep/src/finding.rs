@@ -126,10 +126,7 @@ impl AccessKind {
 
     /// `reads` or `writes`.
     pub(crate) fn verb(self) -> &'static str {
-        match self {
-            Self::Load | Self::AtomicLoad => "reads",
-            Self::Store | Self::AtomicStore | Self::Atomic => "writes",
-        }
+        if self.is_write() { "writes" } else { "reads" }
     }
 }
 

@@ -50,36 +50,26 @@ impl<'a> Layout<'a> {
     }
 
     pub(crate) fn size_of(&self, inner: &TypeInner) -> TypeSize {
-        let plain = |words: u64, bytes: u64, scalar: Scalar| TypeSize {
-            bytes,
+        let plain = |words: u64, scalar: Scalar| TypeSize {
+            bytes: inner.size(self.module.to_ctx()).into(),
             words,
             granule: u32::from(scalar.width),
             odd: !is_known(scalar),
         };
         match *inner {
-            TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
-                plain(1, scalar.width.into(), scalar)
-            }
-            TypeInner::Vector { size, scalar } => {
-                plain(size as u64, size as u64 * u64::from(scalar.width), scalar)
-            }
+            TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => plain(1, scalar),
+            TypeInner::Vector { size, scalar } => plain(size as u64, scalar),
             TypeInner::Matrix {
                 columns,
                 rows,
                 scalar,
-            } => {
-                let bytes = columns as u64 * u64::from(column(rows, scalar));
-                plain(columns as u64 * rows as u64, bytes, scalar)
-            }
+            } => plain(columns as u64 * rows as u64, scalar),
             TypeInner::CooperativeMatrix {
                 columns,
                 rows,
                 scalar,
                 ..
-            } => {
-                let words = columns as u64 * rows as u64;
-                plain(words, words * u64::from(scalar.width), scalar)
-            }
+            } => plain(columns as u64 * rows as u64, scalar),
             TypeInner::Array { base, stride, .. } => {
                 let element = self.size(base);
                 let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);

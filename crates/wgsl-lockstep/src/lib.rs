@@ -97,28 +97,14 @@ pub struct SourceError {
 /// Why a program did not run, or did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// There is no such compute entry point.
-    NoEntryPoint(String),
+    /// The launch does not fit the program, in words: an entry point or a buffer is missing, or a buffer is too small.
+    Misfit(String),
     /// A part of the language that is not supported.
     NotSupported {
         /// The part, in words.
         what: String,
         /// Where it is used.
         location: Location,
-    },
-    /// A variable that the entry point uses has no buffer: its group and binding.
-    MissingBuffer {
-        /// The variable's name.
-        name: String,
-        /// Its group and binding.
-        place: [u32; 2],
-    },
-    /// A buffer holds fewer bytes than its variable needs.
-    SmallBuffer {
-        /// The variable's name.
-        name: String,
-        /// The bytes of the buffer, and the bytes that the variable needs.
-        sizes: [usize; 2],
     },
     /// The launch needs more than `LaunchLimits::memory`.
     Memory {
@@ -513,24 +499,11 @@ impl std::error::Error for SourceError {}
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoEntryPoint(name) => write!(f, "no compute entry point {name}"),
+            Self::Misfit(why) => f.write_str(why),
             Self::NotSupported { what, location } => match location.line {
                 0 => write!(f, "not supported: {what}"),
                 line => write!(f, "not supported: {what}, line {line}"),
             },
-            Self::MissingBuffer {
-                name,
-                place: [group, binding],
-            } => write!(
-                f,
-                "no buffer for {name}, @group({group}) @binding({binding})"
-            ),
-            Self::SmallBuffer {
-                name,
-                sizes: [bytes, needed],
-            } => {
-                write!(f, "{name} needs {needed} bytes, its buffer has {bytes}")
-            }
             Self::Memory { needed, limit } => {
                 write!(f, "needs {needed} bytes of memory, the limit is {limit}")
             }

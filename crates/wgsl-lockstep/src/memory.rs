@@ -7,7 +7,7 @@
 //! atomic variable.
 
 use half::f16;
-use naga::{Scalar, ScalarKind};
+use naga::{GlobalVariable, Scalar, ScalarKind};
 
 use super::finding::FindingKind;
 use super::layout::Leaf;
@@ -48,8 +48,10 @@ pub(crate) struct Conflict {
     pub(crate) other: AccessStamp,
 }
 
-/// A buffer or a workgroup variable.
-pub(crate) struct Shared {
+/// A global variable with its bytes: a buffer, or workgroup memory. Variables that the entry point does not use, and private ones, have
+/// no bytes here.
+pub(crate) struct Shared<'a> {
+    pub(crate) variable: &'a GlobalVariable,
     pub(crate) bytes: Vec<u8>,
     /// One cell for each granule; empty for memory that cannot be written.
     shadow: Vec<ShadowCell>,
@@ -78,8 +80,9 @@ pub(crate) struct By<'a> {
 /// For a component of a vector: the vector's offset for each lane of the workgroup, and its size in bytes.
 pub(crate) type Vector<'a> = Option<(&'a [u32], u32)>;
 
-impl Shared {
+impl<'a> Shared<'a> {
     pub(crate) fn new(
+        variable: &'a GlobalVariable,
         bytes: Vec<u8>,
         granule: u32,
         space: Space,
@@ -90,6 +93,7 @@ impl Shared {
         let shadowed = written || !initialized;
         let cells = if shadowed { bytes.len() >> shift } else { 0 };
         Self {
+            variable,
             bytes,
             shadow: vec![ShadowCell::default(); cells],
             shift,
@@ -104,13 +108,17 @@ impl Shared {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
 
-    /// Sets the memory to zero for a new workgroup. The shadow stays, because stamps older than the workgroup are ignored.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.fill(0);
-    }
-
     pub(crate) fn space(&self) -> Space {
         self.space
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
+        self.variable.name.as_deref().unwrap_or("variable")
+    }
+
+    /// Group and binding.
+    pub(crate) fn binding(&self) -> Option<(u32, u32)> {
+        self.variable.binding.map(|it| (it.group, it.binding))
     }
 
     fn cells(&self, at: u32, bytes: u32) -> std::ops::Range<usize> {

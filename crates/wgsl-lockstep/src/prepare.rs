@@ -1,9 +1,6 @@
 //! Prepares a run: constants, sizes, and checks that the launch fits the program and its limits.
 
-use naga::{
-    AddressSpace, ArraySize, EntryPoint, GlobalVariable, Handle, ShaderStage, StorageAccess,
-    TypeInner,
-};
+use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, ShaderStage, StorageAccess};
 
 use super::evaluate::{Code, Context, ExpressionInfo};
 use super::execute::{EarlyEnd, Interpreter};
@@ -29,7 +26,7 @@ pub(crate) fn run(
     let mut entries = module.entry_points.iter().enumerate();
     let Some((index, entry)) = entries.find(|(_, entry)| wanted(entry)) else {
         let name = launch.entry.unwrap_or_default();
-        return Err(RunError::NoEntryPoint(name.to_owned()));
+        return Err(RunError::Misfit(format!("no compute entry point {name}")));
     };
     let info = program.info.get_entry_point(index);
     let used = |handle: Handle<GlobalVariable>| !info[handle].is_empty();
@@ -53,12 +50,10 @@ pub(crate) fn run(
     }
     let shared = bind(&context, buffers, used)?;
     let mut machine = Interpreter::new(program, &context, &codes, launch, size, shared, observer);
-    let result = machine.launch(entry);
+    let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {
-        if let (Some(buffer), Some(shared)) =
-            (find(buffers, variable), &mut machine.shared[handle.index()])
-        {
-            buffers[buffer].bytes = std::mem::take(&mut shared.bytes);
+        if let Some(at) = find(buffers, variable).filter(|_| used(handle)) {
+            buffers[at].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
         }
     }
     match result {
@@ -132,36 +127,40 @@ fn find(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
 }
 
 /// Takes the bytes of the buffers after checking that none is missing.
-fn bind(
-    context: &Context<'_>,
+fn bind<'a>(
+    context: &Context<'a>,
     buffers: &mut [Buffer],
     used: impl Fn(Handle<GlobalVariable>) -> bool,
-) -> Result<Vec<Option<Shared>>, RunError> {
+) -> Result<Vec<Shared<'a>>, RunError> {
     let all = &context.module.global_variables;
-    let variables = || all.iter().filter(|(handle, _)| used(*handle));
-    for (_, variable) in variables() {
-        let name = variable.name.clone().unwrap_or_default();
+    for (_, variable) in all.iter().filter(|(handle, _)| used(*handle)) {
+        let name = variable.name.as_deref().unwrap_or_default();
+        let is_buffer =
+            |space| matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. });
         let Some(binding) = variable.binding.filter(|_| is_buffer(variable.space)) else {
             continue;
         };
         let Some(at) = find(buffers, variable) else {
-            let place = [binding.group, binding.binding];
-            return Err(RunError::MissingBuffer { name, place });
+            let why = format!(
+                "no buffer for {name}, @group({}) @binding({})",
+                binding.group, binding.binding
+            );
+            return Err(RunError::Misfit(why));
         };
         let bytes = buffers[at].bytes.len();
-        let needed = least(context, &context.module.types[variable.ty].inner);
+        // With one element of a runtime-sized array.
+        let inner = &context.module.types[variable.ty].inner;
+        let needed = inner.size(context.module.to_ctx()) as usize;
         if bytes > u32::MAX as usize / 2 {
             let (needed, limit) = (bytes as u64, u64::from(u32::MAX / 2));
             return Err(RunError::Memory { needed, limit });
         }
         if bytes < needed {
-            let sizes = [bytes, needed];
-            return Err(RunError::SmallBuffer { name, sizes });
+            let why = format!("{name} needs {needed} bytes, its buffer has {bytes}");
+            return Err(RunError::Misfit(why));
         }
     }
-    let mut shared: Vec<Option<Shared>> = Vec::new();
-    shared.resize_with(all.len(), || None);
-    for (handle, variable) in variables() {
+    let shared = all.iter().map(|(handle, variable)| {
         let size = context.layout.size(variable.ty);
         let (space, written) = match variable.space {
             AddressSpace::WorkGroup => (Space::Workgroup, true),
@@ -169,40 +168,18 @@ fn bind(
             AddressSpace::Storage { access } => {
                 (Space::Storage, access.contains(StorageAccess::STORE))
             }
-            _ => continue,
+            _ => (Space::Storage, false),
         };
         let (bytes, initialized) = match find(buffers, variable).map(|at| &mut buffers[at]) {
-            _ if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
+            _ if !used(handle) => (Vec::new(), true),
             Some(it) => (
                 std::mem::take(&mut it.bytes),
                 it.initialized || space == Space::Uniform,
             ),
-            None => continue,
+            None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
+            None => (Vec::new(), true),
         };
-        let memory = Shared::new(bytes, size.granule, space, written, initialized);
-        shared[handle.index()] = Some(memory);
-    }
-    Ok(shared)
-}
-
-fn is_buffer(space: AddressSpace) -> bool {
-    matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. })
-}
-
-/// Smallest size of a buffer in bytes, with one element of a runtime-sized array.
-fn least(context: &Context<'_>, inner: &TypeInner) -> usize {
-    match inner {
-        TypeInner::Array {
-            size: ArraySize::Dynamic,
-            stride,
-            ..
-        } => *stride as usize,
-        TypeInner::Struct { members, span } => {
-            let last = members.last().map_or(0, |it| {
-                it.offset as usize + least(context, &context.module.types[it.ty].inner)
-            });
-            last.max(*span as usize)
-        }
-        _ => context.layout.size_of(inner).bytes as usize,
-    }
+        Shared::new(variable, bytes, size.granule, space, written, initialized)
+    });
+    Ok(shared.collect())
 }

@@ -5,23 +5,13 @@ use std::fmt::Write;
 
 use super::super::figures::Summary;
 use super::super::model::{SliceKind, Trace};
+use super::super::names::is_hidden;
 
 const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\
     \"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\
     \"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\
     \"Grid_Size_Y\",\"Grid_Size_Z\"";
 const STATS: &str = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"";
-
-/// Whether a character could break a line of the table, hide, or reorder the text beside it: control characters and those that
-/// Unicode calls default-ignorable, except for the variants of an emoji.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
 
 /// A text as a cell: always quoted, as rocprofv3 does. A spreadsheet does not take it for a formula.
 fn cell(text: &str) -> String {
@@ -40,7 +30,7 @@ fn known(value: Option<impl ToString>) -> String {
 /// items, as in rocprofv3.
 pub fn kernel_trace(trace: &Trace) -> String {
     let mut out = format!("{TRACE}\n");
-    for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
+    for (dispatch, slice) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
         let device = lane.device.and_then(|id| trace.devices.get(id as usize));
         let device = device.map_or("?", String::as_str);

@@ -16,8 +16,8 @@ pub fn error(
     message: String,
     instead: String,
 ) -> KernelError {
-    let start = floor(original, range.start);
-    let end = floor(original, range.end).max(start);
+    let start = original.floor_char_boundary(range.start);
+    let end = original.floor_char_boundary(range.end).max(start);
     let before = &original[..start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = 1 + before.matches('\n').count();
@@ -46,12 +46,4 @@ pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelEr
         instead: instead.into(),
         ..KernelError::default()
     }
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

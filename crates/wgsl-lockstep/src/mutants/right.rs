@@ -245,10 +245,7 @@ fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         let is_number = t.text(it.start).starts_with(|c: char| c.is_ascii_digit());
         is_number && t.all("coopMultiplyAdd").next().is_none()
     });
-    let one = |place: Range<usize>| {
-        ["32u", "128u", "256u"].map(|new| vec![(place.clone(), new.to_owned())])
-    };
-    places.flat_map(one).collect()
+    t.changed(places, &["32u", "128u", "256u"])
 }
 
 fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -305,13 +302,9 @@ fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.values().into_iter();
-    let all = all.filter(|(_, it)| it.len() == 4 && matches!(t.text(it.start + 2), "0" | "0u"));
-    let one = |(_, value): (usize, Range<usize>)| {
-        let new = format!("workgroupUniformLoad(&{})", t.source(value.clone()));
-        vec![(value, new)]
-    };
-    all.map(one).collect()
+    let all = t.values().into_iter().map(|(_, value)| value);
+    let first = all.filter(|it| it.len() == 4 && matches!(t.text(it.start + 2), "0" | "0u"));
+    t.changed(first, &["workgroupUniformLoad(&{})"])
 }
 
 fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -331,13 +324,8 @@ fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 fn more_barriers(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let calls = t.calls("workgroupBarrier");
-    calls
-        .flat_map(|(at, _)| {
-            let more = ["storageBarrier();\n", "workgroupBarrier();\n"];
-            more.map(|new| vec![(at..at, new.to_owned())])
-        })
-        .collect()
+    let calls = t.calls("workgroupBarrier").map(|(at, _)| at..at);
+    t.changed(calls, &["storageBarrier();\n", "workgroupBarrier();\n"])
 }
 
 fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {

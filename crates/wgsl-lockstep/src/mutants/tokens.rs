@@ -145,6 +145,21 @@ impl<'a> WgslTokens<'a> {
         text + &self.source[done..]
     }
 
+    /// Each of these places with each of these changes; `{}` stands for what is there.
+    pub(crate) fn changed(
+        &self,
+        places: impl Iterator<Item = Range<usize>>,
+        changes: &[impl AsRef<str>],
+    ) -> Vec<TokenEdits> {
+        let one = |place: Range<usize>| {
+            changes.iter().map(move |change| {
+                let new = change.as_ref().replace("{}", self.source(place.clone()));
+                vec![(place.clone(), new)]
+            })
+        };
+        places.flat_map(one).collect()
+    }
+
     pub(crate) fn is_name(&self, token: usize) -> bool {
         let found = self.list.get(token);
         found.is_some_and(|it| it.kind == TokenKind::Name) && self.text(token) != "return"

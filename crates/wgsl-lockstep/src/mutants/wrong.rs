@@ -41,8 +41,7 @@ fn barriers(t: &WgslTokens<'_>) -> Vec<usize> {
 }
 
 fn drop_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = barriers(t).into_iter();
-    all.map(|at| vec![(at..at + 4, String::new())]).collect()
+    t.changed(barriers(t).into_iter().map(|at| at..at + 4), &[""])
 }
 
 fn other_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -55,30 +54,13 @@ fn other_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         .collect()
 }
 
-/// Changes each of these places; `{}` stands for what is there.
-fn each(
-    t: &WgslTokens<'_>,
-    places: impl Iterator<Item = Range<usize>>,
-    changes: &[String],
-) -> Vec<TokenEdits> {
-    let one = |place: Range<usize>| {
-        let change = move |change: &String| {
-            let new = change.replace("{}", t.source(place.clone()));
-            vec![(place.clone(), new)]
-        };
-        changes.iter().map(change)
-    };
-    places.flat_map(one).collect()
-}
-
 /// Changes the bound of each comparison.
-fn bounds(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
-    each(t, t.operators(2..3).map(|at| t.operands(at).1), changes)
+fn bounds(t: &WgslTokens<'_>, changes: &[impl AsRef<str>]) -> Vec<TokenEdits> {
+    t.changed(t.operators(2..3).map(|at| t.operands(at).1), changes)
 }
 
 fn move_bound(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let changes = ["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"];
-    bounds(t, &changes.map(str::to_owned))
+    bounds(t, &["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"])
 }
 
 fn cap(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
@@ -192,17 +174,17 @@ fn move_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         "({}) ^ 1u",
         "({}) / 2u * 2u",
     ];
-    each(t, t.inside("["), &changes.map(str::to_owned))
+    t.changed(t.inside("["), &changes)
 }
 
 fn clamp_index(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let clamp = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())] - 1);
-    each(t, t.inside("["), &[0; 2].map(clamp))
+    t.changed(t.inside("["), &[0; 2].map(clamp))
 }
 
 /// Changes each value that is stored or named.
 fn values(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
-    each(t, t.values().into_iter().map(|(_, value)| value), changes)
+    t.changed(t.values().into_iter().map(|(_, value)| value), changes)
 }
 
 fn clamp_value(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -270,18 +252,13 @@ fn initial(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 fn always(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |condition: Range<usize>| {
-        ["true", "false"].map(|new| vec![(condition.clone(), new.to_owned())])
-    };
-    t.conditions().into_iter().flat_map(one).collect()
+    t.changed(t.conditions().into_iter(), &["true", "false"])
 }
 
 fn drop_statement(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements().into_iter();
     let kept = |at: usize| matches!(t.text(at), "let" | "var" | "workgroupBarrier");
-    all.filter(|it| !kept(it.start))
-        .map(|it| vec![(it, String::new())])
-        .collect()
+    t.changed(all.filter(|it| !kept(it.start)), &[""])
 }
 
 fn swap_statements(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
