@@ -2,52 +2,19 @@
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, StatefulWidget, Widget};
 
 use super::chart::grid;
 use super::keys;
-use super::prose::ProseWriter;
 use super::text::{self, fit};
 use super::theme::Theme;
 use crate::app::{Action, App, ScreenSize};
 use crate::panel::Panel;
 use protocol::Slot;
 use protocol::story::RunStory;
-
-/// A rectangle of the frame for what fills the screen at a beat.
-pub struct Surface<'a, 'f> {
-    pub frame: &'a mut Frame<'f>,
-    pub area: Rect,
-    pub app: &'a App,
-    pub theme: &'a Theme,
-}
-
-impl<'a> Surface<'a, '_> {
-    /// The same frame at another rectangle.
-    pub fn at(&mut self, area: Rect) -> &mut Self {
-        self.area = area;
-        self
-    }
-
-    /// Lines of text as wide as the area.
-    pub fn writer(&self) -> ProseWriter<'a> {
-        ProseWriter::new(self.app, self.theme, usize::from(self.area.width))
-    }
-
-    /// Draws lines that do not scroll.
-    pub fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
-        self.frame.render_widget(Fitted(lines.into()), area);
-    }
-
-    /// Draws lines in the middle of the area.
-    pub fn put_centred(&mut self, lines: Vec<Line<'static>>) {
-        let place = centred(self.area, widest(&lines), height(lines.len()));
-        self.put(place, lines);
-    }
-}
 
 /// Lines that do not scroll. A figure that does not fit is left out, never cut.
 pub struct Fitted<'t>(pub Text<'t>);
@@ -208,9 +175,9 @@ impl Widget for PanelFrame<'_> {
     }
 }
 
-/// Draws lines where there is no surface.
-pub fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    frame.render_widget(Paragraph::new(lines), area);
+/// Draws lines that do not scroll.
+pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
+    frame.render_widget(Fitted(lines.into()), area);
 }
 
 /// A box on top of everything, with its own background.
@@ -258,15 +225,10 @@ pub fn is_strip(app: &App) -> bool {
 
 /// What lies inside the border of a panel's box or of a card.
 pub fn inside(area: Rect) -> Rect {
-    padded(Block::bordered().inner(area))
-}
-
-/// One empty column on both sides, where there is room.
-fn padded(area: Rect) -> Rect {
-    if area.width < 20 {
-        return area;
-    }
-    Rect::new(area.x + 1, area.y, area.width - 2, area.height)
+    let inner = Block::bordered().inner(area);
+    // One empty column on both sides, where there is room.
+    let padding = u16::from(inner.width >= 20);
+    inner.inner(Margin::new(padding, 0))
 }
 
 /// A count of lines as rows of the screen.
