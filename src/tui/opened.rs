@@ -17,8 +17,8 @@ use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
 use super::surface::{
-    CardFrame, Scroll, Scrolled, centred, height, inside, put, take_bottom, take_left, take_top,
-    widest,
+    Scroll, Scrolled, centred, draw_card_frame, framed, height, inside, put, take_bottom,
+    take_left, take_top, widest,
 };
 use super::table::{Columns, FigureColumn};
 use super::text;
@@ -124,11 +124,8 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             true => (theme.border_focused, theme.title_focused),
             false => (theme.border, theme.title),
         };
-        let block = Block::bordered()
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .title(Line::styled(format!(" {} ", panel.into_str()), title));
-        frame.render_widget(block, place);
+        let title = (format!(" {} ", panel.into_str()), title);
+        frame.render_widget(framed(title, "", border, theme), place);
         let place = Block::bordered().inner(place);
         let (wide, high) = (usize::from(place.width), usize::from(place.height));
         let (lines, from) = match panel {
@@ -166,7 +163,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, from: u16, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    frame.render_widget(CardFrame::new(title, theme), place);
+    draw_card_frame((title, ""), theme.border_focused, theme, place, frame);
     let lines = Scrolled { lines, theme };
     frame.render_stateful_widget(lines, inside(place), &mut Scroll::at(from));
 }

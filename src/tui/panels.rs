@@ -46,7 +46,7 @@ use ratatui::style::Style;
 use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
-use super::surface::{CardFrame, PanelFrame, Scroll, closes, height, inside, is_strip};
+use super::surface::{PanelFrame, Scroll, closes, draw_card_frame, height, inside, is_strip};
 use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
@@ -218,12 +218,7 @@ fn draw_in_card(
     frame: &mut Frame<'_>,
 ) -> u16 {
     let title = content.title.as_deref().unwrap_or_default();
-    let card = CardFrame {
-        aside: &content.aside,
-        border,
-        ..CardFrame::new(title, theme)
-    };
-    frame.render_widget(card, area);
+    draw_card_frame((title, &content.aside), border, theme, area, frame);
     frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);
     scroll.limit
 }

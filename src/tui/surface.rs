@@ -156,16 +156,12 @@ impl Widget for PanelFrame<'_> {
         } else {
             Borders::ALL
         };
-        let mut block = Block::new()
-            .borders(borders)
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .title(Line::styled(name, style));
-        if room > 4 && !self.aside.is_empty() {
-            let aside = format!(" {} ", text::cut(&self.aside, room - 2));
-            block = block.title(Line::styled(aside, theme.dim).right_aligned());
-        }
-        block.render(area, buffer);
+        let aside = match room {
+            0..=4 => String::new(),
+            _ => text::cut(&self.aside, room - 2),
+        };
+        let block = framed((name, style), &aside, border, theme);
+        block.borders(borders).render(area, buffer);
         let below = Rect {
             y: inner.bottom(),
             height: height(lines.len()),
@@ -180,41 +176,35 @@ pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
     frame.render_widget(Fitted(lines.into()), area);
 }
 
-/// A box on top of everything, with its own background.
-pub struct CardFrame<'a> {
-    pub title: &'a str,
-    /// On the right of the title.
-    pub aside: &'a str,
-    pub border: Style,
-    pub theme: &'a Theme,
-}
-
-impl<'a> CardFrame<'a> {
-    pub fn new(title: &'a str, theme: &'a Theme) -> Self {
-        Self {
-            title,
-            aside: "",
-            border: theme.border_focused,
-            theme,
-        }
+/// A box with a title, and what stands on the right of it.
+pub fn framed(
+    (title, titled): (String, Style),
+    aside: &str,
+    border: Style,
+    theme: &Theme,
+) -> Block<'static> {
+    let block = Block::bordered()
+        .border_set(theme.symbols.border)
+        .border_style(border)
+        .title(Line::styled(title, titled));
+    match aside {
+        "" => block,
+        _ => block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned()),
     }
 }
 
-impl Widget for CardFrame<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let (title, theme) = (format!(" {} ", self.title), self.theme);
-        let mut block = Block::bordered()
-            .border_set(theme.symbols.border)
-            .border_style(self.border)
-            .style(theme.text)
-            .title(Line::styled(title, theme.title_focused));
-        if !self.aside.is_empty() {
-            let aside = format!(" {} ", self.aside);
-            block = block.title(Line::styled(aside, theme.dim).right_aligned());
-        }
-        Clear.render(area, buffer);
-        block.render(area, buffer);
-    }
+/// Draws a card's box on top of everything, with its own background.
+pub fn draw_card_frame(
+    (title, aside): (&str, &str),
+    border: Style,
+    theme: &Theme,
+    area: Rect,
+    frame: &mut Frame<'_>,
+) {
+    let title = (format!(" {title} "), theme.title_focused);
+    frame.render_widget(Clear, area);
+    let block = framed(title, aside, border, theme).style(theme.text);
+    frame.render_widget(block, area);
 }
 
 /// Panels stand as strips under a rule, without boxes.
