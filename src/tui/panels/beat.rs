@@ -6,15 +6,16 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::cards;
 use super::large::{self, Surface};
+use super::{cards, lesson};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::figures;
+use crate::app::study::LessonPage;
 use crate::app::{Action, App, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::NOT_MEASURED;
 use crate::course::save_file::letter;
-use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
+use crate::course::{Beat, BeatChange, Stage, TextBlock};
 use crate::panel::Panel;
 use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
 use crate::tui::surface::{height, take_bottom, take_left, take_top, widest};
@@ -84,8 +85,7 @@ fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
 fn drawing(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some(stage) = app.stage() else { return 0 };
-    let sections = stage.lesson.sections.iter();
-    let why = sections.filter(|section| section.kind == SectionKind::Why);
+    let why = lesson::sections(LessonPage::Cause, stage);
     let mut blocks = why.flat_map(|section| &section.blocks);
     let mut w = s.writer();
     if let Some(TextBlock::Code { text, .. }) =

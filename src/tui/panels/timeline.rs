@@ -128,24 +128,13 @@ pub fn lines(
                 *cell = (if fits { letter } else { '·' }, style);
             }
         }
-        spans.extend(runs(cells));
+        let cells = cells.into_iter();
+        spans.extend(cells.map(|(letter, style)| Span::styled(letter.to_string(), style)));
         out.push(Line::from(spans));
     }
     out.resize(height.saturating_sub(BELOW).max(out.len()), Line::default());
     out.extend(below(view, columns, theme));
     out
-}
-
-/// Cells of one style as one span.
-fn runs(cells: Vec<(char, Style)>) -> Vec<Span<'static>> {
-    let mut spans: Vec<Span<'static>> = Vec::new();
-    for (letter, style) in cells {
-        match spans.last_mut() {
-            Some(last) if last.style == style => last.content.to_mut().push(letter),
-            _ => spans.push(Span::styled(letter.to_string(), style)),
-        }
-    }
-    spans
 }
 
 /// What stands for a share that is filled.
