@@ -12,7 +12,6 @@ use super::keys;
 use super::text::{self, fit};
 use super::theme::Theme;
 use crate::app::{Action, App, ScreenSize};
-use crate::panel::Panel;
 use protocol::Slot;
 use protocol::story::RunStory;
 
@@ -82,92 +81,48 @@ fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
 }
 
 /// The box of a panel, or the rule above its strip.
-pub struct PanelFrame<'a> {
-    pub title: String,
-    /// On the right of the title.
-    pub aside: String,
+pub fn panel_frame(
+    (title, aside): (&str, &str),
     focused: bool,
-    strip: bool,
-    /// How to read the panel, at its bottom while it has the whole screen.
-    explained: &'a [&'a str],
-    theme: &'a Theme,
+    is_strip: bool,
+    columns: u16,
+    theme: &Theme,
+) -> Block<'static> {
+    let (border, style, mark) = if focused {
+        let mark = format!("{} ", theme.symbols.pointer);
+        (theme.border_focused, theme.title_focused, mark)
+    } else {
+        (theme.border, theme.title, String::new())
+    };
+    let name = format!(" {mark}{title} ");
+    let room = usize::from(columns).saturating_sub(text::width(&name) + 5);
+    let aside = match room {
+        0..=4 => String::new(),
+        _ => text::cut(aside, room - 2),
+    };
+    let borders = if is_strip { Borders::TOP } else { Borders::ALL };
+    framed((name, style), &aside, border, theme).borders(borders)
 }
 
-impl<'a> PanelFrame<'a> {
-    pub fn new(panel: Panel, reading: &'a [&'a str], app: &App, theme: &'a Theme) -> Self {
-        let focused = app.view.focus == Some(panel);
-        let strip = is_strip(app);
-        let explains = focused && app.view.expanded && !strip;
-        Self {
-            title: panel.into_str().to_owned(),
-            aside: String::new(),
-            focused,
-            strip,
-            explained: if explains { reading } else { &[] },
-            theme,
-        }
-    }
-
-    /// Whether it says how to read the panel, so that nothing else needs to.
-    pub fn explains(&self) -> bool {
-        !self.explained.is_empty()
-    }
-
-    /// What lies inside, and at its bottom the lines that explain it, under a rule, where enough rows remain for the panel.
-    pub fn inside(&self, area: Rect) -> (Rect, Vec<Line<'static>>) {
-        const KEPT: u16 = 9;
-        if self.strip {
-            let inner = Block::new().borders(Borders::TOP).inner(area);
-            let x = inner.x + u16::from(inner.width > 2);
-            let width = inner.width.saturating_sub(2);
-            return (Rect { x, width, ..inner }, Vec::new());
-        }
-        let mut inner = inside(area);
-        let columns = usize::from(inner.width.min(110));
-        let said = self.explained.iter();
-        let said = said.flat_map(|one| text::wrapped(one, self.theme.dim, columns));
-        let mut lines: Vec<Line<'static>> = said.collect();
-        let rows = height(lines.len());
-        if rows == 0 || inner.height < rows.saturating_add(1 + KEPT) {
-            return (inner, Vec::new());
-        }
-        let (symbol, wide) = (self.theme.symbols.rule, usize::from(inner.width));
-        let rule = text::rule(symbol, "how to read this", wide);
-        lines.insert(0, Line::styled(rule, self.theme.dim));
-        inner.height -= rows + 1;
-        (inner, lines)
-    }
+/// What lies inside a panel's strip.
+pub fn inside_strip(area: Rect) -> Rect {
+    let inner = Block::new().borders(Borders::TOP).inner(area);
+    let x = inner.x + u16::from(inner.width > 2);
+    let width = inner.width.saturating_sub(2);
+    Rect { x, width, ..inner }
 }
 
-impl Widget for PanelFrame<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let theme = self.theme;
-        let (inner, lines) = self.inside(area);
-        let (border, style, mark) = if self.focused {
-            let mark = format!("{} ", theme.symbols.pointer);
-            (theme.border_focused, theme.title_focused, mark)
-        } else {
-            (theme.border, theme.title, String::new())
-        };
-        let name = format!(" {mark}{} ", self.title);
-        let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
-        let borders = if self.strip {
-            Borders::TOP
-        } else {
-            Borders::ALL
-        };
-        let aside = match room {
-            0..=4 => String::new(),
-            _ => text::cut(&self.aside, room - 2),
-        };
-        let block = framed((name, style), &aside, border, theme);
-        block.borders(borders).render(area, buffer);
-        let below = Rect {
-            y: inner.bottom(),
-            height: height(lines.len()),
-            ..inner
-        };
-        Fitted(lines.into()).render(below, buffer);
+/// Draws how to read a panel at its bottom, under a rule, and takes these rows off it, where enough rows remain.
+pub fn draw_reading(reading: &[&str], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
+    const KEPT: u16 = 9;
+    let wide = usize::from(inner.width);
+    let rule = text::rule(theme.symbols.rule, "how to read this", wide);
+    let mut lines = vec![Line::styled(rule, theme.dim)];
+    let said = reading.iter();
+    lines.extend(said.flat_map(|one| text::wrapped(one, theme.dim, wide.min(110))));
+    let rows = height(lines.len());
+    if rows > 1 && inner.height >= rows.saturating_add(KEPT) {
+        put(frame, take_bottom(inner, rows), lines);
     }
 }
 
