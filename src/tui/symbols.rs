@@ -84,35 +84,20 @@ pub const BLOCKS: Symbols = Symbols {
     ..BRAILLE
 };
 
+/// What is not named here is folded at the end.
 pub const ASCII: Symbols = Symbols {
     ascii: true,
     curves: CurveGlyphs::Points,
-    border: border::Set {
-        top_left: "+",
-        top_right: "+",
-        bottom_left: "+",
-        bottom_right: "+",
-        vertical_left: "|",
-        vertical_right: "|",
-        horizontal_top: "-",
-        horizontal_bottom: "-",
-    },
     points: [".", "x"],
-    good: "+",
     bad: "!",
     warning: "!",
-    live: "*",
     circle: "o",
-    pointer: ">",
     to: "->",
-    reference: "-",
     floor: "_",
-    rule: "-",
-    vertical: "|",
     bar: &["#"],
     spark: &["_", ".", "-", "=", "^"],
     fills: ["f", "b", "o", "r"],
-    scroll: ["^", "v"],
+    ..BRAILLE
 };
 
 impl Symbols {
