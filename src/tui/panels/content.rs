@@ -50,11 +50,14 @@ pub enum Block<'a> {
     Plot(Plot<'a>),
 }
 
+/// Draws in an area.
+type Draw<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
+
 /// A drawing that fills any area. Lines before it stand above it, those after it beside it or below.
 pub struct Plot<'a> {
     /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
     pub size: (u16, u16),
-    pub draw: Box<dyn Fn(Rect, &mut Buffer) + 'a>,
+    pub draw: Draw<'a>,
 }
 
 /// A named figure with its values.

@@ -227,7 +227,7 @@ fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         let details = text::cut(row.details(), columns);
         lines.push(Line::styled(details, s.theme.dim));
     }
-    s.put(middle(area, height(lines.len())), lines);
+    s.put(centred(area, area.width, height(lines.len())), lines);
 }
 
 /// The values, in large glyphs where they fit.
@@ -235,9 +235,9 @@ fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     let rows = digits::rows(size);
     if row.large(size, area.width).is_none() || rows > area.height {
         let line = Line::styled(row.said.clone(), row.said_style);
-        return s.put(middle(area, 1), line);
+        return s.put(centred(area, area.width, 1), line);
     }
-    let at = (area.x, middle(area, rows).y);
+    let at = (area.x, centred(area, area.width, rows).y);
     digits::draw(s.frame.buffer_mut(), at, &row.said, size, row.said_style);
 }
 
@@ -267,14 +267,4 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         }
     };
     s.put(area, lines);
-}
-
-/// The middle `rows` rows of an area.
-fn middle(area: Rect, rows: u16) -> Rect {
-    let rows = rows.min(area.height);
-    Rect {
-        y: area.y + (area.height - rows) / 2,
-        height: rows,
-        ..area
-    }
 }
