@@ -29,7 +29,7 @@ use ratatui::widgets::{Block, Clear};
 use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
 use panels::{header, status};
 pub use run::{SessionEnd, TerminalSession};
-use surface::Surface;
+use surface::put;
 use theme::Theme;
 
 /// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
@@ -43,43 +43,37 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    let s = &mut Surface {
-        frame,
-        area,
-        app,
-        theme,
-    };
     if it.room == Some(ScreenSize::Numbers) {
-        s.put(area, panels::numbers::lines(app, theme, area));
+        put(frame, area, panels::numbers::lines(app, theme, area));
     } else {
         let unsaved = status::unsaved(app, theme, it.unsaved.width);
-        s.put(it.unsaved, unsaved);
-        s.put(it.header, header::line(app, theme, it.header.width));
-        s.put(it.vitals, header::vitals_line(app, theme, it.vitals.width));
-        s.put(it.busy, header::busy_line(app, theme, it.busy.width));
-        for (panel, area) in &it.panels {
-            let scrolls = match app.beat() {
-                Some(_) => panels::beat::draw(s.at(*area), *panel),
-                None => panels::draw(*panel, *area, app, theme, s.frame),
-            };
-            limits.panels.push((*panel, scrolls));
-            if app.marks_row(*panel) && app.view.overlay.is_none() {
-                limits.rows = mark_row(s.frame, *area, app.view.row, theme);
+        put(frame, it.unsaved, unsaved);
+        let (header, vitals) = (it.header, it.vitals);
+        put(frame, header, header::line(app, theme, header.width));
+        put(frame, vitals, header::vitals_line(app, theme, vitals.width));
+        put(frame, it.busy, header::busy_line(app, theme, it.busy.width));
+        let draw = match app.beat() {
+            Some(_) => panels::beat::draw,
+            None => panels::draw,
+        };
+        for (panel, area) in it.panels {
+            let scrolls = draw(panel, area, app, theme, frame);
+            limits.panels.push((panel, scrolls));
+            if app.marks_row(panel) && app.view.overlay.is_none() {
+                limits.rows = mark_row(frame, area, app.view.row, theme);
             }
         }
-        let guide = status::Guide::new(app, theme, it.guide.width);
-        s.frame.render_widget(guide, it.guide);
-        s.put(it.status, status::line(app, theme, it.status.width));
-        match app.beat() {
-            Some(_) => panels::beat::draw_foot(s.at(it.footer)),
-            None => s.put(it.footer, panels::footer::line(app, theme, it.footer.width)),
-        }
+        status::draw_guide(app, theme, it.guide, frame.buffer_mut());
+        put(frame, it.status, status::line(app, theme, it.status.width));
+        let of_beat = panels::beat::foot(app, theme, it.footer.width);
+        let foot = of_beat.unwrap_or_else(|| panels::footer::line(app, theme, it.footer.width));
+        put(frame, it.footer, foot);
         match it.overlay {
             Some((overlay, area)) => {
-                step_back(s.frame, it.body, area, theme);
-                limits.overlay = panels::draw_card(overlay, area, app, theme, s.frame);
+                step_back(frame, it.body, area, theme);
+                limits.overlay = panels::draw_card(overlay, area, app, theme, frame);
             }
-            None => panels::draw_failure(it.body, app, theme, s.frame),
+            None => panels::draw_failure(it.body, app, theme, frame),
         }
     }
     theme.symbols.finish(frame.buffer_mut());
@@ -94,12 +88,7 @@ pub fn view_frozen(frame: &mut Frame<'_>, last: &Buffer, app: &App, theme: &Them
         frame.buffer_mut()[at] = last[at].clone();
     }
     let line = surface::take_bottom(&mut area.clone(), 1);
-    panels::beat::draw_frozen(&mut Surface {
-        frame,
-        area: line,
-        app,
-        theme: &theme.on_stage(),
-    });
+    put(frame, line, panels::beat::frozen(app, theme));
     theme.symbols.finish(frame.buffer_mut());
 }
 

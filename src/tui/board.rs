@@ -12,6 +12,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use super::keys::board::{BoardAction, action, footer};
+use super::panels::footer::of_keys;
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
 use super::table::{Columns, FigureColumn};
@@ -70,7 +71,7 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
     let mut rest = area;
     let wide = usize::from(area.width);
     let keys = take_bottom(&mut rest, 1);
-    put(frame, keys, vec![foot(view, wide, theme)]);
+    put(frame, keys, foot(view, wide, theme));
     match view.screen {
         BoardScreen::Board => draw_board(frame, rest, board, view, theme),
         BoardScreen::Join => join::draw(frame, rest, board, &view.places, theme),
@@ -299,10 +300,10 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
         true => format!("participants {} to {last} of {all}", skipped + 1),
         false => "participants".to_owned(),
     };
-    put(frame, title, vec![rule(&said, wide, theme)]);
+    put(frame, title, rule(&said, wide, theme));
     if board.rows.is_empty() {
         let line = Line::styled(" nobody has joined yet", theme.dim);
-        return put(frame, rest, vec![line]);
+        return put(frame, rest, line);
     }
     let mut room = wide.saturating_sub(1 + 16);
     let columns = Columns::fit(COLUMNS, &[0, 6, 1, 2, 5, 3, 4], &mut room);
@@ -311,7 +312,7 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
     let device = device.saturating_sub(2);
     let (named, on) = (text::left("name", name), text::cut("device", device));
     let top = Line::styled(format!(" {named}{}  {on}", columns.heads()), theme.dim);
-    put(frame, take_top(&mut rest, 1), vec![top]);
+    put(frame, take_top(&mut rest, 1), top);
     let shown = board.rows.iter().enumerate().skip(skipped).take(high);
     let lines = shown.map(|(at, row)| {
         let selected = view.selected.contains(&row.id);
@@ -328,7 +329,7 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
         spans.push(Span::styled(on, theme.dim));
         Line::from(spans)
     });
-    put(frame, rest, lines.collect());
+    put(frame, rest, lines.collect::<Vec<_>>());
 }
 
 fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style); 7] {
@@ -380,14 +381,7 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
         let asked = format!(" {asked}: {word}_");
         return Line::styled(text::cut(&asked, wide), theme.strong);
     }
-    let line = |named: &[(String, &'static str)], gap: &str| {
-        let mut spans = vec![Span::raw(" ")];
-        for (key, label) in named {
-            spans.push(Span::styled(key.clone(), theme.key));
-            spans.push(Span::styled(format!(" {label}{gap}"), theme.dim));
-        }
-        Line::from(spans)
-    };
+    let line = |named: &[(String, &'static str)], gap| of_keys(named.iter().cloned(), gap, theme);
     let mut named = footer();
     let open = match view.screen {
         BoardScreen::Board => "",

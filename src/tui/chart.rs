@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::widgets::Widget;
 
 use super::text;
 use super::theme::Theme;
@@ -44,9 +43,9 @@ const GUTTER: u16 = 7;
 /// Rows of a plot whose curves are seen beside a name that lies over them.
 const LEGIBLE: u16 = 3;
 
-impl Widget for &Chart<'_> {
-    /// Too small an area stays empty.
-    fn render(self, area: Rect, buffer: &mut Buffer) {
+impl Chart<'_> {
+    /// Draws the curves, their axes and names. Too small an area stays empty.
+    pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.width < 12 || area.height < 2 {
             return;
@@ -126,9 +125,7 @@ impl Widget for &Chart<'_> {
             }
         }
     }
-}
 
-impl Chart<'_> {
     /// The plot with scales that hold every value; none where there is no value.
     fn plot(&self, area: Rect) -> Option<Plot> {
         let curves = || self.curves.iter().chain(&self.behind);

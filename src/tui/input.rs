@@ -1,27 +1,20 @@
 //! Input from the terminal, read as long as there is any, so that nothing waits for the next key.
 
-use std::io;
-use std::time::Duration;
-
-use crossterm::event::Event;
+#[cfg(unix)]
+pub(super) use unix::Input;
 
 /// Keys, clicks, pasted text and changes of size, in their order.
+#[cfg(not(unix))]
 #[derive(Debug, Default)]
-pub(super) struct Input {
-    #[cfg(unix)]
-    terminal: unix::TerminalInput,
-}
+pub(super) struct Input;
 
+#[cfg(not(unix))]
 impl Input {
     /// The next event, waiting for it at most so long.
-    #[cfg(unix)]
-    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
-        self.terminal.next(wait)
-    }
-
-    /// The next event, waiting for it at most so long.
-    #[cfg(not(unix))]
-    pub fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
+    pub(super) fn next(
+        &mut self,
+        wait: std::time::Duration,
+    ) -> std::io::Result<Option<crossterm::event::Event>> {
         use crossterm::event::{poll, read};
         poll(wait)?.then(read).transpose()
     }
@@ -46,8 +39,9 @@ mod unix {
     /// The same for the rest of a pasted text.
     const REST_OF_PASTE: Duration = Duration::from_secs(1);
 
+    /// Keys, clicks, pasted text and changes of size, in their order.
     #[derive(Debug, Default)]
-    pub(super) struct TerminalInput {
+    pub(in crate::tui) struct Input {
         decoder: Decoder,
         events: VecDeque<Event>,
         /// When the last byte came.
@@ -55,8 +49,9 @@ mod unix {
         size: Option<(u16, u16)>,
     }
 
-    impl TerminalInput {
-        pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
+    impl Input {
+        /// The next event, waiting for it at most so long.
+        pub(in crate::tui) fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
             let until = Instant::now() + wait;
             loop {
                 if let Some(event) = self.events.pop_front() {

@@ -10,9 +10,8 @@ use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;
 use super::theme::Theme;
 use crate::app::busy::busy;
-use crate::app::pages::LessonPage;
 use crate::app::{App, Overlay, ScreenSize, View};
-use crate::course::{LessonSection, SectionKind, TextBlock};
+use crate::course::TextBlock;
 use crate::panel::Panel;
 
 /// Where everything is in one frame. An empty rectangle: not shown.
@@ -172,20 +171,8 @@ fn drawing(app: &App) -> u16 {
     let Some(stage) = app.stage().filter(|_| !app.mode.is_exercise()) else {
         return 0;
     };
-    let page = app.page().0;
-    let shown = |(at, section): (usize, &LessonSection)| match page {
-        LessonPage::Start => section.kind == SectionKind::Symptom,
-        LessonPage::Evidence => section.kind == SectionKind::Evidence,
-        LessonPage::Background(open) => open == at,
-        LessonPage::Cause => section.kind == SectionKind::Why,
-        LessonPage::LookBack => section.kind == SectionKind::Debrief,
-        LessonPage::Result | LessonPage::Quiz => false,
-    };
-    let sections = stage.lesson.sections.iter().enumerate();
-    let shown = sections
-        .filter(|it| shown(*it))
-        .flat_map(|(_, it)| &it.blocks);
-    let widths = shown.map(|block| match block {
+    let blocks = lesson::sections(app.page().0, stage).flat_map(|section| &section.blocks);
+    let widths = blocks.map(|block| match block {
         TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
         _ => 0,
     });

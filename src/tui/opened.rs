@@ -17,7 +17,8 @@ use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
 use super::surface::{
-    CardFrame, centred, height, inside, put, take_bottom, take_left, take_top, widest,
+    Scroll, Scrolled, centred, draw_card_frame, framed, height, inside, put, take_bottom,
+    take_left, take_top, widest,
 };
 use super::table::{Columns, FigureColumn};
 use super::text;
@@ -114,33 +115,26 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = area;
     let wide = usize::from(area.width);
-    put(frame, take_top(&mut rest, 1), vec![head(it, wide, theme)]);
+    put(frame, take_top(&mut rest, 1), head(it, wide, theme));
     let foot = Line::styled(text::cut(&footer(wide), wide), theme.dim);
-    put(frame, take_bottom(&mut rest, 1), vec![foot]);
+    put(frame, take_bottom(&mut rest, 1), foot);
     for (panel, place) in panels(area, it) {
         let marked = panel == it.focus;
         let (border, title) = match marked {
             true => (theme.border_focused, theme.title_focused),
             false => (theme.border, theme.title),
         };
-        let block = Block::bordered()
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .title(Line::styled(format!(" {} ", panel.into_str()), title));
-        frame.render_widget(block, place);
+        let title = (format!(" {} ", panel.into_str()), title);
+        frame.render_widget(framed(title, "", border, theme), place);
         let place = Block::bordered().inner(place);
         let (wide, high) = (usize::from(place.width), usize::from(place.height));
-        let scrolled = |lines: Vec<Line<'static>>, by: u16| {
-            let most = height(lines.len()).saturating_sub(place.height);
-            lines.into_iter().skip(usize::from(by.min(most))).collect()
+        let (lines, from) = match panel {
+            OpenedPanel::Kernels => (kernels(it, wide, high, theme), 0),
+            OpenedPanel::Ledger => (ledger(&it.figures, wide, theme), it.scroll[0]),
+            OpenedPanel::Lints => (lints(&it.figures, wide, theme), it.scroll[1]),
+            OpenedPanel::Timeline => (timeline::lines(&it.view, wide, high, theme), 0),
         };
-        let lines = match panel {
-            OpenedPanel::Kernels => kernels(it, wide, high, theme),
-            OpenedPanel::Ledger => scrolled(ledger(&it.figures, wide, theme), it.scroll[0]),
-            OpenedPanel::Lints => scrolled(lints(&it.figures, wide, theme), it.scroll[1]),
-            OpenedPanel::Timeline => timeline::lines(&it.view, wide, high, theme),
-        };
-        put(frame, place, lines);
+        frame.render_stateful_widget(Scrolled { lines, theme }, place, &mut Scroll::at(from));
     }
     if it.help {
         let lines = help().into_iter().map(|(keys, said)| {
@@ -149,30 +143,29 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
                 Span::styled(said, theme.text),
             ])
         });
-        card(frame, "keys", lines.collect(), theme);
+        card(frame, "keys", lines.collect(), 0, theme);
     } else if let Some((at, line)) = it.page
         && let Some(text) = it.pages.get(at)
     {
         let wide = wide.saturating_sub(4).clamp(10, READING);
         let lines = reading::lines(text, wide, theme);
-        let most = height(lines.len() + 2).saturating_sub(area.height);
-        let lines = lines.into_iter().skip(usize::from(line.min(most)));
-        card(frame, &text.title, lines.collect(), theme);
+        card(frame, &text.title, lines, line, theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = wide.saturating_sub(8).clamp(10, 100);
         let name = sanitize::bounded(&row.name, 4000);
         let lines = text::wrapped(&name, theme.text, wide);
-        card(frame, "full name", lines, theme);
+        card(frame, "full name", lines, 0, theme);
     }
     theme.symbols.finish(frame.buffer_mut());
 }
 
-/// A box over the panels.
-fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
+/// A box over the panels, and in it the lines from this one on.
+fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, from: u16, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    frame.render_widget(CardFrame::new(title, theme), place);
-    put(frame, inside(place), lines);
+    draw_card_frame((title, ""), theme.border_focused, theme, place, frame);
+    let lines = Scrolled { lines, theme };
+    frame.render_stateful_widget(lines, inside(place), &mut Scroll::at(from));
 }
 
 /// The file and its panels.

@@ -46,7 +46,10 @@ use ratatui::style::Style;
 use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
-use super::surface::{CardFrame, PanelFrame, Scroll, closes, height, inside, is_strip};
+use super::surface::{
+    Scroll, closes, draw_card_frame, draw_reading, height, inside, inside_strip, is_strip,
+    panel_frame,
+};
 use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
@@ -163,15 +166,24 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
 /// Draws a panel; the result is how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
     let (content, reading) = row_of(panel, app);
-    let mut border = PanelFrame::new(panel, reading, app, theme);
-    let (inner, _) = border.inside(area);
+    let (focused, is_strip) = (app.view.focus == Some(panel), is_strip(app));
+    let explains = focused && app.view.expanded && !is_strip && !reading.is_empty();
+    let mut inner = if is_strip {
+        inside_strip(area)
+    } else {
+        inside(area)
+    };
+    if explains {
+        draw_reading(reading, &mut inner, theme, frame);
+    }
     let mut content = content(app, theme, inner);
     // The learner who marks a row sees figures only.
-    if !border.explains() && !is_strip(app) && !app.marks_row(panel) {
+    if !explains && !is_strip && !app.marks_row(panel) {
         content.reading = reading;
     }
-    border.title = content.title.take().unwrap_or(border.title);
-    border.aside = std::mem::take(&mut content.aside);
+    let title = content.title.as_deref().unwrap_or(panel.into_str());
+    let titles = (title, content.aside.as_str());
+    let border = panel_frame(titles, focused, is_strip, area.width, theme);
     let scrolls = content.selected.is_none();
     frame.render_widget(border, area);
     let mut scroll = Scroll::at(app.view.scroll_of(panel));
@@ -218,12 +230,7 @@ fn draw_in_card(
     frame: &mut Frame<'_>,
 ) -> u16 {
     let title = content.title.as_deref().unwrap_or_default();
-    let card = CardFrame {
-        aside: &content.aside,
-        border,
-        ..CardFrame::new(title, theme)
-    };
-    frame.render_widget(card, area);
+    draw_card_frame((title, &content.aside), border, theme, area, frame);
     frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);
     scroll.limit
 }

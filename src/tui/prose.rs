@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span as Run};
 
@@ -38,20 +37,15 @@ pub struct ProseWriter<'a> {
 }
 
 impl<'a> ProseWriter<'a> {
-    pub fn new(app: &'a App, theme: &'a Theme, columns: usize) -> Self {
+    pub fn new(app: &'a App, theme: &'a Theme, columns: impl Into<usize>) -> Self {
         Self {
             app,
             theme,
-            columns,
+            columns: columns.into(),
             widest: READING,
             figures: None,
             lines: Vec::new(),
         }
-    }
-
-    /// Writes as wide as the area.
-    pub fn in_area(app: &'a App, theme: &'a Theme, area: Rect) -> Self {
-        Self::new(app, theme, usize::from(area.width))
     }
 
     /// An empty line.
@@ -382,7 +376,7 @@ pub fn told_as_found(
 ) -> Vec<Line<'static>> {
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
-    let mut w = ProseWriter::new(app, theme, usize::from(columns));
+    let mut w = ProseWriter::new(app, theme, columns);
     (w.widest, w.figures) = (w.columns, found.as_ref());
     w.course_text_in(marker, marked, body, style);
     w.lines

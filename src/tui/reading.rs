@@ -16,27 +16,20 @@ pub(super) fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line
             out.push(Line::styled(section.title.clone(), theme.heading));
         }
         for (at, block) in section.blocks.iter().enumerate() {
-            let mut wrap = |spans, first: String| {
-                let rest = " ".repeat(text::width(&first));
-                out.extend(text::wrap(
-                    &[Run::styled(plain(spans), theme.text)],
-                    wide,
-                    first,
-                    rest,
-                ));
-            };
             match block {
                 TextBlock::Heading(_, spans)
                 | TextBlock::Paragraph(spans)
                 | TextBlock::Quote(spans) => {
-                    wrap(spans, String::new());
+                    out.extend(text::wrapped(&plain(spans), theme.text, wide));
                 }
-                TextBlock::Item { marker, spans, .. } => wrap(spans, format!("{marker} ")),
+                TextBlock::Item { marker, spans, .. } => {
+                    let rest = " ".repeat(text::width(marker) + 1);
+                    let said = [Run::styled(plain(spans), theme.text)];
+                    out.extend(text::wrap(&said, wide, format!("{marker} "), rest));
+                }
                 TextBlock::Code { text, .. } => {
-                    out.extend(
-                        text.lines()
-                            .map(|it| Line::styled(sanitize::line(it), theme.code)),
-                    );
+                    let code = text.lines().map(sanitize::line);
+                    out.extend(code.map(|line| Line::styled(line, theme.code)));
                 }
                 TextBlock::Table { rows, .. } => {
                     for row in rows {

@@ -101,11 +101,8 @@ pub fn draw(
     };
     let foot = take_bottom(&mut rest, 1);
     let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
-    put(frame, foot, vec![Line::styled(keys, theme.dim)]);
-    let (planned_s, agenda) = match chosen {
-        Some(chosen) => chosen_agenda(chosen, notes, theme),
-        None => agenda(notes, theme),
-    };
+    put(frame, foot, Line::styled(keys, theme.dim));
+    let (planned_s, agenda) = agenda(chosen, notes, theme);
     let wide = widest(&agenda);
     let beside = rest.width >= wide + 50;
     let mut side = rest;
@@ -175,67 +172,57 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
     Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
 }
 
-/// A line of the agenda: its name, what is planned, the seconds used, and whether it is now and takes longer than planned.
-type AgendaItem = (String, String, Option<u64>, bool, bool);
-
-/// The seconds planned, and the lines of the agenda between their heading and their sum.
-fn agenda_lines(
-    (what, planned_s, planned): (&str, u64, &str),
-    items: impl Iterator<Item = AgendaItem>,
-    notes: &SpeakerNotes,
-    theme: &Theme,
-) -> (u64, Vec<Line<'static>>) {
-    let head = left(planned_s, notes);
-    let mut lines = vec![agenda_line(&head, what, "used", theme.dim)];
-    for (name, planned, used, is_now, is_late) in items {
-        let style = match is_now {
-            true => theme.strong,
-            false if is_late => theme.warning,
-            false => theme.text,
-        };
-        let used = used.map_or_else(String::new, time);
-        lines.push(agenda_line(&name, &planned, &used, style));
-    }
-    let used = time(notes.used_in_all_s());
-    lines.push(agenda_line("all", planned, &used, theme.strong));
-    (planned_s, lines)
-}
-
-/// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &SpeakerNotes, theme: &Theme) -> (u64, Vec<Line<'static>>) {
-    let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
-    let items = notes.agenda.iter().map(|item| {
-        let (name, planned_s) = (format!("{} {}", item.number, item.title), item.planned_s);
-        let is_late = item.used_s > planned_s && planned_s > 0;
-        let is_now = item.number == notes.stage;
-        (name, time(planned_s), Some(item.used_s), is_now, is_late)
-    });
-    agenda_lines(("planned", all_s, &time(all_s)), items, notes, theme)
-}
-
-/// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
-fn chosen_agenda(
-    agenda: &Agenda,
+/// The seconds planned, and the lines of the agenda: the parts of the one that was chosen, from minute to minute, with what their
+/// stages have used; else the stages.
+fn agenda(
+    chosen: Option<&Agenda>,
     notes: &SpeakerNotes,
     theme: &Theme,
 ) -> (u64, Vec<Line<'static>>) {
     let mut from = 0;
-    let items = agenda.parts.iter().map(|part| {
-        let planned = format!("{from}-{}", from + part.minutes);
-        from += part.minutes;
-        let stages = notes.agenda.iter();
-        let of_part = stages.filter(|item| part.stages.contains(&item.number));
-        let used_s: u64 = of_part.map(|item| item.used_s).sum();
-        let used = (!part.stages.is_empty()).then_some(used_s);
-        let is_now = part.stages.contains(&notes.stage);
-        let is_late = used_s > 60 * u64::from(part.minutes);
-        (part.what.clone(), planned, used, is_now, is_late)
-    });
-    let (all_s, all) = (
-        60 * u64::from(agenda.minutes),
-        format!("0-{}", agenda.minutes),
-    );
-    agenda_lines(("minutes", all_s, &all), items, notes, theme)
+    // Of each: its name, the seconds planned, in words, and its stages.
+    let (what, all_s, all, items): (_, u64, _, Vec<_>) = match chosen {
+        Some(agenda) => {
+            let items = agenda.parts.iter().map(|part| {
+                let planned = format!("{from}-{}", from + part.minutes);
+                from += part.minutes;
+                let planned_s = 60 * u64::from(part.minutes);
+                (part.what.clone(), planned_s, planned, &part.stages[..])
+            });
+            let (all_s, all) = (60 * u64::from(agenda.minutes), agenda.minutes);
+            ("minutes", all_s, format!("0-{all}"), items.collect())
+        }
+        None => {
+            let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
+            let items = notes.agenda.iter().map(|item| {
+                let name = format!("{} {}", item.number, item.title);
+                let stages = std::slice::from_ref(&item.number);
+                (name, item.planned_s, time(item.planned_s), stages)
+            });
+            ("planned", all_s, time(all_s), items.collect())
+        }
+    };
+    let mut lines = vec![agenda_line(&left(all_s, notes), what, "used", theme.dim)];
+    for (name, planned_s, planned, stages) in items {
+        let of_item = notes
+            .agenda
+            .iter()
+            .filter(|item| stages.contains(&item.number));
+        let used_s: u64 = of_item.map(|item| item.used_s).sum();
+        let style = match planned_s {
+            _ if stages.contains(&notes.stage) => theme.strong,
+            1.. if used_s > planned_s => theme.warning,
+            _ => theme.text,
+        };
+        let used = match stages {
+            [] => String::new(),
+            _ => time(used_s),
+        };
+        lines.push(agenda_line(&name, &planned, &used, style));
+    }
+    let used = time(notes.used_in_all_s());
+    lines.push(agenda_line("all", &all, &used, theme.strong));
+    (all_s, lines)
 }
 
 /// How much of the planned time is left.

@@ -2,52 +2,18 @@
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, StatefulWidget, Widget};
 
 use super::chart::grid;
 use super::keys;
-use super::prose::ProseWriter;
 use super::text::{self, fit};
 use super::theme::Theme;
 use crate::app::{Action, App, ScreenSize};
-use crate::panel::Panel;
 use protocol::Slot;
 use protocol::story::RunStory;
-
-/// A rectangle of the frame for what fills the screen at a beat.
-pub struct Surface<'a, 'f> {
-    pub frame: &'a mut Frame<'f>,
-    pub area: Rect,
-    pub app: &'a App,
-    pub theme: &'a Theme,
-}
-
-impl<'a> Surface<'a, '_> {
-    /// The same frame at another rectangle.
-    pub fn at(&mut self, area: Rect) -> &mut Self {
-        self.area = area;
-        self
-    }
-
-    /// Lines of text as wide as the area.
-    pub fn writer(&self) -> ProseWriter<'a> {
-        ProseWriter::new(self.app, self.theme, usize::from(self.area.width))
-    }
-
-    /// Draws lines that do not scroll.
-    pub fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
-        self.frame.render_widget(Fitted(lines.into()), area);
-    }
-
-    /// Draws lines in the middle of the area.
-    pub fn put_centred(&mut self, lines: Vec<Line<'static>>) {
-        let place = centred(self.area, widest(&lines), height(lines.len()));
-        self.put(place, lines);
-    }
-}
 
 /// Lines that do not scroll. A figure that does not fit is left out, never cut.
 pub struct Fitted<'t>(pub Text<'t>);
@@ -115,139 +81,85 @@ fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
 }
 
 /// The box of a panel, or the rule above its strip.
-pub struct PanelFrame<'a> {
-    pub title: String,
-    /// On the right of the title.
-    pub aside: String,
+pub fn panel_frame(
+    (title, aside): (&str, &str),
     focused: bool,
-    strip: bool,
-    /// How to read the panel, at its bottom while it has the whole screen.
-    explained: &'a [&'a str],
-    theme: &'a Theme,
+    is_strip: bool,
+    columns: u16,
+    theme: &Theme,
+) -> Block<'static> {
+    let (border, style, mark) = if focused {
+        let mark = format!("{} ", theme.symbols.pointer);
+        (theme.border_focused, theme.title_focused, mark)
+    } else {
+        (theme.border, theme.title, String::new())
+    };
+    let name = format!(" {mark}{title} ");
+    let room = usize::from(columns).saturating_sub(text::width(&name) + 5);
+    let aside = match room {
+        0..=4 => String::new(),
+        _ => text::cut(aside, room - 2),
+    };
+    let borders = if is_strip { Borders::TOP } else { Borders::ALL };
+    framed((name, style), &aside, border, theme).borders(borders)
 }
 
-impl<'a> PanelFrame<'a> {
-    pub fn new(panel: Panel, reading: &'a [&'a str], app: &App, theme: &'a Theme) -> Self {
-        let focused = app.view.focus == Some(panel);
-        let strip = is_strip(app);
-        let explains = focused && app.view.expanded && !strip;
-        Self {
-            title: panel.into_str().to_owned(),
-            aside: String::new(),
-            focused,
-            strip,
-            explained: if explains { reading } else { &[] },
-            theme,
-        }
-    }
+/// What lies inside a panel's strip.
+pub fn inside_strip(area: Rect) -> Rect {
+    let inner = Block::new().borders(Borders::TOP).inner(area);
+    let x = inner.x + u16::from(inner.width > 2);
+    let width = inner.width.saturating_sub(2);
+    Rect { x, width, ..inner }
+}
 
-    /// Whether it says how to read the panel, so that nothing else needs to.
-    pub fn explains(&self) -> bool {
-        !self.explained.is_empty()
-    }
-
-    /// What lies inside, and at its bottom the lines that explain it, under a rule, where enough rows remain for the panel.
-    pub fn inside(&self, area: Rect) -> (Rect, Vec<Line<'static>>) {
-        const KEPT: u16 = 9;
-        if self.strip {
-            let inner = Block::new().borders(Borders::TOP).inner(area);
-            let x = inner.x + u16::from(inner.width > 2);
-            let width = inner.width.saturating_sub(2);
-            return (Rect { x, width, ..inner }, Vec::new());
-        }
-        let mut inner = inside(area);
-        let columns = usize::from(inner.width.min(110));
-        let said = self.explained.iter();
-        let said = said.flat_map(|one| text::wrapped(one, self.theme.dim, columns));
-        let mut lines: Vec<Line<'static>> = said.collect();
-        let rows = height(lines.len());
-        if rows == 0 || inner.height < rows.saturating_add(1 + KEPT) {
-            return (inner, Vec::new());
-        }
-        let (symbol, wide) = (self.theme.symbols.rule, usize::from(inner.width));
-        let rule = text::rule(symbol, "how to read this", wide);
-        lines.insert(0, Line::styled(rule, self.theme.dim));
-        inner.height -= rows + 1;
-        (inner, lines)
+/// Draws how to read a panel at its bottom, under a rule, and takes these rows off it, where enough rows remain.
+pub fn draw_reading(reading: &[&str], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
+    const KEPT: u16 = 9;
+    let wide = usize::from(inner.width);
+    let rule = text::rule(theme.symbols.rule, "how to read this", wide);
+    let mut lines = vec![Line::styled(rule, theme.dim)];
+    let said = reading.iter();
+    lines.extend(said.flat_map(|one| text::wrapped(one, theme.dim, wide.min(110))));
+    let rows = height(lines.len());
+    if rows > 1 && inner.height >= rows.saturating_add(KEPT) {
+        put(frame, take_bottom(inner, rows), lines);
     }
 }
 
-impl Widget for PanelFrame<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let theme = self.theme;
-        let (inner, lines) = self.inside(area);
-        let (border, style, mark) = if self.focused {
-            let mark = format!("{} ", theme.symbols.pointer);
-            (theme.border_focused, theme.title_focused, mark)
-        } else {
-            (theme.border, theme.title, String::new())
-        };
-        let name = format!(" {mark}{} ", self.title);
-        let room = usize::from(area.width).saturating_sub(text::width(&name) + 5);
-        let borders = if self.strip {
-            Borders::TOP
-        } else {
-            Borders::ALL
-        };
-        let mut block = Block::new()
-            .borders(borders)
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .title(Line::styled(name, style));
-        if room > 4 && !self.aside.is_empty() {
-            let aside = format!(" {} ", text::cut(&self.aside, room - 2));
-            block = block.title(Line::styled(aside, theme.dim).right_aligned());
-        }
-        block.render(area, buffer);
-        let below = Rect {
-            y: inner.bottom(),
-            height: height(lines.len()),
-            ..inner
-        };
-        Fitted(lines.into()).render(below, buffer);
+/// Draws lines that do not scroll.
+pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
+    frame.render_widget(Fitted(lines.into()), area);
+}
+
+/// A box with a title, and what stands on the right of it.
+pub fn framed(
+    (title, titled): (String, Style),
+    aside: &str,
+    border: Style,
+    theme: &Theme,
+) -> Block<'static> {
+    let block = Block::bordered()
+        .border_set(theme.symbols.border)
+        .border_style(border)
+        .title(Line::styled(title, titled));
+    match aside {
+        "" => block,
+        _ => block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned()),
     }
 }
 
-/// Draws lines where there is no surface.
-pub fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    frame.render_widget(Paragraph::new(lines), area);
-}
-
-/// A box on top of everything, with its own background.
-pub struct CardFrame<'a> {
-    pub title: &'a str,
-    /// On the right of the title.
-    pub aside: &'a str,
-    pub border: Style,
-    pub theme: &'a Theme,
-}
-
-impl<'a> CardFrame<'a> {
-    pub fn new(title: &'a str, theme: &'a Theme) -> Self {
-        Self {
-            title,
-            aside: "",
-            border: theme.border_focused,
-            theme,
-        }
-    }
-}
-
-impl Widget for CardFrame<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let (title, theme) = (format!(" {} ", self.title), self.theme);
-        let mut block = Block::bordered()
-            .border_set(theme.symbols.border)
-            .border_style(self.border)
-            .style(theme.text)
-            .title(Line::styled(title, theme.title_focused));
-        if !self.aside.is_empty() {
-            let aside = format!(" {} ", self.aside);
-            block = block.title(Line::styled(aside, theme.dim).right_aligned());
-        }
-        Clear.render(area, buffer);
-        block.render(area, buffer);
-    }
+/// Draws a card's box on top of everything, with its own background.
+pub fn draw_card_frame(
+    (title, aside): (&str, &str),
+    border: Style,
+    theme: &Theme,
+    area: Rect,
+    frame: &mut Frame<'_>,
+) {
+    let title = (format!(" {title} "), theme.title_focused);
+    frame.render_widget(Clear, area);
+    let block = framed(title, aside, border, theme).style(theme.text);
+    frame.render_widget(block, area);
 }
 
 /// Panels stand as strips under a rule, without boxes.
@@ -258,15 +170,10 @@ pub fn is_strip(app: &App) -> bool {
 
 /// What lies inside the border of a panel's box or of a card.
 pub fn inside(area: Rect) -> Rect {
-    padded(Block::bordered().inner(area))
-}
-
-/// One empty column on both sides, where there is room.
-fn padded(area: Rect) -> Rect {
-    if area.width < 20 {
-        return area;
-    }
-    Rect::new(area.x + 1, area.y, area.width - 2, area.height)
+    let inner = Block::bordered().inner(area);
+    // One empty column on both sides, where there is room.
+    let padding = u16::from(inner.width >= 20);
+    inner.inner(Margin::new(padding, 0))
 }
 
 /// A count of lines as rows of the screen.

@@ -84,35 +84,20 @@ pub const BLOCKS: Symbols = Symbols {
     ..BRAILLE
 };
 
+/// What is not named here is folded at the end.
 pub const ASCII: Symbols = Symbols {
     ascii: true,
     curves: CurveGlyphs::Points,
-    border: border::Set {
-        top_left: "+",
-        top_right: "+",
-        bottom_left: "+",
-        bottom_right: "+",
-        vertical_left: "|",
-        vertical_right: "|",
-        horizontal_top: "-",
-        horizontal_bottom: "-",
-    },
     points: [".", "x"],
-    good: "+",
     bad: "!",
     warning: "!",
-    live: "*",
     circle: "o",
-    pointer: ">",
     to: "->",
-    reference: "-",
     floor: "_",
-    rule: "-",
-    vertical: "|",
     bar: &["#"],
     spark: &["_", ".", "-", "=", "^"],
     fills: ["f", "b", "o", "r"],
-    scroll: ["^", "v"],
+    ..BRAILLE
 };
 
 impl Symbols {
@@ -226,59 +211,19 @@ pub fn fold_to_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// What stands for characters that are not ASCII.
-const FOLDS: [(char, &str); 41] = [
-    ('-', "─━╌┈–—−‐‑╶╴·∙⋅⁻"),
-    ('|', "│┃┊╎"),
-    ('+', "╭╮╰╯┌┐└┘├┤┬┴┼✓"),
-    ('#', "█▓▒░▉▊▋▌▍▎▏▐■▅▆▇▘▝▖▗▞▚▛▜▙▟▪"),
-    ('_', "▁▂▃▄"),
-    ('*', "•◆●○⊙"),
-    ('~', "±≈≃"),
-    ('x', "×✗╳"),
-    ('^', "▲↑△"),
-    ('v', "↓▼√"),
-    ('>', "→▸▶›»≥"),
-    ('<', "←◂◀‹«≤"),
-    ('"', "“”„▀"),
-    ('\'', "‘’′"),
-    ('.', "…"),
-    ('=', "▬"),
-    ('/', "╱"),
-    (':', "⋮"),
-    ('T', "ᵀ"),
-    ('I', "∞"),
-    ('0', "₀⁰"),
-    ('1', "₁¹"),
-    ('4', "₄⁴"),
-    ('5', "₅⁵"),
-    ('2', "₂²"),
-    ('3', "₃³"),
-    ('s', "σΣß"),
-    ('u', "μµüúùû"),
-    ('e', "εéèêë"),
-    ('b', "β"),
-    ('a', "αäáàâ"),
-    ('t', "θ"),
-    ('p', "π"),
-    ('o', "öóòô"),
-    ('i', "ïí"),
-    ('A', "Ä"),
-    ('O', "Ö"),
-    ('U', "Ü"),
-    ('n', "ñ"),
-    ('c', "ç"),
-    (' ', "\u{a0}"),
-];
+/// Characters that are not ASCII, in words behind what stands for them.
+const FOLDS: &str = "\
+    -─━╌┈–—−‐‑╶╴·∙⋅⁻ |│┃┊╎ +╭╮╰╯┌┐└┘├┤┬┴┼✓ #█▓▒░▉▊▋▌▍▎▏▐■▅▆▇▘▝▖▗▞▚▛▜▙▟▪ _▁▂▃▄ *•◆●○⊙ \
+    ~±≈≃ x×✗╳ ^▲↑△ v↓▼√ >→▸▶›»≥ <←◂◀‹«≤ \"“”„▀ '‘’′ .… =▬ /╱ :⋮ \
+    0₀⁰ 1₁¹ 2₂² 3₃³ 4₄⁴ 5₅⁵ Tᵀ I∞ sσΣß uμµüúùû eεéèêë bβ aαäáàâ tθ pπ oöóòô iïí AÄ OÖ UÜ nñ cç";
 
 fn fold(c: char) -> char {
     match c {
         '\u{2800}'..='\u{28ff}' => '.',
-        '\u{2000}'..='\u{200a}' => ' ',
+        '\u{2000}'..='\u{200a}' | '\u{a0}' => ' ',
         _ => {
-            let mut folds = FOLDS.iter();
-            let found = folds.find(|(_, all)| all.contains(c));
-            found.map_or('?', |(ascii, _)| *ascii)
+            let found = FOLDS.split(' ').find(|word| word.contains(c));
+            found.and_then(|word| word.chars().next()).unwrap_or('?')
         }
     }
 }

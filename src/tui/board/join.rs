@@ -32,8 +32,9 @@ pub(super) fn draw(
         let wide = squares.first().map_or(0, |it| text::width(it));
         if height(squares.len()) <= area.height && wide + 24 <= usize::from(area.width) {
             let lines = squares.into_iter();
-            let lines = lines.map(|it| Line::styled(it, theme.scanned)).collect();
-            put(frame, take_left(&mut rest, height(wide)), lines);
+            let lines = lines.map(|it| Line::styled(it, theme.scanned));
+            let area = take_left(&mut rest, height(wide));
+            put(frame, area, lines.collect::<Vec<_>>());
         }
     }
     take_left(&mut rest, 2);
@@ -53,7 +54,7 @@ pub(super) fn draw(
             digits::draw(frame.buffer_mut(), at, code, size, theme.strong);
         } else {
             let said = Line::styled(format!("code  {code}"), theme.strong);
-            put(frame, take_top(&mut rest, 1), vec![said]);
+            put(frame, take_top(&mut rest, 1), said);
         }
     }
     let mut lines = vec![Line::styled("in a terminal, with a nickname:", theme.dim)];

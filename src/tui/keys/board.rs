@@ -1,11 +1,11 @@
 //! The keys of the instructor's board.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 
 use BoardAction::{Choose, Mark};
 use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Up};
 
-use super::key_name;
+use super::{key, key_name};
 use crate::tui::board::BoardScreen;
 
 /// What the instructor asks the board for.
@@ -64,16 +64,11 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
 
 /// What a key asks for; while a word is typed, letters are text.
 pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
-    if event.kind == KeyEventKind::Release {
-        return None;
-    }
-    let control = event.modifiers.contains(KeyModifiers::CONTROL);
-    match event.code {
-        _ if control => None,
+    match key(event)? {
         KeyCode::Enter if naming => Some(BoardAction::Take),
         KeyCode::Esc if naming => Some(BoardAction::Drop),
         KeyCode::Backspace if naming => Some(BoardAction::Erase),
-        KeyCode::Char(letter) if naming => Some(BoardAction::Type(letter)),
+        KeyCode::Char(letter) if naming && !letter.is_control() => Some(BoardAction::Type(letter)),
         code => {
             let mut keys = KEYS.iter().filter(|_| !naming);
             keys.find(|(keys, ..)| keys.contains(&code)).map(|it| it.1)

@@ -1,8 +1,8 @@
 //! The keys of a profile from elsewhere.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 
-use super::key_name;
+use super::{key, key_name};
 use crate::app::opened::{OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 
@@ -39,11 +39,8 @@ const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
 
 /// What a key asks for.
 pub fn action(event: KeyEvent) -> Option<OpenedAction> {
-    let control = event.modifiers.contains(KeyModifiers::CONTROL);
-    if event.kind == KeyEventKind::Release || control {
-        return None;
-    }
-    let known = KEYS.iter().find(|it| it.0.contains(&event.code));
+    let key = key(event)?;
+    let known = KEYS.iter().find(|it| it.0.contains(&key));
     known.map(|it| it.1)
 }
 

@@ -1,32 +1,41 @@
 //! A beat of presenter mode, for the back row: one thing fills the screen. A curve, the phases of a step, the kernels in question,
 //! the pairs with their narrowing interval, one figure in large glyphs, or the choices of a vote.
 
+use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::{cards, large};
+use super::large::{self, Surface};
+use super::{cards, lesson};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::figures;
-use crate::app::{Action, RunState};
+use crate::app::study::LessonPage;
+use crate::app::{Action, App, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::NOT_MEASURED;
 use crate::course::save_file::letter;
-use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
+use crate::course::{Beat, BeatChange, Stage, TextBlock};
 use crate::panel::Panel;
 use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
-use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top, widest};
+use crate::tui::surface::{height, take_bottom, take_left, take_top, widest};
+use crate::tui::theme::Theme;
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
 use protocol::Pair;
 
 /// Draws the beat; none of it scrolls, unless it is a panel of the workshop.
-pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
-    let app = s.app;
+pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
     let shown = app.beat().zip(app.cue()).zip(app.stage());
     let Some(((beat, cue), stage)) = shown.filter(|((beat, _), _)| beat.panel == panel) else {
         // The presenter has opened another panel.
-        return workshop(panel, s);
+        return super::draw(panel, area, app, theme, frame);
+    };
+    let s = &mut Surface {
+        frame,
+        area,
+        app,
+        theme,
     };
     if beat.vote == VoteState::Open && panel == Panel::Lesson {
         choices(s, stage);
@@ -76,8 +85,7 @@ fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
 fn drawing(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some(stage) = app.stage() else { return 0 };
-    let sections = stage.lesson.sections.iter();
-    let why = sections.filter(|section| section.kind == SectionKind::Why);
+    let why = lesson::sections(LessonPage::Cause, stage);
     let mut blocks = why.flat_map(|section| &section.blocks);
     let mut w = s.writer();
     if let Some(TextBlock::Code { text, .. }) =
@@ -203,7 +211,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     s.put(area, prompt);
     let reason = answered.then(|| app.reason_of_answer()).flatten();
     if let Some(reason) = reason {
-        let mut w = ProseWriter::new(app, theme, usize::from(rest.width));
+        let mut w = ProseWriter::new(app, theme, rest.width);
         w.widest = w.columns;
         w.body(&reason, theme.text);
         // The choices keep three rows each.
@@ -275,12 +283,10 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
 }
 
-/// The one line below: where in the course this is, and what a presenter has to know.
-pub fn draw_foot(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
-    let Some((beat, stage)) = app.beat().zip(app.stage()) else {
-        return;
-    };
+/// The one line below, at a beat: where in the course this is, and what a presenter has to know.
+pub fn foot(app: &App, theme: &Theme, columns: u16) -> Option<Line<'static>> {
+    let (beat, stage) = app.beat().zip(app.stage())?;
+    let columns = usize::from(columns);
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
     let state = match &app.shown_run().state {
@@ -296,22 +302,20 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
         None => Span::styled(format!("{keys} "), theme.dim),
         Some(why) => {
             let said = format!("{} not saved: {why} ", theme.symbols.warning);
-            let said = text::cut(&said, usize::from(s.area.width) * 2 / 3);
+            let said = text::cut(&said, columns * 2 / 3);
             Span::styled(said, theme.bad)
         }
     });
-    let room = usize::from(s.area.width).saturating_sub(text::width_of(&right) + 1);
+    let room = columns.saturating_sub(text::width_of(&right) + 1);
     let place = text::left(&text::cut(&place, room), room + 1);
     let mut spans = vec![Span::styled(place, theme.dim)];
     spans.append(&mut right);
-    s.put(s.area, Line::from(spans));
+    Some(Line::from(spans))
 }
 
 /// At the end of that line: the screen stays as it was.
-pub fn draw_frozen(s: &mut Surface<'_, '_>) {
-    let key = keys::label(Action::FreezeScreen, s.app);
+pub fn frozen(app: &App, theme: &Theme) -> Line<'static> {
+    let key = keys::label(Action::FreezeScreen, app);
     let said = format!(" frozen: {key} goes on ");
-    let before = s.area.width.saturating_sub(text::width(&said) as u16);
-    take_left(&mut s.area, before);
-    s.put(s.area, Line::styled(said, s.theme.badge));
+    Line::styled(said, theme.badge).right_aligned()
 }

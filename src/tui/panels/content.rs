@@ -50,25 +50,14 @@ pub enum Block<'a> {
     Plot(Plot<'a>),
 }
 
+/// Draws in an area.
+type Draw<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
+
 /// A drawing that fills any area. Lines before it stand above it, those after it beside it or below.
 pub struct Plot<'a> {
     /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
     pub size: (u16, u16),
-    pub drawing: Box<dyn Drawing + 'a>,
-}
-
-/// A widget that is drawn by reference, whatever its type.
-pub trait Drawing {
-    fn draw(&self, area: Rect, buffer: &mut Buffer);
-}
-
-impl<W> Drawing for W
-where
-    for<'w> &'w W: Widget,
-{
-    fn draw(&self, area: Rect, buffer: &mut Buffer) {
-        self.render(area, buffer);
-    }
+    pub draw: Draw<'a>,
 }
 
 /// A named figure with its values.
@@ -197,10 +186,10 @@ impl<'a> Content<'a> {
         &mut self,
         of: impl Into<Option<Size>>,
         size: (u16, u16),
-        drawing: impl Drawing + 'a,
+        draw: impl Fn(Rect, &mut Buffer) + 'a,
     ) {
-        let drawing = Box::new(drawing);
-        self.add(of, Block::Plot(Plot { size, drawing }));
+        let draw = Box::new(draw);
+        self.add(of, Block::Plot(Plot { size, draw }));
     }
 
     /// Takes the blocks that a renderer draws.
@@ -301,7 +290,7 @@ impl StatefulWidget for Inside<'_> {
                         }
                         (_, rows) => take_top(&mut area, rows),
                     };
-                    plot.drawing.draw(place, buffer);
+                    (plot.draw)(place, buffer);
                 }
             }
         }

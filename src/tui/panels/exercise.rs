@@ -26,7 +26,7 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
         let mut part = Part {
             exercise,
             known,
-            w: ProseWriter::new(app, theme, usize::from(area.width)),
+            w: ProseWriter::new(app, theme, area.width),
         };
         parts.iter().for_each(|write| write(&mut part));
         part.w.lines

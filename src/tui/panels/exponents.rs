@@ -1,7 +1,6 @@
 //! How large the elements of all gradients are: a column for each power of two, or for a few of them, and the share that is
 //! exactly zero. It does not say which tensor they belong to; the gradients panel does.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Widget;
@@ -35,8 +34,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     };
     let head = head(audit, sizes, area.width, theme);
     let mut content = Content::text(format!("step {}", audit.step), vec![head]);
-    let histogram = Histogram { sizes, theme };
-    content.plot(None, (area.width, TALLEST), histogram);
+    content.plot(None, (area.width, TALLEST), move |area, buffer| {
+        let rows = area.height.saturating_sub(1).max(1);
+        Text::from(columns(sizes, area.width, rows, theme)).render(area, buffer);
+    });
     content
 }
 
@@ -64,20 +65,7 @@ fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line
     Line::from(spans)
 }
 
-/// A column for each power of two, or for a few of them.
-struct Histogram<'a> {
-    sizes: &'a Exponents,
-    theme: &'a Theme,
-}
-
-impl Widget for &Histogram<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let rows = area.height.saturating_sub(1).max(1);
-        Text::from(columns(self.sizes, area.width, rows, self.theme)).render(area, buffer);
-    }
-}
-
-/// The columns, and below them the powers of two at both ends and f16's least.
+/// A column for each power of two, or for a few of them, and below them the powers at both ends and f16's least.
 fn columns(sizes: &Exponents, width: u16, rows: u16, theme: &Theme) -> Vec<Line<'static>> {
     let bins = sizes.counts.len();
     let wide = usize::from(width).max(1);

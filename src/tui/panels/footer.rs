@@ -18,10 +18,18 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         room -= if fits { wide(entry) } else { 0 };
         fits
     });
-    let mut spans = vec![Span::raw(" ")];
-    for (key, label) in fitting.chain(last) {
-        spans.push(Span::styled(key, theme.key));
-        spans.push(Span::styled(format!(" {label}  "), theme.dim));
-    }
-    Line::from(spans)
+    of_keys(fitting.chain(last), "  ", theme)
+}
+
+/// Keys with their labels, and a gap behind each.
+pub fn of_keys(
+    named: impl Iterator<Item = (String, &'static str)>,
+    gap: &str,
+    theme: &Theme,
+) -> Line<'static> {
+    let keys = named.flat_map(|(key, label)| {
+        let label = Span::styled(format!(" {label}{gap}"), theme.dim);
+        [Span::styled(key, theme.key), label]
+    });
+    [Span::raw(" ")].into_iter().chain(keys).collect()
 }

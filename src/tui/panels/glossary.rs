@@ -22,7 +22,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         None => ("glossary", app.lesson.course.glossary.as_ref()),
     };
     let figures = figures(app);
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     w.figures = figures.as_ref();
     let search = &app.view.search;
     let mut found = 0;

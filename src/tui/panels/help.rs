@@ -7,6 +7,7 @@ use strum::VariantArray;
 use super::content::Content;
 use crate::app::{Action, App, Overlay};
 use crate::tui::keys::{self, Group, HelpLine};
+use crate::tui::prose::FRAME;
 use crate::tui::surface::closes;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -25,8 +26,6 @@ const GAP: usize = 2;
 /// From this width inside the card on there are two columns, and the widest that one gets.
 const TWO: usize = 72;
 const WIDEST: usize = 54;
-/// Columns or rows that the card takes besides its lines: borders and padding.
-const FRAME: usize = 4;
 /// The note under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 

@@ -23,7 +23,7 @@ pub(super) fn columns(app: &App, most: u16) -> u16 {
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let row = &app.view.kernel_texts.row;
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     let mut head = Vec::new();
     let slot = app.profiled().map(|(slot, _)| slot);
     let on_cpu = slot.is_some_and(|slot| app.shown_run().slot(slot).description.on_cpu());

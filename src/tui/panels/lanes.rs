@@ -23,7 +23,7 @@ const BETWEEN: usize = 3;
 const NUMBER: usize = 4;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     let recorded = match &app.exercise.lanes.found {
         Some(Ok(found)) => found,
         found => {

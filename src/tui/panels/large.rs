@@ -1,14 +1,17 @@
 //! Rows for the back of a room: a name, a figure in large glyphs, and a bar or a small chart as thick as the row. They share the
 //! height between them; where there is not enough for large glyphs, the figures stand in plain letters.
 
+use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 
 use super::content::{Block, Figure, Picture, Size};
+use crate::app::App;
 use crate::panel::Panel;
 use crate::tui::digits;
-use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
+use crate::tui::prose::ProseWriter;
+use crate::tui::surface::{self, centred, height, take_bottom, take_left, take_top, widest};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -19,6 +22,32 @@ const TALLEST: u16 = 12;
 const TALL: u16 = 10;
 /// Columns that a bar takes at least.
 const LEAST: u16 = 8;
+
+/// A rectangle of the frame for what fills the screen at a beat.
+pub(super) struct Surface<'a, 'f> {
+    pub frame: &'a mut Frame<'f>,
+    pub area: Rect,
+    pub app: &'a App,
+    pub theme: &'a Theme,
+}
+
+impl<'a> Surface<'a, '_> {
+    /// Lines of text as wide as the area.
+    pub(super) fn writer(&self) -> ProseWriter<'a> {
+        ProseWriter::new(self.app, self.theme, self.area.width)
+    }
+
+    /// Draws lines that do not scroll.
+    pub(super) fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
+        surface::put(self.frame, area, lines);
+    }
+
+    /// Draws lines in the middle of the area.
+    pub(super) fn put_centred(&mut self, lines: Vec<Line<'static>>) {
+        let place = centred(self.area, widest(&lines), height(lines.len()));
+        self.put(place, lines);
+    }
+}
 
 /// A figure as it stands in its row.
 struct Row {
@@ -108,7 +137,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
         s.put(area, lines);
     }
     match plot {
-        Some(plot) => plot.drawing.draw(s.area, s.frame.buffer_mut()),
+        Some(plot) => (plot.draw)(s.area, s.frame.buffer_mut()),
         None => draw_rows(s, rows),
     }
     0
@@ -198,7 +227,7 @@ fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         let details = text::cut(row.details(), columns);
         lines.push(Line::styled(details, s.theme.dim));
     }
-    s.put(middle(area, height(lines.len())), lines);
+    s.put(centred(area, area.width, height(lines.len())), lines);
 }
 
 /// The values, in large glyphs where they fit.
@@ -206,9 +235,9 @@ fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     let rows = digits::rows(size);
     if row.large(size, area.width).is_none() || rows > area.height {
         let line = Line::styled(row.said.clone(), row.said_style);
-        return s.put(middle(area, 1), line);
+        return s.put(centred(area, area.width, 1), line);
     }
-    let at = (area.x, middle(area, rows).y);
+    let at = (area.x, centred(area, area.width, rows).y);
     digits::draw(s.frame.buffer_mut(), at, &row.said, size, row.said_style);
 }
 
@@ -238,14 +267,4 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         }
     };
     s.put(area, lines);
-}
-
-/// The middle `rows` rows of an area.
-fn middle(area: Rect, rows: u16) -> Rect {
-    let rows = rows.min(area.height);
-    Rect {
-        y: area.y + (area.height - rows) / 2,
-        height: rows,
-        ..area
-    }
 }

@@ -14,7 +14,7 @@ use crate::app::figures::{as_found, figures};
 use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
 use crate::course::save_file::{Prediction, StageState, letter};
-use crate::course::{SectionKind, Stage};
+use crate::course::{LessonSection, SectionKind, Stage};
 use crate::judge::{Outcome, StageReport};
 use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
@@ -24,7 +24,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     if app.knobs_open() {
         return knobs::content(app, theme, area);
     }
-    let mut w = ProseWriter::new(app, theme, usize::from(area.width));
+    let mut w = ProseWriter::new(app, theme, area.width);
     if let Some(open) = app.exercise() {
         let (above, foot) = exercise::page(open, app, theme, area);
         let title = Some(format!("exercise {}", open.label()));
@@ -71,6 +71,20 @@ pub fn rows(app: &App, theme: &Theme, columns: usize) -> Option<usize> {
     (app.knobs_open() || stage.is_some()).then(|| content(app, theme, area).rows())
 }
 
+/// The sections of the stage's text that a page shows.
+pub fn sections(page: LessonPage, stage: &Stage) -> impl Iterator<Item = &LessonSection> {
+    let shown = move |at: usize, kind: SectionKind| match page {
+        LessonPage::Start => kind == SectionKind::Symptom,
+        LessonPage::Evidence => kind == SectionKind::Evidence,
+        LessonPage::Background(open) => open == at,
+        LessonPage::Cause => kind == SectionKind::Why,
+        LessonPage::LookBack => kind == SectionKind::Debrief,
+        LessonPage::Result | LessonPage::Quiz => false,
+    };
+    let sections = stage.lesson.sections.iter().enumerate();
+    sections.filter_map(move |(at, section)| shown(at, section.kind).then_some(section))
+}
+
 /// The open page of a stage, and the question at its foot.
 fn page_of(
     stage: &Stage,
@@ -94,7 +108,11 @@ fn page_of(
         LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found,
         LessonPage::Cause | LessonPage::Result | LessonPage::LookBack | LessonPage::Quiz => now,
     };
-    let mut text = Text { stage, w: writer };
+    let mut text = Text {
+        stage,
+        page,
+        w: writer,
+    };
     text.phases();
     match page {
         LessonPage::Start => text.start(),
@@ -104,7 +122,7 @@ fn page_of(
             }
             text.evidence();
         }
-        LessonPage::Background(at) => text.section(at),
+        LessonPage::Background(_) => text.sections(),
         LessonPage::Cause => text.cause(),
         LessonPage::Result => {
             text.w.figures = found;
@@ -113,7 +131,7 @@ fn page_of(
             text.checks();
         }
         LessonPage::LookBack => {
-            text.sections(SectionKind::Debrief);
+            text.sections();
             text.claims();
             text.exercises();
         }
@@ -125,21 +143,14 @@ fn page_of(
 /// A page of the stage's text.
 struct Text<'a> {
     stage: &'a Stage,
+    page: LessonPage,
     w: ProseWriter<'a>,
 }
 
 impl Text<'_> {
-    /// Sections of the lesson of one kind, in their own order.
-    fn sections(&mut self, kind: SectionKind) {
-        for (at, section) in self.stage.lesson.sections.iter().enumerate() {
-            if section.kind == kind {
-                self.section(at);
-            }
-        }
-    }
-
-    fn section(&mut self, at: usize) {
-        if let Some(section) = self.stage.lesson.sections.get(at) {
+    /// The lesson's own words.
+    fn sections(&mut self) {
+        for section in sections(self.page, self.stage) {
             self.w.heading(&section.title);
             self.w.blocks(&section.blocks);
         }
@@ -191,7 +202,7 @@ impl Text<'_> {
             self.w.blank();
             self.w.hint(at, &stage.hints);
         }
-        self.sections(SectionKind::Symptom);
+        self.sections();
         if !told {
             self.w.blank();
             self.w
@@ -213,9 +224,8 @@ impl Text<'_> {
             ];
             return self.w.keys(text, &keys);
         }
-        let mut sections = self.stage.lesson.sections.iter();
-        if sections.any(|it| it.kind == SectionKind::Evidence) {
-            return self.sections(SectionKind::Evidence);
+        if sections(self.page, self.stage).next().is_some() {
+            return self.sections();
         }
         self.w.heading("Where to look");
         let theme = self.w.theme;
@@ -238,7 +248,7 @@ impl Text<'_> {
                 self.item("", text);
             }
         }
-        self.sections(SectionKind::Why);
+        self.sections();
     }
 
     /// The prediction, and how it and its range fared.

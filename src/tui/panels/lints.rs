@@ -17,14 +17,14 @@ pub(super) const READING: &[&str] = &[
 
 /// Shown instead of what would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::new(app, theme, usize::from(area.width));
+    let mut w = ProseWriter::new(app, theme, area.width);
     w.dim("Shown once you have answered what this stage asks.");
     Content::text("", w.lines)
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
-    let mut w = ProseWriter::new(app, theme, usize::from(area.width));
+    let mut w = ProseWriter::new(app, theme, area.width);
     if run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
     } else if app.mode.plays_mystery() {

@@ -18,7 +18,7 @@ pub(super) fn rows_of_problems(app: &App) -> u16 {
 
 /// The log, the latest line last.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     for entry in &app.devices.log.entries {
         let style = match entry.level {
             LogLevel::Error => theme.bad,
@@ -43,7 +43,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 
 /// Files of the course that were skipped.
 pub(super) fn problems<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     for problem in &app.lesson.course.problems {
         w.marked(theme.mark(false), &problem.to_string(), theme.text);
     }

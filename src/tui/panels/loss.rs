@@ -1,6 +1,7 @@
 //! The loss of A and B over steps, with ln V, the loss of a model that knows nothing, and the entropy of the data, below which no
 //! correct run goes. A loss that is not finite is named with its step, not drawn.
 
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -29,7 +30,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         true => Content::missing("no step has been trained yet", theme, area),
         false => {
             let mut content = Content::text("", vec![legend]);
-            content.plot(None, (area.width, area.height), chart(app, theme));
+            let chart = chart(app, theme);
+            let draw = move |area, buffer: &mut Buffer| chart.draw(area, buffer);
+            content.plot(None, (area.width, area.height), draw);
             content
         }
     };

@@ -13,7 +13,7 @@ use protocol::units::{ms, number};
 
 pub fn lines(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let run = app.shown_run().shown();
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     w.lines.extend(unsaved(app, theme, area.width));
     if let Some(confirm) = app.view.confirm {
         w.sentence(&confirmation(confirm, app), theme.warning);

@@ -5,6 +5,7 @@
 mod plot;
 
 use plot::{Mark, RoofPlot};
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -262,13 +263,14 @@ impl<'a> Rows<'a> {
     }
 
     /// Draws these below the roofs.
-    fn plot(&self, marks: Vec<Mark>) -> RoofPlot<'a> {
-        RoofPlot {
+    fn plot(&self, marks: Vec<Mark>) -> impl Fn(Rect, &mut Buffer) + use<'a> {
+        let plot = RoofPlot {
             marks,
             roofs: self.roofs(),
             names: self.roof_names(),
             theme: self.theme,
-        }
+        };
+        move |area, buffer| plot.draw(area, buffer)
     }
 
     /// The headings of the list, and a line for each operation.

@@ -22,7 +22,7 @@ fn title_of_vote(app: &App) -> &'static str {
 
 /// What is shared.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     match &app.class {
         Some(member) => shares(member, &mut w),
         None => w.text("You are in no room. `perflings --room WHERE` joins one."),
@@ -119,7 +119,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 
 /// The question with its choices and their keys.
 pub(super) fn vote<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     if let Some(stage) = app.voting() {
         let named = format!("Stage {} {}", stage.number, stage.title);
         w.plain(&named, theme.heading);

@@ -18,7 +18,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         .and_then(|at| app.lesson.course.stages.get(*at));
     let of = skipped.len();
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     // As much of it as there is room for.
     w.widest = w.columns;
     match stage {

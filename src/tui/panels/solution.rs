@@ -13,7 +13,7 @@ use crate::tui::theme::Theme;
 use protocol::config::Knob;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     if let Some(open) = app.exercise() {
         exercise(open, &mut w);
     } else if let Some(open) = app.stage() {

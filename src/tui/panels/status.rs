@@ -33,30 +33,12 @@ fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<L
     text::wrap(spans, usize::from(width), mark, "   ")
 }
 
-/// What comes next, in one sentence; what the room reads at a beat in large glyphs.
-pub struct Guide {
-    lines: Vec<Line<'static>>,
-    large: Option<Vec<String>>,
-    style: Style,
-}
-
-impl Guide {
-    pub fn new(app: &App, theme: &Theme, width: u16) -> Self {
-        Self {
-            lines: lines(app, theme, width),
-            large: large_sentence(app, width),
-            style: theme.strong,
-        }
-    }
-}
-
-impl Widget for Guide {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        Fitted(self.lines.into()).render(area, buffer);
-        let fits = |large: &Vec<String>| digits::rows_of(large.len()) <= area.height;
-        if let Some(large) = self.large.filter(fits) {
-            digits::draw_lines(buffer, (area.x + 1, area.y), &large, self.style);
-        }
+/// Draws what comes next, in one sentence; what the room reads at a beat in large glyphs.
+pub fn draw_guide(app: &App, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    Fitted(lines(app, theme, area.width).into()).render(area, buffer);
+    let fits = |large: &Vec<String>| digits::rows_of(large.len()) <= area.height;
+    if let Some(large) = large_sentence(app, area.width).filter(fits) {
+        digits::draw_lines(buffer, (area.x + 1, area.y), &large, theme.strong);
     }
 }
 

@@ -1,6 +1,7 @@
 //! How fast it trains: medians of unprofiled steps with their spread, A beside B, the state of the measurement, and
 //! the wall average, which counts everything. A time that does not end at a sync is marked.
 
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -8,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::cards;
 use super::content::{Block, Content, Size, missing};
 use crate::app::{App, ThemeName};
-use crate::tui::digits::{self, Numerals};
+use crate::tui::digits;
 use crate::tui::surface::{is_strip, joined, slot_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
@@ -50,14 +51,13 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     };
     let mut content = Content::beside(format!("clock: {clock}"));
     let rate = it.samples_per_s;
-    let numerals = Numerals {
-        text: match rate >= 100.0 {
-            true => format!("{rate:.0}"),
-            false => number(rate),
-        },
-        style: theme.slot(app.shown_run().active),
+    let large = match rate >= 100.0 {
+        true => format!("{rate:.0}"),
+        false => number(rate),
     };
-    let columns = digits::width(&numerals.text).unwrap_or(0) + 1;
+    let columns = digits::width(&large).unwrap_or(0) + 1;
+    let style = theme.slot(app.shown_run().active);
+    let numerals = move |area, buffer: &mut Buffer| digits::fill(buffer, area, &large, style);
     let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
     if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
         content.plot(Size::Normal, (columns, area.height), numerals.clone());

@@ -1,7 +1,6 @@
 //! A timeline: lanes of devices and of the host over a span of time. A full cell is busy, a low one partly, an empty one is a gap;
 //! names stand where they fit.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
@@ -42,22 +41,11 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         return Content { aside, ..later };
     }
     let mut content = Content::text(aside, Vec::new());
-    let lanes = Lanes { view, theme };
-    content.plot(None, (area.width, area.height), lanes);
-    content
-}
-
-/// The lanes over the span of time that is looked at.
-struct Lanes<'a> {
-    view: TimelineView,
-    theme: &'a Theme,
-}
-
-impl Widget for &Lanes<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
+    content.plot(None, (area.width, area.height), move |area, buffer| {
         let (wide, high) = (usize::from(area.width), usize::from(area.height));
-        Text::from(lines(&self.view, wide, high, self.theme)).render(area, buffer);
-    }
+        Text::from(lines(&view, wide, high, theme)).render(area, buffer);
+    });
+    content
 }
 
 /// Columns of the names of lanes.
@@ -140,24 +128,13 @@ pub fn lines(
                 *cell = (if fits { letter } else { '·' }, style);
             }
         }
-        spans.extend(runs(cells));
+        let cells = cells.into_iter();
+        spans.extend(cells.map(|(letter, style)| Span::styled(letter.to_string(), style)));
         out.push(Line::from(spans));
     }
     out.resize(height.saturating_sub(BELOW).max(out.len()), Line::default());
     out.extend(below(view, columns, theme));
     out
-}
-
-/// Cells of one style as one span.
-fn runs(cells: Vec<(char, Style)>) -> Vec<Span<'static>> {
-    let mut spans: Vec<Span<'static>> = Vec::new();
-    for (letter, style) in cells {
-        match spans.last_mut() {
-            Some(last) if last.style == style => last.content.to_mut().push(letter),
-            _ => spans.push(Span::styled(letter.to_string(), style)),
-        }
-    }
-    spans
 }
 
 /// What stands for a share that is filled.

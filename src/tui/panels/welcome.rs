@@ -24,7 +24,7 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::in_area(app, theme, area);
+    let mut w = ProseWriter::new(app, theme, area.width);
     w.text(WHAT);
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {

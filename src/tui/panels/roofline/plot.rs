@@ -4,7 +4,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::widgets::Widget;
 
 use crate::tui::chart::axis::{Scale, tick_label};
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
@@ -38,9 +37,9 @@ pub(super) struct RoofPlot<'a> {
     pub theme: &'a Theme,
 }
 
-impl Widget for &RoofPlot<'_> {
-    /// Too small an area stays empty.
-    fn render(self, area: Rect, buffer: &mut Buffer) {
+impl RoofPlot<'_> {
+    /// Draws all of it. Too small an area stays empty.
+    pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let RoofPlot {
             marks,
             roofs,
