@@ -299,6 +299,7 @@ mod tests {
     use super::*;
     use crate::testing;
     use protocol::config::{Knob, KnobValue, Precision};
+    use protocol::{KernelSwap, KernelText};
     use tiny_llama::data::BatchSource;
 
     #[test]
@@ -342,8 +343,12 @@ mod tests {
                 }
                 let recorded = worker.recorded.is_some();
                 // Kernels that were proven at no size, so that no test's model takes them.
-                let kernels = [0, 1].map(|_| (String::new(), [1; 3]));
-                learner_kernel::install("mlp.activation", "none", &kernels, &[]).expect("a part");
+                let swap = KernelSwap {
+                    part: "mlp.activation".to_owned(),
+                    kernels: vec![KernelText::default(); 2],
+                    ..KernelSwap::default()
+                };
+                learner_kernel::install(swap).expect("a part");
                 worker.step();
                 assert!(worker.recorded.is_none(), "its kernels may change");
                 learner_kernel::clear(Some("mlp.activation"));
