@@ -55,11 +55,7 @@ struct BothWorkers {
 
 impl BothWorkers {
     fn new(a: &RunSpec, b: &RunSpec, opened: &OpenDevice) -> Result<Self> {
-        let [make_a, make_b] = [a, b].map(|spec| {
-            let (config, device) = (spec.config.clone(), opened.device.clone());
-            let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
-            move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu))
-        });
+        let [make_a, make_b] = [a, b].map(|spec| Worker::maker(&spec.config, opened));
         let mut queue = Queue::new(opened.queued, make_a)?;
         let parked = Some(queue.ask(move |_| make_b())??);
         Ok(Self {
@@ -170,10 +166,9 @@ impl Paired {
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
             let queue = both.of(side.spec.slot)?;
-            let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
-                ..started(request, &side.spec, opened, tensors, &side.source)
+                ..started(request, &side.spec, opened, queue, &side.source)?
             }));
         }
         let mut pace = 0.0;

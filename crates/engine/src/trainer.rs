@@ -49,16 +49,16 @@ pub(crate) fn started(
     request: u64,
     spec: &RunSpec,
     opened: &OpenDevice,
-    tensors: u32,
+    queue: &mut Queue,
     source: &BatchSource,
-) -> Started {
+) -> Result<Started> {
     let config = &spec.config;
-    Started {
+    Ok(Started {
         run: spec.clone(),
         config: config.hash(),
         device: opened.info.clone(),
         parameters: config.parameters(),
-        tensors,
+        tensors: queue.ask(|worker| worker.model.parameters().len() as u32)?,
         ln_vocab: config.ln_vocab(),
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
@@ -67,7 +67,7 @@ pub(crate) fn started(
         paired: false,
         matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
         request,
-    }
+    })
 }
 
 /// The device's peaks that bound this run's products.
@@ -165,7 +165,6 @@ pub(crate) struct Trainer {
     compiling: Option<Arc<Compiling>>,
     /// Until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    tensors: u32,
     /// Bytes that the process had in use before, such as those of a device that another run opened.
     memory_before: u64,
     ended: Option<String>,
@@ -192,13 +191,9 @@ impl Trainer {
     ) -> Result<Self> {
         allocator::reset_peak();
         let memory_before = allocator::current();
-        let (config, device) = (spec.config.clone(), opened.device.clone());
-        let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
-        let compile_ahead = gpu.clone().map(CompileAhead::begin);
-        let make = move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu));
-        let mut queue = Queue::new(opened.queued, make)?;
+        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
+        let queue = Queue::new(opened.queued, Worker::maker(&spec.config, &opened))?;
         let source = BatchSource::new(&spec.config);
-        let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
@@ -222,28 +217,28 @@ impl Trainer {
             last_step_line: now - STEP_PAUSE,
             compiling,
             compile_ahead,
-            tensors,
             memory_before,
             ended: None,
         };
-        trainer.announce();
+        trainer.announce()?;
         trainer.began = Instant::now();
         Ok(trainer)
     }
 
-    fn announce(&mut self) {
+    fn announce(&mut self) -> Result<()> {
         let started = Started {
             from_step: self.step,
             ..started(
                 self.request,
                 &self.spec,
                 &self.opened,
-                self.tensors,
+                &mut self.queue,
                 &self.source,
-            )
+            )?
         };
         self.story = RunStory::of((&started).into());
         self.outlet.send(Event::Started(started));
+        Ok(())
     }
 
     /// Continues with changed knobs that keep the parameters. A run that turns out to be over takes the number, but not the knobs: its end is
@@ -262,8 +257,7 @@ impl Trainer {
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
-        self.announce();
-        Ok(())
+        self.announce()
     }
 
     /// Profiles the next step. Its profile has the number of the last one of several commands that wait for it.

@@ -24,6 +24,7 @@ use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 use burn_wgpu::wgpu::{self, PollType};
 
+use super::devices::OpenDevice;
 use protocol::config::RunConfig;
 use tiny_llama::data::Batch;
 use tiny_llama::model::{Model, Tokens, weights};
@@ -102,9 +103,19 @@ impl Worker {
         })
     }
 
-    /// The worker of this GPU.
-    pub fn on(self, gpu: Option<wgpu::Device>) -> Self {
-        Self { gpu, ..self }
+    /// Makes a fresh model on an opened device, in the thread that will use it.
+    pub(crate) fn maker(
+        config: &RunConfig,
+        opened: &OpenDevice,
+    ) -> impl FnOnce() -> Result<Self> + Send + use<> {
+        let (config, opened) = (config.clone(), opened.clone());
+        move || {
+            let worker = Self::new(&config, &opened.device, opened.matrix_cores)?;
+            Ok(Self {
+                gpu: opened.gpu,
+                ..worker
+            })
+        }
     }
 
     /// Applies knobs that keep parameters and optimizer state.
