@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::tables::Tables;
 use crate::ops::add::Add;
-use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
+use crate::ops::attention::Attention;
 use crate::ops::backend;
 use crate::ops::format::Format;
 use crate::ops::learner_kernel;
@@ -170,12 +170,12 @@ impl BlockContext {
                     let after = AfterNorm::default();
                     self.rotated(at(part), h.clone(), &qkv[i], turned, in_product, after)
                 });
-                apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
+                apply(at("attention"), attention, [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
                 let (scope, turned) = (at("attention.qkv"), wide + narrow);
                 let packed = self.rotated(scope, h, qkv, turned, in_product, after); // [n, d + 2·kv]
-                apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
+                apply(at("attention"), attention, [packed]) // [n, d]
             }
         };
         self.onto(at("attention.o"), x, mixed, &block.o, block.norm2(layer))
@@ -302,8 +302,7 @@ impl BlockContext {
             format: self.format,
             operand: w.operand.clone(),
             pending,
-            gradient: Pending::default(),
-            gated: false,
+            ..LinearResidual::default()
         }
     }
 
@@ -402,8 +401,7 @@ impl BlockContext {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
-            after: AfterNorm::default(),
-            then: NextOperation::Nothing,
+            ..Linear::default()
         }
     }
 
