@@ -58,13 +58,10 @@ impl KernelJob {
 
 /// Whether two texts are the same, whatever the editor does to the ends of lines.
 pub fn same_text(one: &str, other: &str) -> bool {
-    let lines = |text: &'_ str| -> Vec<String> {
-        text.trim()
-            .lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect()
-    };
-    lines(one) == lines(other)
+    fn lines(text: &str) -> impl Iterator<Item = &str> {
+        text.trim().lines().map(str::trim_end)
+    }
+    lines(one).eq(lines(other))
 }
 
 /// One WGSL file. Texts hold `{{N}}` where a size belongs.
