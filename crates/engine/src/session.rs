@@ -27,17 +27,14 @@ use super::wire::EventSender;
 use super::{allocator, roof};
 use protocol::machine;
 use protocol::machine::ProcessorTime;
-use protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec, Slot,
-};
+use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
 use tiny_llama::ops::compile_progress;
 
 /// What the engine is busy with.
 enum Work {
     Nothing,
     Training(Box<Trainer>),
-    Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Box<OpenDevice>),
+    Comparing(Box<Paired>),
 }
 
 impl Work {
@@ -45,8 +42,17 @@ impl Work {
     fn request(&self) -> u64 {
         match self {
             Self::Nothing => 0,
-            Self::Training(trainer) | Self::Paused(trainer, _) => trainer.request,
-            Self::Comparing(paired, _) => paired.last.request,
+            Self::Training(trainer) => trainer.request,
+            Self::Comparing(paired) => paired.last.request,
+        }
+    }
+
+    /// Whether it goes on only after a command.
+    fn waits(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Training(trainer) => trainer.paused.is_some(),
+            Self::Comparing(_) => false,
         }
     }
 }
@@ -73,12 +79,11 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         began: machine::read(),
     };
     loop {
-        let next = match session.work {
-            Work::Nothing | Work::Paused(..) => {
-                compile_progress::DEVICE.rest();
-                commands.recv().map_err(|_| TryRecvError::Disconnected)
-            }
-            _ => commands.try_recv(),
+        let next = if session.work.waits() {
+            compile_progress::DEVICE.rest();
+            commands.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            commands.try_recv()
         };
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
@@ -141,9 +146,7 @@ impl Session<'_> {
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Profile { request } => match &mut self.work {
-                Work::Training(trainer) | Work::Paused(trainer, _) => {
-                    trainer.request_profile(request);
-                }
+                Work::Training(trainer) => trainer.request_profile(request),
                 _ if request == 0 => {}
                 _ => {
                     let error = anyhow!("nothing is running whose steps are profiled");
@@ -280,8 +283,9 @@ impl Session<'_> {
 
     /// Refuses a B that cannot run before the run in progress is ended for it.
     fn refuse_change(&self, device: &str, run: &RunSpec) -> Result<()> {
-        let Work::Training(now) = &self.work else {
-            return Ok(());
+        let now = match &self.work {
+            Work::Training(now) if !self.work.waits() => now,
+            _ => return Ok(()),
         };
         let same = run.slot == Slot::B && run.stage == now.spec.stage;
         let opened = self.opened.iter().find(|(name, _)| name == device);
@@ -307,7 +311,7 @@ impl Session<'_> {
 
     fn apply(&mut self, request: u64, run: RunSpec) {
         let result = (|| match &mut self.work {
-            Work::Training(trainer) | Work::Paused(trainer, _) => {
+            Work::Training(trainer) => {
                 ensure!(
                     trainer.spec.config.keeps_parameters(&run.config),
                     "this change needs new parameters; start a run instead"
@@ -328,46 +332,44 @@ impl Session<'_> {
         };
         let opened = self.with_peaks(opened, due);
         self.outlet.expect(false);
-        match Paired::new(request, sides, pairs, &opened, self.outlet.clone()) {
-            Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
+        match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired)),
             Err(error) => self.fail(request, FailedKind::Usage, &error),
         }
     }
 
     fn pause(&mut self) {
-        match std::mem::replace(&mut self.work, Work::Nothing) {
-            Work::Training(trainer) => {
-                self.outlet.send(Event::Paused {
-                    slot: trainer.spec.slot,
-                });
-                self.work = Work::Paused(trainer, Instant::now());
-            }
-            other => self.work = other,
+        if let Work::Training(trainer) = &mut self.work
+            && trainer.paused.is_none()
+        {
+            trainer.paused = Some(Instant::now());
+            let slot = trainer.spec.slot;
+            self.outlet.send(Event::Paused { slot });
         }
     }
 
     fn resume(&mut self) {
-        match std::mem::replace(&mut self.work, Work::Nothing) {
-            Work::Paused(mut trainer, since) => {
-                trainer.stats.paused += since.elapsed();
-                trainer.stats.drained.interrupt();
-                self.outlet.send(Event::Resumed {
-                    slot: trainer.spec.slot,
-                });
-                self.work = Work::Training(trainer);
-            }
-            other => self.work = other,
+        if let Work::Training(trainer) = &mut self.work
+            && let Some(since) = trainer.paused.take()
+        {
+            trainer.stats.paused += since.elapsed();
+            trainer.stats.drained.interrupt();
+            let slot = trainer.spec.slot;
+            self.outlet.send(Event::Resumed { slot });
         }
     }
 
     /// One step of whatever is running.
     fn advance(&mut self) {
+        if self.work.waits() {
+            return;
+        }
         let result = match &mut self.work {
             Work::Training(trainer) if trainer.done() => return self.end(None),
-            Work::Comparing(paired, _) if paired.done() => return self.end(None),
+            Work::Comparing(paired) if paired.done() => return self.end(None),
             Work::Training(trainer) => trainer.advance(),
-            Work::Comparing(paired, _) => paired.advance(),
-            Work::Nothing | Work::Paused(..) => Ok(()),
+            Work::Comparing(paired) => paired.advance(),
+            Work::Nothing => return,
         };
         if let Err(error) = result {
             let request = self.work.request();
@@ -376,8 +378,8 @@ impl Session<'_> {
         }
         let on_cpu = match &self.work {
             Work::Training(trainer) => trainer.on_cpu(),
-            Work::Comparing(_, opened) => opened.queued,
-            Work::Nothing | Work::Paused(..) => return,
+            Work::Comparing(paired) => paired.on_cpu(),
+            Work::Nothing => return,
         };
         for dropped in super::kernel_check::learner_kernel::take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
@@ -393,23 +395,8 @@ impl Session<'_> {
     fn end(&mut self, why: Option<&str>) {
         let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
-            Work::Training(trainer) | Work::Paused(trainer, _) => trainer.finish(why),
-            Work::Comparing(paired, opened) => {
-                let spec = paired.fixed();
-                Finished {
-                    stage: spec.stage,
-                    variant: "pair".to_owned(),
-                    slot: spec.slot,
-                    config: spec.config.hash(),
-                    device: opened.info.clone(),
-                    ln_vocab: spec.config.ln_vocab(),
-                    clock: "host-sync".to_owned(),
-                    pair: Some(paired.last.clone()),
-                    ended: why.map(str::to_owned),
-                    request: paired.last.request,
-                    ..Finished::default()
-                }
-            }
+            Work::Training(trainer) => trainer.finish(why),
+            Work::Comparing(paired) => paired.finish(why),
         };
         summary.others = machine::since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));

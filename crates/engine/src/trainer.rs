@@ -143,6 +143,8 @@ pub(crate) struct Trainer {
     /// The number of the command that wants the next step profiled.
     profile_asked: Option<u64>,
     pub stats: Statistics,
+    /// Since when it is paused.
+    pub paused: Option<Instant>,
     opened: OpenDevice,
     /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
     peaks_due: bool,
@@ -202,6 +204,7 @@ impl Trainer {
             request,
             profile_asked: None,
             stats: Statistics::default(),
+            paused: None,
             opened,
             peaks_due,
             queue,
