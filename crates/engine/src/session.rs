@@ -199,13 +199,13 @@ impl Session<'_> {
 
     /// The device, with its peaks.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
-        let (opened, due) = self.open_without_peaks(select)?;
-        Ok(self.with_peaks(opened, due))
+        let opened = self.open_without_peaks(select)?;
+        Ok(self.with_peaks(opened))
     }
 
     /// The device with its peaks measured now, if that is due.
-    fn with_peaks(&self, mut opened: OpenDevice, due: bool) -> OpenDevice {
-        if due {
+    fn with_peaks(&self, mut opened: OpenDevice) -> OpenDevice {
+        if opened.peaks_due {
             match roof::of(&opened, |text| self.warn(text)) {
                 Ok(roof) => opened.roof = Some(roof),
                 Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
@@ -216,7 +216,7 @@ impl Session<'_> {
 
     /// The device with the peaks that are known, and whether these are due to be measured: where there are none; once for each process,
     /// which leaves steady ones as they are; and before the next run where other programs disturbed them.
-    fn open_without_peaks(&mut self, select: &str) -> Result<(OpenDevice, bool)> {
+    fn open_without_peaks(&mut self, select: &str) -> Result<OpenDevice> {
         let known = self.opened.iter().find(|(name, _)| name == select);
         let first = known.is_none();
         let mut opened = match known {
@@ -229,11 +229,11 @@ impl Session<'_> {
         }
         opened.roof = roof::known(&opened.info, &opened.driver);
         let idle = matches!(self.work, Work::Nothing);
-        let due = match &opened.roof {
+        opened.peaks_due = match &opened.roof {
             Some(roof) => first || idle && roof.load().is_some(),
             None => true,
         };
-        Ok((opened, due))
+        Ok(opened)
     }
 
     fn warn(&self, text: String) {
@@ -254,14 +254,9 @@ impl Session<'_> {
     }
 
     /// Ends what is running and opens the device for these runs, as [`Self::open_without_peaks`] does; reports what cannot run.
-    fn prepare(
-        &mut self,
-        request: u64,
-        device: &str,
-        runs: &[RunSpec],
-    ) -> Option<(OpenDevice, bool)> {
+    fn prepare(&mut self, request: u64, device: &str, runs: &[RunSpec]) -> Option<OpenDevice> {
         self.end(None);
-        let (opened, due) = match self.open_without_peaks(device) {
+        let opened = match self.open_without_peaks(device) {
             Ok(opened) => opened,
             Err(error) => {
                 let unknown = error.to_string().starts_with("unknown device");
@@ -278,7 +273,7 @@ impl Session<'_> {
             return None;
         }
         self.began = machine::read();
-        Some((opened, due))
+        Some(opened)
     }
 
     /// Refuses a B that cannot run before the run in progress is ended for it.
@@ -299,11 +294,11 @@ impl Session<'_> {
         if let Err(error) = self.refuse_change(device, &run) {
             return self.fail(request, FailedKind::Refused, &error);
         }
-        let Some((opened, due)) = self.prepare(request, device, std::slice::from_ref(&run)) else {
+        let Some(opened) = self.prepare(request, device, std::slice::from_ref(&run)) else {
             return;
         };
         self.outlet.expect(run.steps.is_none());
-        match Trainer::new(request, run, opened, due, self.outlet.clone()) {
+        match Trainer::new(request, run, opened, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(request, FailedKind::Internal, &error),
         }
@@ -327,10 +322,10 @@ impl Session<'_> {
     }
 
     fn pair(&mut self, request: u64, device: &str, sides: [RunSpec; 2], pairs: u32) {
-        let Some((opened, due)) = self.prepare(request, device, &sides) else {
+        let Some(opened) = self.prepare(request, device, &sides) else {
             return;
         };
-        let opened = self.with_peaks(opened, due);
+        let opened = self.with_peaks(opened);
         self.outlet.expect(false);
         match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired)),

@@ -137,9 +137,8 @@ pub(crate) struct Trainer {
     pub stats: Statistics,
     /// Since when it is paused.
     pub paused: Option<Instant>,
+    /// Peaks that are due are measured after the first loss, so that nobody waits for them before it.
     opened: OpenDevice,
-    /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
-    peaks_due: bool,
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
@@ -180,7 +179,6 @@ impl Trainer {
         request: u64,
         spec: RunSpec,
         opened: OpenDevice,
-        peaks_due: bool,
         outlet: EventSender,
     ) -> Result<Self> {
         allocator::reset_peak();
@@ -198,7 +196,6 @@ impl Trainer {
             stats: Statistics::default(),
             paused: None,
             opened,
-            peaks_due,
             queue,
             source,
             outlet,
