@@ -67,7 +67,7 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
 
 /// Checks and judges.
 fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
-    verdict(job, kernel_check::check(job, device, limits))
+    verdict(job, kernel_check::check(job, device, limits, |_| ()))
 }
 
 /// Checks on a CPU driver; `None` where there is none.

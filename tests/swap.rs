@@ -93,7 +93,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
         let job = own(id);
-        let report = verdict(&job, check(&job, select, CheckLimits::default()));
+        let report = verdict(&job, check(&job, select, CheckLimits::default(), |_| ()));
         if let Some(why) = report.facts.failed {
             return adapter::skip(&why);
         }

@@ -32,7 +32,7 @@ fn only_what_fits_gets_in() {
     assert!(learner_kernel::of("norm1").is_none());
     assert_eq!(adopt(&swap("norm1", &[good])), Ok(()));
     let first = learner_kernel::of("norm1").expect("is in");
-    assert_eq!(first.exercise, "test");
+    assert_eq!(first.swap.exercise, "test");
     // The last good one stays.
     assert_eq!(
         adopt(&swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])),

@@ -139,15 +139,14 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
 /// `gpu`, `gpu:1`, …, `vulkan-cpu`.
 fn name_all(on_cpu: &[bool]) -> Vec<String> {
     let mut gpus = 0;
-    let name = |on_cpu: &bool| match (*on_cpu, gpus) {
-        (true, _) => "vulkan-cpu".to_owned(),
-        (false, 0) => {
-            gpus += 1;
-            "gpu".to_owned()
+    let name = |on_cpu: &bool| {
+        if *on_cpu {
+            return "vulkan-cpu".to_owned();
         }
-        (false, index) => {
-            gpus += 1;
-            format!("gpu:{index}")
+        gpus += 1;
+        match gpus {
+            1 => "gpu".to_owned(),
+            count => format!("gpu:{}", count - 1),
         }
     };
     on_cpu.iter().map(name).collect()

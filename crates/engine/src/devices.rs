@@ -23,6 +23,8 @@ pub struct OpenDevice {
     pub matrix_cores: bool,
     /// Its measured peaks.
     pub roof: Option<Roof>,
+    /// Whether these are to be measured for the work that it was opened for.
+    pub peaks_due: bool,
     /// The device of a GPU, for which kernels are compiled ahead.
     pub gpu: Option<wgpu::Device>,
 }
@@ -61,6 +63,7 @@ pub fn open(select: &str) -> Result<OpenDevice> {
             queued: true,
             matrix_cores: false,
             roof: None,
+            peaks_due: false,
             gpu: None,
         });
     }
@@ -95,6 +98,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         queued: false,
         matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
+        peaks_due: false,
         gpu: (!adapter.on_cpu()).then_some(setup.device),
     })
 }

@@ -13,7 +13,7 @@ mod trial;
 mod watch;
 
 pub use adopt::{adopt, reason_unused};
-pub use check::{check, check_with_progress};
+pub use check::check;
 pub use tiny_llama::ops::learner_kernel;
 pub use watch::CheckLimits;
 
@@ -38,7 +38,7 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
         whole: (!job.thorough).then_some(WHOLE),
         ..CheckLimits::default()
     };
-    let report = check_with_progress(job, device, limits, |progress| {
+    let report = check(job, device, limits, |progress| {
         send(Event::KernelChecking {
             progress: Box::new(progress),
         });

@@ -20,7 +20,7 @@ use super::rows::{self, TimedLaunch, Took};
 use super::texts::short;
 use super::wire::EventSender;
 use protocol::{Event, KernelRow};
-use tiny_llama::ops::cost::{self, Span};
+use tiny_llama::ops::cost::{self, Phase, Span};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
 pub(crate) struct Profile {
@@ -68,8 +68,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// The launches in order, with when each ran and on which clock: `device` or `system`. Call after a sync.
-    fn read(self) -> (Vec<Seen<Took>>, &'static str) {
+    /// The launches in order, and the clock that timed them: `device` or `system`. Call after a sync.
+    fn read(self) -> (Vec<TimedLaunch>, &'static str) {
         drop(self.observation);
         let mut clock = "device";
         let seen = std::mem::take(&mut *self.launches.seen());
@@ -78,7 +78,8 @@ impl Observed {
             if method == TimingMethod::System {
                 clock = "system";
             }
-            (span, kernel, took)
+            let kernel = short(kernel);
+            TimedLaunch { span, kernel, took }
         });
         (read.collect(), clock)
     }
@@ -86,7 +87,7 @@ impl Observed {
     /// How long each took, in order, and on which clock. Call after a sync.
     pub(crate) fn lengths(self) -> (Vec<Duration>, &'static str) {
         let (launches, clock) = self.read();
-        let lengths = launches.into_iter().map(|(.., took)| took.length);
+        let lengths = launches.into_iter().map(|launch| launch.took.length);
         (lengths.collect(), clock)
     }
 }
@@ -105,55 +106,47 @@ impl Profile {
     /// Ends it. Call after the closing sync.
     pub(crate) fn stop(self) -> Profiled {
         let spans = cost::stop();
-        match self.observed {
-            None => on_host(&spans),
-            Some(observed) => on_device(&spans, observed),
+        let on_host = self.observed.is_none();
+        let (launches, clock) = match self.observed {
+            Some(observed) => observed.read(),
+            None => (timed_by_spans(&spans), "host"),
+        };
+        let span_of = |launch: &TimedLaunch| launch.span.and_then(|span| spans.get(span));
+        let mut launches_by_phase = [0; 3];
+        // A launch between two operations belongs to the phase of the one before.
+        let mut last = Phase::Backward;
+        for launch in &launches {
+            last = span_of(launch).map_or(last, |span| span.row.phase);
+            launches_by_phase[last as usize] += 1;
         }
-    }
-}
-
-fn on_host(spans: &[Span]) -> Profiled {
-    let rows = rows::from_spans(spans);
-    let mut launches_by_phase = [0; 3];
-    for span in spans {
-        launches_by_phase[span.row.phase as usize] += 1;
-    }
-    let kinds = spans.iter().map(|it| &it.row);
-    let kinds = kinds.map(|it| (it.op, it.version, it.phase.into_str()));
-    let unique: BTreeSet<_> = kinds.collect();
-    Profiled {
-        rows,
-        launches: spans.len() as u32,
-        launches_by_phase,
-        unique: unique.len() as u32,
-        clock: "host".to_owned(),
-    }
-}
-
-fn on_device(spans: &[Span], observed: Observed) -> Profiled {
-    let (seen, clock) = observed.read();
-    let mut all = Vec::with_capacity(seen.len());
-    let mut launches_by_phase = [0; 3];
-    let mut last = 1;
-    for (span, kernel, took) in seen {
-        if let Some(span) = span.and_then(|span| spans.get(span)) {
-            last = span.row.phase as usize;
-        }
-        launches_by_phase[last] += 1;
-        all.push(TimedLaunch {
-            span,
-            kernel: short(kernel),
-            took,
+        let kinds = launches.iter().map(|launch| {
+            // On the host the versions of different operations have the same names.
+            let span = span_of(launch).filter(|_| on_host);
+            let operation = span.map(|span| (span.row.op, span.row.phase.into_str()));
+            (operation, &launch.kernel)
         });
+        let unique: BTreeSet<_> = kinds.collect();
+        Profiled {
+            unique: unique.len() as u32,
+            rows: rows::from_launches(&spans, &launches),
+            launches: launches.len() as u32,
+            launches_by_phase,
+            clock: clock.to_owned(),
+        }
     }
-    let unique: BTreeSet<_> = all.iter().map(|launch| &launch.kernel).collect();
-    Profiled {
-        unique: unique.len() as u32,
-        rows: rows::from_launches(spans, &all),
-        launches: all.len() as u32,
-        launches_by_phase,
-        clock: clock.to_owned(),
-    }
+}
+
+/// The launches of a device whose work is timed by the spans themselves: one for each.
+fn timed_by_spans(spans: &[Span]) -> Vec<TimedLaunch> {
+    let launch = |(index, span): (usize, &Span)| TimedLaunch {
+        span: Some(index),
+        kernel: span.row.version.to_owned(),
+        took: Took {
+            start: Some(span.start),
+            length: span.length,
+        },
+    };
+    spans.iter().enumerate().map(launch).collect()
 }
 
 enum Timing {
@@ -183,15 +176,15 @@ impl Timing {
 }
 
 /// A launch: the span it belongs to, its kernel, its time.
-type Seen<T> = (Option<usize>, &'static str, T);
+type Seen = (Option<usize>, &'static str, Timing);
 
 #[derive(Default)]
 struct Launches {
-    seen: Mutex<Vec<Seen<Timing>>>,
+    seen: Mutex<Vec<Seen>>,
 }
 
 impl Launches {
-    fn seen(&self) -> MutexGuard<'_, Vec<Seen<Timing>>> {
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

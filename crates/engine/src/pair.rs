@@ -22,7 +22,7 @@ use protocol::config::{Knob, Sync};
 use protocol::random::Rng;
 use protocol::stats::robust::{median, spread};
 use protocol::stats::sequential::{FIRST_LOOK, PairPlan, ratio};
-use protocol::{Event, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
+use protocol::{Event, Finished, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use tiny_llama::data::BatchSource;
 
 /// Where no number of pairs is asked for: the seconds that they may take, and the fewest and most of them.
@@ -34,6 +34,7 @@ const PATIENCE: f64 = 1.5;
 
 /// A comparison in progress.
 pub(crate) struct Paired {
+    opened: OpenDevice,
     sides: [Side; 2],
     both: BothWorkers,
     plan: PairPlan,
@@ -55,11 +56,7 @@ struct BothWorkers {
 
 impl BothWorkers {
     fn new(a: &RunSpec, b: &RunSpec, opened: &OpenDevice) -> Result<Self> {
-        let [make_a, make_b] = [a, b].map(|spec| {
-            let (config, device) = (spec.config.clone(), opened.device.clone());
-            let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
-            move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu))
-        });
+        let [make_a, make_b] = [a, b].map(|spec| Worker::maker(&spec.config, opened));
         let mut queue = Queue::new(opened.queued, make_a)?;
         let parked = Some(queue.ask(move |_| make_b())??);
         Ok(Self {
@@ -145,7 +142,7 @@ impl Paired {
         request: u64,
         [a, b]: [RunSpec; 2],
         pairs: u32,
-        opened: &OpenDevice,
+        opened: OpenDevice,
         outlet: EventSender,
     ) -> Result<Self> {
         if opened.queued {
@@ -166,14 +163,13 @@ impl Paired {
         let warmup = warmup.max(if records { TO_RECORD + 1 } else { 0 });
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
-        let mut both = BothWorkers::new(&a, &b, opened)?;
+        let mut both = BothWorkers::new(&a, &b, &opened)?;
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
             let queue = both.of(side.spec.slot)?;
-            let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
-                ..started(request, &side.spec, opened, tensors, &side.source)
+                ..started(request, &side.spec, &opened, queue, &side.source)?
             }));
         }
         let mut pace = 0.0;
@@ -208,6 +204,7 @@ impl Paired {
         outlet.send(Event::Pair(last.clone()));
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
+            opened,
             sides,
             both,
             plan,
@@ -283,9 +280,27 @@ impl Paired {
         }
     }
 
-    /// The B side's specification, for the summary.
-    pub(crate) fn fixed(&self) -> &RunSpec {
-        &self.sides[1].spec
+    /// Whether both sides compute on the CPU device of ours.
+    pub(crate) fn on_cpu(&self) -> bool {
+        self.opened.queued
+    }
+
+    /// Sums up. `why`: what cut it short.
+    pub(crate) fn finish(self, why: Option<&str>) -> Finished {
+        let [_, Side { spec, .. }] = self.sides;
+        Finished {
+            stage: spec.stage,
+            variant: "pair".to_owned(),
+            slot: spec.slot,
+            config: spec.config.hash(),
+            device: self.opened.info,
+            ln_vocab: spec.config.ln_vocab(),
+            clock: "host-sync".to_owned(),
+            ended: why.map(str::to_owned),
+            request: self.last.request,
+            pair: Some(self.last),
+            ..Finished::default()
+        }
     }
 }
 

@@ -40,20 +40,7 @@ pub(crate) struct Took {
     pub length: Duration,
 }
 
-/// Rows on a device whose work is timed by the spans themselves.
-pub(crate) fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
-    let mut rows = Rows::default();
-    for span in spans {
-        let took = Took {
-            start: Some(span.start),
-            length: span.length,
-        };
-        rows.add(&span.row, span.row.version, took, true);
-    }
-    rows.sorted()
-}
-
-/// Rows on a device that times its launches. An operation's work by shape is counted once, in the row of the kernel
+/// The rows of a profile. An operation's work by shape is counted once, in the row of the kernel
 /// that took longest inside that span; that row's `work_ms` is the time of all kernels of the operation there.
 pub(crate) fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<KernelRow> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
@@ -237,7 +224,12 @@ mod tests {
 
     #[test]
     fn layers_add_up() {
-        let rows = from_spans(&[span(0, 2), span(1, 3)]);
+        let launch = |layer, ms| TimedLaunch {
+            span: Some(layer),
+            kernel: "library".to_owned(),
+            took: took(None, ms),
+        };
+        let rows = from_launches(&[span(0, 2), span(1, 3)], &[launch(0, 2), launch(1, 3)]);
         assert_eq!(rows.len(), 1);
         assert_eq!(
             (rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops),

@@ -27,17 +27,14 @@ use super::wire::EventSender;
 use super::{allocator, roof};
 use protocol::machine;
 use protocol::machine::ProcessorTime;
-use protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec, Slot,
-};
+use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
 use tiny_llama::ops::compile_progress;
 
 /// What the engine is busy with.
 enum Work {
     Nothing,
     Training(Box<Trainer>),
-    Paused(Box<Trainer>, Instant),
-    Comparing(Box<Paired>, Box<OpenDevice>),
+    Comparing(Box<Paired>),
 }
 
 impl Work {
@@ -45,8 +42,17 @@ impl Work {
     fn request(&self) -> u64 {
         match self {
             Self::Nothing => 0,
-            Self::Training(trainer) | Self::Paused(trainer, _) => trainer.request,
-            Self::Comparing(paired, _) => paired.last.request,
+            Self::Training(trainer) => trainer.request,
+            Self::Comparing(paired) => paired.last.request,
+        }
+    }
+
+    /// Whether it goes on only after a command.
+    fn waits(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Training(trainer) => trainer.paused.is_some(),
+            Self::Comparing(_) => false,
         }
     }
 }
@@ -73,12 +79,11 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         began: machine::read(),
     };
     loop {
-        let next = match session.work {
-            Work::Nothing | Work::Paused(..) => {
-                compile_progress::DEVICE.rest();
-                commands.recv().map_err(|_| TryRecvError::Disconnected)
-            }
-            _ => commands.try_recv(),
+        let next = if session.work.waits() {
+            compile_progress::DEVICE.rest();
+            commands.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            commands.try_recv()
         };
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
@@ -141,9 +146,7 @@ impl Session<'_> {
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Profile { request } => match &mut self.work {
-                Work::Training(trainer) | Work::Paused(trainer, _) => {
-                    trainer.request_profile(request);
-                }
+                Work::Training(trainer) => trainer.request_profile(request),
                 _ if request == 0 => {}
                 _ => {
                     let error = anyhow!("nothing is running whose steps are profiled");
@@ -196,13 +199,13 @@ impl Session<'_> {
 
     /// The device, with its peaks.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
-        let (opened, due) = self.open_without_peaks(select)?;
-        Ok(self.with_peaks(opened, due))
+        let opened = self.open_without_peaks(select)?;
+        Ok(self.with_peaks(opened))
     }
 
     /// The device with its peaks measured now, if that is due.
-    fn with_peaks(&self, mut opened: OpenDevice, due: bool) -> OpenDevice {
-        if due {
+    fn with_peaks(&self, mut opened: OpenDevice) -> OpenDevice {
+        if opened.peaks_due {
             match roof::of(&opened, |text| self.warn(text)) {
                 Ok(roof) => opened.roof = Some(roof),
                 Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
@@ -213,7 +216,7 @@ impl Session<'_> {
 
     /// The device with the peaks that are known, and whether these are due to be measured: where there are none; once for each process,
     /// which leaves steady ones as they are; and before the next run where other programs disturbed them.
-    fn open_without_peaks(&mut self, select: &str) -> Result<(OpenDevice, bool)> {
+    fn open_without_peaks(&mut self, select: &str) -> Result<OpenDevice> {
         let known = self.opened.iter().find(|(name, _)| name == select);
         let first = known.is_none();
         let mut opened = match known {
@@ -226,11 +229,11 @@ impl Session<'_> {
         }
         opened.roof = roof::known(&opened.info, &opened.driver);
         let idle = matches!(self.work, Work::Nothing);
-        let due = match &opened.roof {
+        opened.peaks_due = match &opened.roof {
             Some(roof) => first || idle && roof.load().is_some(),
             None => true,
         };
-        Ok((opened, due))
+        Ok(opened)
     }
 
     fn warn(&self, text: String) {
@@ -251,14 +254,9 @@ impl Session<'_> {
     }
 
     /// Ends what is running and opens the device for these runs, as [`Self::open_without_peaks`] does; reports what cannot run.
-    fn prepare(
-        &mut self,
-        request: u64,
-        device: &str,
-        runs: &[RunSpec],
-    ) -> Option<(OpenDevice, bool)> {
+    fn prepare(&mut self, request: u64, device: &str, runs: &[RunSpec]) -> Option<OpenDevice> {
         self.end(None);
-        let (opened, due) = match self.open_without_peaks(device) {
+        let opened = match self.open_without_peaks(device) {
             Ok(opened) => opened,
             Err(error) => {
                 let unknown = error.to_string().starts_with("unknown device");
@@ -275,13 +273,14 @@ impl Session<'_> {
             return None;
         }
         self.began = machine::read();
-        Some((opened, due))
+        Some(opened)
     }
 
     /// Refuses a B that cannot run before the run in progress is ended for it.
     fn refuse_change(&self, device: &str, run: &RunSpec) -> Result<()> {
-        let Work::Training(now) = &self.work else {
-            return Ok(());
+        let now = match &self.work {
+            Work::Training(now) if !self.work.waits() => now,
+            _ => return Ok(()),
         };
         let same = run.slot == Slot::B && run.stage == now.spec.stage;
         let opened = self.opened.iter().find(|(name, _)| name == device);
@@ -295,11 +294,11 @@ impl Session<'_> {
         if let Err(error) = self.refuse_change(device, &run) {
             return self.fail(request, FailedKind::Refused, &error);
         }
-        let Some((opened, due)) = self.prepare(request, device, std::slice::from_ref(&run)) else {
+        let Some(opened) = self.prepare(request, device, std::slice::from_ref(&run)) else {
             return;
         };
         self.outlet.expect(run.steps.is_none());
-        match Trainer::new(request, run, opened, due, self.outlet.clone()) {
+        match Trainer::new(request, run, opened, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(request, FailedKind::Internal, &error),
         }
@@ -307,7 +306,7 @@ impl Session<'_> {
 
     fn apply(&mut self, request: u64, run: RunSpec) {
         let result = (|| match &mut self.work {
-            Work::Training(trainer) | Work::Paused(trainer, _) => {
+            Work::Training(trainer) => {
                 ensure!(
                     trainer.spec.config.keeps_parameters(&run.config),
                     "this change needs new parameters; start a run instead"
@@ -323,51 +322,49 @@ impl Session<'_> {
     }
 
     fn pair(&mut self, request: u64, device: &str, sides: [RunSpec; 2], pairs: u32) {
-        let Some((opened, due)) = self.prepare(request, device, &sides) else {
+        let Some(opened) = self.prepare(request, device, &sides) else {
             return;
         };
-        let opened = self.with_peaks(opened, due);
+        let opened = self.with_peaks(opened);
         self.outlet.expect(false);
-        match Paired::new(request, sides, pairs, &opened, self.outlet.clone()) {
-            Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
+        match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
+            Ok(paired) => self.work = Work::Comparing(Box::new(paired)),
             Err(error) => self.fail(request, FailedKind::Usage, &error),
         }
     }
 
     fn pause(&mut self) {
-        match std::mem::replace(&mut self.work, Work::Nothing) {
-            Work::Training(trainer) => {
-                self.outlet.send(Event::Paused {
-                    slot: trainer.spec.slot,
-                });
-                self.work = Work::Paused(trainer, Instant::now());
-            }
-            other => self.work = other,
+        if let Work::Training(trainer) = &mut self.work
+            && trainer.paused.is_none()
+        {
+            trainer.paused = Some(Instant::now());
+            let slot = trainer.spec.slot;
+            self.outlet.send(Event::Paused { slot });
         }
     }
 
     fn resume(&mut self) {
-        match std::mem::replace(&mut self.work, Work::Nothing) {
-            Work::Paused(mut trainer, since) => {
-                trainer.stats.paused += since.elapsed();
-                trainer.stats.drained.interrupt();
-                self.outlet.send(Event::Resumed {
-                    slot: trainer.spec.slot,
-                });
-                self.work = Work::Training(trainer);
-            }
-            other => self.work = other,
+        if let Work::Training(trainer) = &mut self.work
+            && let Some(since) = trainer.paused.take()
+        {
+            trainer.stats.paused += since.elapsed();
+            trainer.stats.drained.interrupt();
+            let slot = trainer.spec.slot;
+            self.outlet.send(Event::Resumed { slot });
         }
     }
 
     /// One step of whatever is running.
     fn advance(&mut self) {
+        if self.work.waits() {
+            return;
+        }
         let result = match &mut self.work {
             Work::Training(trainer) if trainer.done() => return self.end(None),
-            Work::Comparing(paired, _) if paired.done() => return self.end(None),
+            Work::Comparing(paired) if paired.done() => return self.end(None),
             Work::Training(trainer) => trainer.advance(),
-            Work::Comparing(paired, _) => paired.advance(),
-            Work::Nothing | Work::Paused(..) => Ok(()),
+            Work::Comparing(paired) => paired.advance(),
+            Work::Nothing => return,
         };
         if let Err(error) = result {
             let request = self.work.request();
@@ -376,8 +373,8 @@ impl Session<'_> {
         }
         let on_cpu = match &self.work {
             Work::Training(trainer) => trainer.on_cpu(),
-            Work::Comparing(_, opened) => opened.queued,
-            Work::Nothing | Work::Paused(..) => return,
+            Work::Comparing(paired) => paired.on_cpu(),
+            Work::Nothing => return,
         };
         for dropped in super::kernel_check::learner_kernel::take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
@@ -393,23 +390,8 @@ impl Session<'_> {
     fn end(&mut self, why: Option<&str>) {
         let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
-            Work::Training(trainer) | Work::Paused(trainer, _) => trainer.finish(why),
-            Work::Comparing(paired, opened) => {
-                let spec = paired.fixed();
-                Finished {
-                    stage: spec.stage,
-                    variant: "pair".to_owned(),
-                    slot: spec.slot,
-                    config: spec.config.hash(),
-                    device: opened.info.clone(),
-                    ln_vocab: spec.config.ln_vocab(),
-                    clock: "host-sync".to_owned(),
-                    pair: Some(paired.last.clone()),
-                    ended: why.map(str::to_owned),
-                    request: paired.last.request,
-                    ..Finished::default()
-                }
-            }
+            Work::Training(trainer) => trainer.finish(why),
+            Work::Comparing(paired) => paired.finish(why),
         };
         summary.others = machine::since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));

@@ -49,16 +49,16 @@ pub(crate) fn started(
     request: u64,
     spec: &RunSpec,
     opened: &OpenDevice,
-    tensors: u32,
+    queue: &mut Queue,
     source: &BatchSource,
-) -> Started {
+) -> Result<Started> {
     let config = &spec.config;
-    Started {
+    Ok(Started {
         run: spec.clone(),
         config: config.hash(),
         device: opened.info.clone(),
         parameters: config.parameters(),
-        tensors,
+        tensors: queue.ask(|worker| worker.model.parameters().len() as u32)?,
         ln_vocab: config.ln_vocab(),
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
@@ -67,22 +67,13 @@ pub(crate) fn started(
         paired: false,
         matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
         request,
-    }
+    })
 }
 
 /// The device's peaks that bound this run's products.
 fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
     let format = Format::of(config, opened.matrix_cores);
     roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
-}
-
-/// What one step was measured to take.
-struct Timing {
-    ms: f64,
-    synced: bool,
-    phases: Option<PhaseTimes>,
-    /// Where the step ended with a sync.
-    clocks: Option<StepClocks>,
 }
 
 /// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
@@ -130,6 +121,7 @@ pub(crate) struct Statistics {
     last_profile: Option<(Instant, u64)>,
     /// Profiles taken so far.
     profiles: usize,
+    /// The two readings of the host.
     clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
     end_synced_ms: Option<f64>,
@@ -143,9 +135,10 @@ pub(crate) struct Trainer {
     /// The number of the command that wants the next step profiled.
     profile_asked: Option<u64>,
     pub stats: Statistics,
+    /// Since when it is paused.
+    pub paused: Option<Instant>,
+    /// Peaks that are due are measured after the first loss, so that nobody waits for them before it.
     opened: OpenDevice,
-    /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
-    peaks_due: bool,
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
@@ -154,7 +147,7 @@ pub(crate) struct Trainer {
     /// Optimizer steps so far, profiled ones included.
     step: u64,
     /// Steps whose losses were not read yet.
-    pending: Vec<(u64, Timing)>,
+    pending: Vec<Step>,
     bad_step: Option<u64>,
     /// A gradient that overflowed although the loss was not scaled up any more.
     overflowed: Option<String>,
@@ -165,7 +158,6 @@ pub(crate) struct Trainer {
     compiling: Option<Arc<Compiling>>,
     /// Until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    tensors: u32,
     /// Bytes that the process had in use before, such as those of a device that another run opened.
     memory_before: u64,
     ended: Option<String>,
@@ -187,18 +179,13 @@ impl Trainer {
         request: u64,
         spec: RunSpec,
         opened: OpenDevice,
-        peaks_due: bool,
         outlet: EventSender,
     ) -> Result<Self> {
         allocator::reset_peak();
         let memory_before = allocator::current();
-        let (config, device) = (spec.config.clone(), opened.device.clone());
-        let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
-        let compile_ahead = gpu.clone().map(CompileAhead::begin);
-        let make = move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu));
-        let mut queue = Queue::new(opened.queued, make)?;
+        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
+        let queue = Queue::new(opened.queued, Worker::maker(&spec.config, &opened))?;
         let source = BatchSource::new(&spec.config);
-        let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
@@ -207,8 +194,8 @@ impl Trainer {
             request,
             profile_asked: None,
             stats: Statistics::default(),
+            paused: None,
             opened,
-            peaks_due,
             queue,
             source,
             outlet,
@@ -222,28 +209,28 @@ impl Trainer {
             last_step_line: now - STEP_PAUSE,
             compiling,
             compile_ahead,
-            tensors,
             memory_before,
             ended: None,
         };
-        trainer.announce();
+        trainer.announce()?;
         trainer.began = Instant::now();
         Ok(trainer)
     }
 
-    fn announce(&mut self) {
+    fn announce(&mut self) -> Result<()> {
         let started = Started {
             from_step: self.step,
             ..started(
                 self.request,
                 &self.spec,
                 &self.opened,
-                self.tensors,
+                &mut self.queue,
                 &self.source,
-            )
+            )?
         };
         self.story = RunStory::of((&started).into());
         self.outlet.send(Event::Started(started));
+        Ok(())
     }
 
     /// Continues with changed knobs that keep the parameters. A run that turns out to be over takes the number, but not the knobs: its end is
@@ -262,8 +249,7 @@ impl Trainer {
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
-        self.announce();
-        Ok(())
+        self.announce()
     }
 
     /// Profiles the next step. Its profile has the number of the last one of several commands that wait for it.
@@ -352,23 +338,22 @@ impl Trainer {
         if drain && self.stats.counted >= self.warmup() {
             self.stats.drained.mark(self.stats.counted);
         }
-        let timing = self.time_one(drain)?;
+        let mut timed = self.time_one(drain)?;
         drop(watch);
 
-        self.keep_clocks(timing.clocks);
-        let clocks = timing
-            .clocks
-            .filter(|_| self.stats.counted.is_multiple_of(AUDIT_EVERY));
-        let timing = Timing { clocks, ..timing };
+        self.keep_clocks(timed.clocks);
+        if !self.stats.counted.is_multiple_of(AUDIT_EVERY) {
+            timed.clocks = None;
+        }
         if self.stats.counted >= self.warmup() {
-            self.stats.times.push(timing.ms);
-            self.stats.phases.extend(timing.phases);
+            self.stats.times.push(timed.ms);
+            self.stats.phases.extend(timed.phases);
             if self.stats.phases.len() > 256 {
                 self.stats.phases.remove(0);
             }
         }
-        let may_read = timing.synced || drain;
-        self.pending.push((self.step, timing));
+        let may_read = timed.synced || drain;
+        self.pending.push(timed);
         self.step += 1;
         self.stats.counted += 1;
         if may_read
@@ -397,20 +382,15 @@ impl Trainer {
         let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
-        for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
+        for (index, (timed, loss)) in pending.into_iter().zip(losses).enumerate() {
             self.loss_last = loss;
+            let (step, has_clocks) = (timed.step, timed.clocks.is_some());
             let event = Event::Step(Step {
-                slot: self.slot(),
-                step,
                 loss: Num(loss),
-                ms: timing.ms,
-                synced: timing.synced,
-                profiled: false,
-                phases: timing.phases,
-                clocks: timing.clocks,
+                ..timed
             });
             self.story.note(&event, 0);
-            if all || index == last || timing.clocks.is_some() || !loss.is_finite() {
+            if all || index == last || has_clocks || !loss.is_finite() {
                 self.outlet.send(event);
             }
             if !loss.is_finite() {
@@ -440,8 +420,8 @@ impl Trainer {
         self.outlet.send(event);
     }
 
-    /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
-    fn time_one(&mut self, drained: bool) -> Result<Timing> {
+    /// One step without its loss, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
+    fn time_one(&mut self, drained: bool) -> Result<Step> {
         let sync = self.spec.config.measure.sync;
         let phases = sync == Sync::PerPhase;
         let mut enqueue = 0.0;
@@ -474,46 +454,43 @@ impl Trainer {
             host_sync: bracket,
             device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
         });
-        Ok(Timing {
+        Ok(Step {
+            slot: self.slot(),
+            step: self.step,
             ms: if synced { bracket } else { submitted },
             synced,
             phases: ledger.filter(|_| synced || drained),
             clocks,
+            ..Step::default()
         })
     }
 
-    /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
+    /// Keeps the readings of a step, and tells them now and then: steps that compile are not among them.
     fn keep_clocks(&mut self, clocks: Option<StepClocks>) {
         let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
             return;
         };
-        let first = self.stats.clocks.is_none();
-        // The evidence has one device time for every device: that of the latest profiled step.
-        let device = self.profiled_device_ms();
-        self.stats.clocks = Some(StepClocks { device, ..clocks });
+        let of_host = StepClocks {
+            device: None,
+            ..clocks
+        };
+        let first = self.stats.clocks.replace(of_host).is_none();
         if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
             self.send_clocks();
         }
     }
 
-    /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
+    /// Sends the evidence with the two readings of the host. On every device the third is the sum over the kernels of the latest
+    /// profiled step.
     fn send_clocks(&mut self) {
-        let device = self.profiled_device_ms();
-        let clocks = self.stats.clocks.as_mut().map(|clocks| {
-            clocks.device = device.or(clocks.device);
-            *clocks
-        });
-        if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), clocks) {
+        if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), self.stats.clocks)
+        {
+            let kernels = self.story.kernels.as_ref();
+            let device = kernels.map(|kernels| kernels.device_ms);
             // The rest of it stays what was seen at its own step.
-            evidence.clocks = Some(clocks);
+            evidence.clocks = Some(StepClocks { device, ..clocks });
             self.emit(Event::Evidence(evidence));
         }
-    }
-
-    /// Sum over the kernels of the latest profiled step.
-    fn profiled_device_ms(&self) -> Option<f64> {
-        let kernels = self.story.kernels.as_ref();
-        kernels.map(|kernels| kernels.device_ms)
     }
 }
 

@@ -24,6 +24,7 @@ use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 use burn_wgpu::wgpu::{self, PollType};
 
+use super::devices::OpenDevice;
 use protocol::config::RunConfig;
 use tiny_llama::data::Batch;
 use tiny_llama::model::{Model, Tokens, weights};
@@ -102,9 +103,19 @@ impl Worker {
         })
     }
 
-    /// The worker of this GPU.
-    pub fn on(self, gpu: Option<wgpu::Device>) -> Self {
-        Self { gpu, ..self }
+    /// Makes a fresh model on an opened device, in the thread that will use it.
+    pub(crate) fn maker(
+        config: &RunConfig,
+        opened: &OpenDevice,
+    ) -> impl FnOnce() -> Result<Self> + Send + use<> {
+        let (config, opened) = (config.clone(), opened.clone());
+        move || {
+            let worker = Self::new(&config, &opened.device, opened.matrix_cores)?;
+            Ok(Self {
+                gpu: opened.gpu,
+                ..worker
+            })
+        }
     }
 
     /// Applies knobs that keep parameters and optimizer state.
@@ -299,6 +310,7 @@ mod tests {
     use super::*;
     use crate::testing;
     use protocol::config::{Knob, KnobValue, Precision};
+    use protocol::{KernelSwap, KernelText};
     use tiny_llama::data::BatchSource;
 
     #[test]
@@ -342,8 +354,12 @@ mod tests {
                 }
                 let recorded = worker.recorded.is_some();
                 // Kernels that were proven at no size, so that no test's model takes them.
-                let kernels = [0, 1].map(|_| (String::new(), [1; 3]));
-                learner_kernel::install("mlp.activation", "none", &kernels, &[]).expect("a part");
+                let swap = KernelSwap {
+                    part: "mlp.activation".to_owned(),
+                    kernels: vec![KernelText::default(); 2],
+                    ..KernelSwap::default()
+                };
+                learner_kernel::install(swap).expect("a part");
                 worker.step();
                 assert!(worker.recorded.is_none(), "its kernels may change");
                 learner_kernel::clear(Some("mlp.activation"));

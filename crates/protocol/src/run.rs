@@ -50,13 +50,7 @@ impl<'de> Deserialize<'de> for Num {
 
 impl fmt::Display for Num {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() {
-            f.write_str("NaN")
-        } else if self.0.is_infinite() {
-            f.write_str(if self.0 > 0.0 { "inf" } else { "-inf" })
-        } else {
-            self.0.fmt(f)
-        }
+        self.0.fmt(f)
     }
 }
 

@@ -30,9 +30,11 @@ pub struct SizeProduct {
     divisor: Option<Factor>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 enum Factor {
+    #[strum(transparent)]
     Number(u64),
+    #[strum(transparent)]
     Name(String),
 }
 
@@ -100,15 +102,6 @@ impl fmt::Display for SizeProduct {
         self.divisor
             .iter()
             .try_for_each(|divisor| write!(f, " / {divisor}"))
-    }
-}
-
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(n) => n.fmt(f),
-            Self::Name(name) => f.write_str(name),
-        }
     }
 }
 

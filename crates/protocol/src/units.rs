@@ -21,7 +21,7 @@ impl fmt::Display for Digits {
 /// exponent.
 pub fn show(x: f64, decimals: usize) -> String {
     if !x.is_finite() {
-        return not_finite(x);
+        return x.to_string();
     }
     let least = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9));
     if x != 0.0 && !(least..MOST).contains(&x.abs()) {
@@ -39,15 +39,6 @@ pub fn show(x: f64, decimals: usize) -> String {
     text
 }
 
-fn not_finite(x: f64) -> String {
-    match x {
-        _ if x.is_nan() => "NaN",
-        f64::INFINITY => "inf",
-        _ => "-inf",
-    }
-    .to_owned()
-}
-
 /// The largest difference of the logits from the reference's, over the largest logit: `0.42`, `2.1e-6`.
 pub fn parity(far: f64) -> String {
     match far {
@@ -59,7 +50,7 @@ pub fn parity(far: f64) -> String {
 /// A figure in at most about six characters.
 pub fn number(x: f64) -> String {
     match x.abs() {
-        _ if !x.is_finite() => not_finite(x),
+        _ if !x.is_finite() => x.to_string(),
         0.0 => "0".to_owned(),
         a if !(1e-3..1e7).contains(&a) => format!("{x:.1e}"),
         a if a >= 1000.0 => show(x, 0),
@@ -102,7 +93,7 @@ pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
 /// A percentage that reads 100 only when it is.
 pub fn percent(x: f64) -> String {
     match x {
-        _ if !x.is_finite() => not_finite(x),
+        _ if !x.is_finite() => x.to_string(),
         _ if x.abs() >= MOST => format!("{x:.1e}"),
         _ if x >= 100.0 => format!("{x:.0}"),
         _ if x >= 99.9 => "99.9".to_owned(),

@@ -19,17 +19,12 @@ pub struct Batch {
 /// A source of batches.
 #[derive(Clone, Debug)]
 pub struct BatchSource {
-    kind: Kind,
+    /// `None` for noise.
+    chain: Option<Chain>,
     batch: usize,
     context: usize,
     vocab: usize,
     seed: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Markov(Chain),
-    Noise,
 }
 
 /// A chain without self-transitions. `next[token]` holds successors with cumulative probabilities.
@@ -44,12 +39,9 @@ struct Chain {
 impl BatchSource {
     /// The source a configuration asks for.
     pub fn new(config: &RunConfig) -> Self {
-        let kind = match config.train.data {
-            Data::Markov => Kind::Markov(Chain::new(config.model.vocab, config.train.seed)),
-            Data::Noise => Kind::Noise,
-        };
+        let chain = || Chain::new(config.model.vocab, config.train.seed);
         Self {
-            kind,
+            chain: (config.train.data == Data::Markov).then(chain),
             batch: config.train.batch,
             context: config.train.context,
             vocab: config.model.vocab,
@@ -59,10 +51,10 @@ impl BatchSource {
 
     /// Entropy rate in nats: no model can have a lower expected loss.
     pub fn entropy(&self) -> f64 {
-        match &self.kind {
-            Kind::Markov(chain) => chain.entropy,
-            Kind::Noise => (self.vocab as f64).ln(),
-        }
+        let uniform = || (self.vocab as f64).ln();
+        self.chain
+            .as_ref()
+            .map_or_else(uniform, |chain| chain.entropy)
     }
 
     /// The batch of one step.
@@ -82,21 +74,21 @@ impl BatchSource {
     }
 
     fn first(&self, rng: &mut Rng) -> i32 {
-        match &self.kind {
-            Kind::Markov(chain) => pick(&chain.stationary, rng.uniform()) as i32,
-            Kind::Noise => rng.below(self.vocab) as i32,
+        match &self.chain {
+            Some(chain) => pick(&chain.stationary, rng.uniform()) as i32,
+            None => rng.below(self.vocab) as i32,
         }
     }
 
     fn after(&self, token: i32, rng: &mut Rng) -> i32 {
-        match &self.kind {
-            Kind::Markov(chain) => {
+        match &self.chain {
+            Some(chain) => {
                 let choices = &chain.next[token as usize];
                 let at = rng.uniform();
                 let found = choices.iter().find(|(_, sum)| at < *sum);
                 found.or(choices.last()).map_or(token, |it| it.0)
             }
-            Kind::Noise => rng.below(self.vocab) as i32,
+            None => rng.below(self.vocab) as i32,
         }
     }
 }

@@ -154,16 +154,13 @@ impl Model {
 
     /// Products on matrix cores read f16 copies of the parameters, which the optimizer keeps up to date.
     fn set_format(&mut self, format: Format) {
-        let copied = self.embedding.operand.is_some();
         self.setting.format = format;
-        match (format, copied) {
-            (Format::Native, false) => linear::copy_operands(self.parameters_mut()),
-            (Format::Native, true) | (_, false) => {}
-            (_, true) => {
-                for parameter in self.parameters_mut() {
-                    parameter.operand = None;
-                }
+        if format != Format::Native {
+            for parameter in self.parameters_mut() {
+                parameter.operand = None;
             }
+        } else if self.embedding.operand.is_none() {
+            linear::copy_operands(self.parameters_mut());
         }
     }
 

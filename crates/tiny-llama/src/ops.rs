@@ -154,8 +154,16 @@ pub fn apply<O: Operation<N>, const N: usize>(
 ) -> Tensor<2> {
     let device = inputs[0].device();
     let shapes = inputs.each_ref().map(|tensor| tensor.dims().to_vec());
-    let cost = op.cost(&shapes);
-    let call = Call { op, scope, cost };
+    let (forward, backward) = op.cost(&shapes);
+    let row = |phase, cost| cost::SpanRow {
+        scope,
+        phase,
+        op: op.name(),
+        version: op.version(),
+        cost,
+    };
+    let rows = [row(Phase::Forward, forward), row(Phase::Backward, backward)];
+    let call = Call { op, rows };
     match (backend::is_cpu(&device), device.is_autodiff()) {
         (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(
             call.tracked(inputs.map(primitive::<Autodiff<Flex>>)),
@@ -176,8 +184,8 @@ pub fn apply<O: Operation<N>, const N: usize>(
 #[derive(Clone, Debug)]
 struct Call<O> {
     op: O,
-    scope: Scope,
-    cost: (Cost, Cost),
+    /// Of its spans, forward and backward.
+    rows: [cost::SpanRow; 2],
 }
 
 impl<O> Call<O> {
@@ -185,14 +193,8 @@ impl<O> Call<O> {
     where
         O: Operation<N>,
     {
-        let row = cost::SpanRow {
-            scope: self.scope,
-            phase: Phase::Forward,
-            op: self.op.name(),
-            version: self.op.version(),
-            cost: self.cost.0,
-        };
-        let live = learner_kernel::of(self.scope.part);
+        let [row, _] = self.rows;
+        let live = learner_kernel::of(row.scope.part);
         cost::span(row, || {
             let learner = live.and_then(|live| {
                 let found = self.op.forward_live::<B>(&live, &inputs)?;
@@ -236,14 +238,8 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
     fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
         let dy = grads.consume::<B>(&ops.node);
         let (call, saved) = ops.state;
-        let row = cost::SpanRow {
-            scope: call.scope,
-            phase: Phase::Backward,
-            op: call.op.name(),
-            version: call.op.version(),
-            cost: call.cost.1,
-        };
-        let live = learner_kernel::of(call.scope.part);
+        let [_, row] = call.rows;
+        let live = learner_kernel::of(row.scope.part);
         let onto = call
             .op
             .adds_onto()

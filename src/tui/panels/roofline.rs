@@ -11,16 +11,16 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::content::{Content, Size};
-use crate::app::App;
+use crate::app::{App, kernel_rows};
 use crate::course::Beat;
 use crate::tui::surface::{height, joined, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use protocol::stats::operations::{OperationRow, operations};
-use protocol::stats::roofline::{bounding, ridge};
+use protocol::stats::operations::operations;
+use protocol::stats::roofline::{bounding, reached, ridge};
 use protocol::units::{ms, number, or_dash, percent, rate};
-use protocol::{Roof, Slot};
+use protocol::{KernelRow, Roof, Slot};
 
 /// How to read it.
 pub(super) const READING: &[&str] = &[
@@ -121,7 +121,7 @@ const ORDER: [usize; 6] = [0, 4, 5, 2, 1, 3];
 
 /// The operations of both slots, and the roofs above them.
 struct Rows<'a> {
-    shown: Vec<(Slot, OperationRow)>,
+    shown: Vec<(Slot, KernelRow)>,
     names: Vec<String>,
     roof: &'a Roof,
     theme: &'a Theme,
@@ -130,7 +130,7 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Every operation of each slot, the longest first, or why there is none.
     fn of(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
-        let mut shown: Vec<(Slot, OperationRow)> = Vec::new();
+        let mut shown: Vec<(Slot, KernelRow)> = Vec::new();
         for (slot, run) in slots(app) {
             let found = run.kernels.as_ref().map(operations);
             shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
@@ -141,7 +141,7 @@ impl<'a> Rows<'a> {
         };
         // The place of a name in this list is its letter.
         let mut names: Vec<String> = Vec::new();
-        for name in shown.iter().map(|(_, it)| it.name()) {
+        for name in shown.iter().map(|(_, it)| kernel_rows::name(it)) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -155,8 +155,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The letter of an operation in a run; none where there are more operations than letters.
-    fn letter(&self, slot: Slot, it: &OperationRow) -> Option<char> {
-        let at = self.names.iter().position(|known| *known == it.name())?;
+    fn letter(&self, slot: Slot, it: &KernelRow) -> Option<char> {
+        let at = self
+            .names
+            .iter()
+            .position(|known| *known == kernel_rows::name(it))?;
         let letter = LETTERS.chars().nth(at)?;
         Some(match slot {
             Slot::A => letter,
@@ -230,14 +233,14 @@ impl<'a> Rows<'a> {
     /// The operations whose work and arithmetic are known, the longest first.
     fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
-        let mark = |(slot, it): &(Slot, OperationRow)| {
-            let reached = it.reached(Some(self.roof));
+        let mark = |(slot, it): &(Slot, KernelRow)| {
+            let reached = reached(it, Some(self.roof));
             let x = reached.intensity.filter(usable)?;
             let y = reached.flops_per_s.filter(usable)?;
             Some(Mark {
                 at: (x, y),
                 letter: self.letter(*slot, it)?,
-                name: it.name(),
+                name: kernel_rows::name(it),
                 shows_name: false,
                 style: self.theme.slot(*slot),
             })
@@ -280,21 +283,15 @@ impl<'a> Rows<'a> {
         let mut room = width.saturating_sub(2 + name);
         let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
         let head = format!("  {}{}", text::left("operation", name), columns.heads());
-        let line = |(slot, it): &(Slot, OperationRow)| self.line(*slot, it, name, &columns);
+        let line = |(slot, it): &(Slot, KernelRow)| self.line(*slot, it, name, &columns);
         let lines = self.shown.iter().map(line).collect();
         (Line::styled(head, self.theme.dim), lines)
     }
 
     /// An operation of the list.
-    fn line(
-        &self,
-        slot: Slot,
-        it: &OperationRow,
-        name: usize,
-        columns: &Columns<6>,
-    ) -> Line<'static> {
+    fn line(&self, slot: Slot, it: &KernelRow, name: usize, columns: &Columns<6>) -> Line<'static> {
         let theme = self.theme;
-        let reached = it.reached(Some(self.roof));
+        let reached = reached(it, Some(self.roof));
         let bound = match (reached.memory_bound, reached.share) {
             // Faster than memory allows: what it read lay in a cache.
             (Some(true), Some(share)) if share > 1.0 => "cache",
@@ -316,7 +313,7 @@ impl<'a> Rows<'a> {
         let letter = self.letter(slot, it).unwrap_or(' ');
         let mut spans = vec![
             Span::styled(format!("{letter} "), theme.slot(slot)),
-            Span::raw(text::name(&it.name(), name)),
+            Span::raw(text::name(&kernel_rows::name(it), name)),
         ];
         spans.extend(columns.cells(figures));
         Line::from(spans)

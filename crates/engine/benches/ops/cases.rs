@@ -8,14 +8,13 @@ use protocol::config::{
 use protocol::random::Rng;
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::add::Add;
-use tiny_llama::ops::attention::{Attention, PackedAttention, SeparateAttention, causal_mask};
+use tiny_llama::ops::attention::{Attention, causal_mask};
 use tiny_llama::ops::backend::is_cpu;
 use tiny_llama::ops::cross_entropy::CrossEntropy;
 use tiny_llama::ops::embedding::Embedding;
 use tiny_llama::ops::format::Format;
-use tiny_llama::ops::linear::{Linear, LinearResidual, NextOperation};
+use tiny_llama::ops::linear::{Linear, LinearResidual};
 use tiny_llama::ops::optimizer::Optimizer;
-use tiny_llama::ops::pending::{AfterNorm, Pending};
 use tiny_llama::ops::rms_norm::RmsNorm;
 use tiny_llama::ops::rope::{Rope, tables};
 use tiny_llama::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -74,19 +73,12 @@ where
         self.add("embedding", &embeddings, [[vocab, d]], [n, d]);
         let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
             version,
-            on_trunk: false,
-            format: Format::Full,
-            pending: None,
-            gradient: None,
-            unfinished: None,
+            ..RmsNorm::default()
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {
             matmul,
-            format: Format::Full,
-            operand: None,
-            after: AfterNorm::default(),
-            then: NextOperation::Nothing,
+            ..Linear::default()
         });
         for (part, out, inner) in [
             ("q", d, d),
@@ -103,30 +95,16 @@ where
         for (part, inner) in [("o", d), ("down", ffn)] {
             let name = format!("linear+residual {part}");
             let shapes = [[n, inner], [d, inner], [n, d]];
-            self.add(
-                &name,
-                &[LinearResidual {
-                    format: Format::Full,
-                    operand: None,
-                    pending: None,
-                    gradient: Pending::default(),
-                    gated: false,
-                }],
-                shapes,
-                [n, d],
-            );
+            self.add(&name, &[LinearResidual::default()], shapes, [n, d]);
         }
         self.add("add", &[Add], [[n, d]; 2], [n, d]);
         self.add("rope q", &self.ropes(d), [[n, d]], [n, d]);
         let packed = [n, d + 2 * kv];
         self.add("rope packed", &self.ropes(d + kv), [packed], packed);
         let ways = self.attentions();
-        let separate: Vec<SeparateAttention> =
-            ways.iter().cloned().map(SeparateAttention).collect();
         let shapes = [[n, d], [n, kv], [n, kv]];
-        self.add("attention", &separate, shapes, [n, d]);
-        let joined: Vec<PackedAttention> = ways.into_iter().map(PackedAttention).collect();
-        self.add("attention packed", &joined, [packed], [n, d]);
+        self.add("attention", &ways, shapes, [n, d]);
+        self.add("attention packed", &ways, [packed], [n, d]);
         self.add("swiglu", &[Activation], [[n, ffn]; 2], [n, ffn]);
         let activations = [false, true].map(|fused| PackedActivation {
             fused,

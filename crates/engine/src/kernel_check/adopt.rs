@@ -1,9 +1,7 @@
 //! Gives kernels that passed their check to the running model, between two steps, when commands are read.
 
-use std::collections::BTreeMap;
-
 use super::learner_kernel;
-use protocol::{KernelSwap, template};
+use protocol::{KernelSwap, Sizes, template};
 
 /// Replaces a part of the model with these kernels; with none, restores the model's own. If these do not fit, the last good ones stay.
 ///
@@ -11,19 +9,17 @@ use protocol::{KernelSwap, template};
 /// When the part is unknown, or a text does not compile with the sizes of the part.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     let sizes = learner_kernel::sizes(&swap.part)?.iter();
-    let sizes: BTreeMap<String, u64> = sizes.map(|name| ((*name).to_owned(), 64)).collect();
+    let sizes: Sizes = sizes.map(|name| ((*name).to_owned(), 64)).collect();
     if swap.kernels.is_empty() {
         learner_kernel::clear(Some(&swap.part));
         return Ok(());
     }
-    let mut kernels = Vec::new();
     for kernel in &swap.kernels {
         let filled = template::fill(&kernel.text, &sizes)
             .map_err(|unknown| format!("`{}` is no size of `{}`", unknown.name, swap.part))?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
-        kernels.push((kernel.text.clone(), kernel.workgroup));
     }
-    learner_kernel::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
+    learner_kernel::install(swap.clone())
 }
 
 /// Why the adopted kernels of a part were not used in the last step; `None` if they were.

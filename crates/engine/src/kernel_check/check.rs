@@ -35,13 +35,8 @@ const EVERY_KIND: f64 = 1e7;
 /// An open device outlives a check, because opening one takes longer than most checks.
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
 
-/// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
-pub fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelReport {
-    check_with_progress(job, device, limits, |_| ())
-}
-
-/// As `check`, and reports its progress.
-pub fn check_with_progress(
+/// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers. `tell` hears of its progress.
+pub fn check(
     job: &KernelJob,
     device: &str,
     limits: CheckLimits,

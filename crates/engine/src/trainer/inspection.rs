@@ -204,7 +204,7 @@ impl Trainer {
 
     /// Measures the device's peaks if that is due, while the run waits.
     pub(super) fn measure_peaks(&mut self) {
-        if !std::mem::take(&mut self.peaks_due) {
+        if !std::mem::take(&mut self.opened.peaks_due) {
             return;
         }
         let began = Instant::now();

@@ -81,7 +81,7 @@ impl Trainer {
         let throughput = self.story.throughput.as_ref();
         let mut summary = self.story.summed_up(self.spec.config.ln_vocab());
         summary.kernels.top.truncate(TOP);
-        summary.grad.tensors = self.tensors;
+        summary.grad.tensors = self.story.description.tensors.unwrap_or_default();
         Finished {
             steps: self.stats.counted,
             loss_last: Num(self.loss_last),

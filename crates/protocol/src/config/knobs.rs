@@ -7,12 +7,16 @@ use super::run::*;
 use super::spelling::nearest;
 
 /// A value as a file or the command line gives it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::Display)]
 pub enum KnobValue {
+    #[strum(to_string = "\"{0}\"")]
     Text(String),
+    #[strum(transparent)]
     Integer(i64),
+    #[strum(transparent)]
     Number(f64),
     /// What was found instead: `a list`.
+    #[strum(transparent)]
     Other(&'static str),
 }
 
@@ -25,15 +29,6 @@ impl KnobValue {
             Self::Number(x)
         } else {
             Self::Text(word.trim_matches('"').to_owned())
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Text(text) => format!("\"{text}\""),
-            Self::Integer(n) => n.to_string(),
-            Self::Number(x) => x.to_string(),
-            Self::Other(kind) => (*kind).to_owned(),
         }
     }
 }
@@ -206,28 +201,6 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
     ("train.launches", &["cuda-graph", "cuda-graphs", "graph"]),
 ];
 
-/// A key that does nothing beside some values of others.
-struct Idle {
-    path: &'static str,
-    when: fn(&RunConfig) -> bool,
-    why: &'static str,
-}
-
-static IDLE: [Idle; 2] = [
-    Idle {
-        path: "model.kv-layout",
-        when: |c| c.model.attention == Attention::Flash,
-        why: "No effect now: attention is flash, which does not read it.",
-    },
-    Idle {
-        path: "model.attention",
-        when: |c| {
-            c.model.kv_layout != KvLayout::Contiguous && c.model.attention != Attention::Flash
-        },
-        why: "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
-    },
-];
-
 fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
     let KnobValue::Text(name) = value else {
         return None;
@@ -265,9 +238,17 @@ impl Knob {
 
     /// Why a change of this key does nothing beside the other values, or not each change something.
     pub fn idle(&self, config: &RunConfig) -> Option<&'static str> {
-        let mut all = IDLE.iter();
-        let of = all.find(|it| it.path == self.path && (it.when)(config));
-        of.map(|it| it.why)
+        let flash = config.model.attention == Attention::Flash;
+        let follows_strides = !flash && config.model.kv_layout != KvLayout::Contiguous;
+        match self.path {
+            "model.kv-layout" if flash => {
+                Some("No effect now: attention is flash, which does not read it.")
+            }
+            "model.attention" if follows_strides => Some(
+                "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
+            ),
+            _ => None,
+        }
     }
 
     /// The keys that `bench --knobs` turns on and off, in the order of the table.
@@ -301,23 +282,23 @@ impl Knob {
             return Err(problem);
         }
         (self.set)(config, value).ok_or_else(|| {
-            let (path, given) = (self.path, value.describe());
+            let path = self.path;
             match (self.kind, value) {
                 (ValueKind::Choice(names), KnobValue::Text(text)) => format!(
-                    "`{path}` cannot be {given}; did you mean \"{}\"? It takes {}",
+                    "`{path}` cannot be {value}; did you mean \"{}\"? It takes {}",
                     nearest(text, names.iter().copied()),
                     quoted(names)
                 ),
                 (ValueKind::Choice(names), _) => {
                     format!(
-                        "`{path}` is {given}; it takes a quoted word: {}",
+                        "`{path}` is {value}; it takes a quoted word: {}",
                         quoted(names)
                     )
                 }
                 (ValueKind::Whole { .. }, _) => {
-                    format!("`{path}` is {given}; it takes a whole number")
+                    format!("`{path}` is {value}; it takes a whole number")
                 }
-                (ValueKind::Number, _) => format!("`{path}` is {given}; it takes a number"),
+                (ValueKind::Number, _) => format!("`{path}` is {value}; it takes a number"),
             }
         })
     }

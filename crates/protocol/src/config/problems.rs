@@ -93,9 +93,7 @@ impl RunConfig {
     pub fn scales_loss(&self) -> bool {
         self.train.precision == Precision::F16 && self.train.loss_scaling == LossScaling::Dynamic
     }
-}
 
-impl RunConfig {
     /// The largest parity that rounding explains.
     pub fn rounding(&self) -> f64 {
         match self.train.precision {

@@ -1,6 +1,5 @@
 //! What a reader receives from an engine, and the messages about an engine's end.
 
-use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -24,53 +23,44 @@ pub enum EngineMessage {
 }
 
 /// Why an engine is gone. Its text says what happened and, where something can be done, what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum EngineEnd {
     /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
+    #[strum(to_string = "{0}")]
     Refused(String),
     /// It ended after the handshake.
+    #[strum(to_string = "{0}")]
     Ended(String),
     /// Whoever holds the handle ended it.
+    #[strum(to_string = "the engine was stopped")]
     Killed,
-    /// Nothing came from it while it had a command. What was started, where that may be a connection.
-    Silent(Option<String>),
+    /// Nothing came from it while it had a command.
+    #[strum(to_string = "the engine stays silent and was ended")]
+    Silent,
+    /// The same of an engine that this command started, which may be a connection.
+    #[strum(
+        to_string = "nothing more comes from `{0}`: its connection is cut, or its machine is gone; see that it answers and run this again"
+    )]
+    CutOff(String),
     /// It is alive, but its device made no progress for so many seconds.
+    #[strum(
+        to_string = "the engine is alive, but its device made no progress for {0} s, so it was ended"
+    )]
     DeviceStuck(u64),
     /// It is alive, but a run made no step for so many seconds.
+    #[strum(to_string = "the engine is alive, but came no step further in {0} s, so it was ended")]
     NoStep(u64),
     /// It is alive, but something other than a run had no answer for so many seconds.
+    #[strum(to_string = "no answer within {0} s")]
     NoAnswer(u64),
     /// It makes more steps than it was asked for.
+    #[strum(
+        to_string = "the engine goes on far beyond the steps it was asked for, so it was ended"
+    )]
     Endless,
     /// It was asked to stop and did not.
+    #[strum(to_string = "the engine did not stop in time and was ended")]
     NotStopped,
-}
-
-impl fmt::Display for EngineEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(text) | Self::Ended(text) => f.write_str(text),
-            Self::Killed => f.write_str("the engine was stopped"),
-            Self::Silent(None) => f.write_str("the engine stays silent and was ended"),
-            Self::Silent(Some(command)) => write!(
-                f,
-                "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
-            ),
-            Self::DeviceStuck(seconds) => write!(
-                f,
-                "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
-            ),
-            Self::NoStep(seconds) => write!(
-                f,
-                "the engine is alive, but came no step further in {seconds} s, so it was ended"
-            ),
-            Self::NoAnswer(seconds) => write!(f, "no answer within {seconds} s"),
-            Self::Endless => f.write_str(
-                "the engine goes on far beyond the steps it was asked for, so it was ended",
-            ),
-            Self::NotStopped => f.write_str("the engine did not stop in time and was ended"),
-        }
-    }
 }
 
 /// Why a greeting of a newer protocol is refused: both versions, and what to update.

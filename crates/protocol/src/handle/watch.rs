@@ -99,13 +99,14 @@ impl EngineHandle {
             HandleState::Talking { silent } => silent,
             _ => None,
         };
-        let line = (!self.command.is_own()).then_some(&self.command);
-        let patience = match line {
-            None => limits.patience,
-            Some(_) => limits.patience.min(limits.silence),
+        let (patience, end) = if self.command.is_own() {
+            (limits.patience, EngineEnd::Silent)
+        } else {
+            let shorter = limits.patience.min(limits.silence);
+            (shorter, EngineEnd::CutOff(self.command.to_string()))
         };
         if silent.is_some_and(|since| since.elapsed() > patience) {
-            return Some(EngineEnd::Silent(line.map(ToString::to_string)));
+            return Some(end);
         }
         let [steps, _, pairs] = watch.most;
         if watch.is_run() && (steps > watch.limits[0] || pairs > watch.limits[1]) {

@@ -1,8 +1,7 @@
 //! The operations of one profiled step: rows of all layers, parts and kernels added up by operation and phase, as the
 //! roofline shows them.
 
-use super::roofline::{RowRates, bounding, rates};
-use crate::{Roof, StepProfile};
+use crate::{KernelRow, StepProfile};
 
 /// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
 /// more, the phase in short. `linear mlp.gate bwd`, `attention.rope fwd`, `adamw opt`.
@@ -51,45 +50,18 @@ pub fn formula(op: &str) -> &'static str {
     }
 }
 
-/// One operation in one phase.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OperationRow {
-    /// `linear`, `attention`…
-    pub op: String,
-    pub phase: String,
-    pub ms: f64,
-    /// FLOP and bytes by shape.
-    pub work: Option<(f64, f64)>,
-    pub matrix_cores: bool,
-    /// Why the work is not known.
-    pub no_work: Option<String>,
-}
-
-impl OperationRow {
-    pub fn name(&self) -> String {
-        name(&self.op, "", &self.phase)
-    }
-
-    /// What it reached against the roofs.
-    pub fn reached(&self, roof: Option<&Roof>) -> RowRates {
-        let work = self.work.filter(|(flops, bytes)| flops + bytes > 0.0);
-        let roof = roof.and_then(|roof| bounding(roof, self.matrix_cores));
-        rates(work, self.ms * 1e-3, roof.as_ref())
-    }
-}
-
-/// Longest first.
-pub fn operations(kernels: &StepProfile) -> Vec<OperationRow> {
-    let mut found: Vec<OperationRow> = Vec::new();
+/// One row for each operation and phase, without kernel and place, the longest first.
+pub fn operations(kernels: &StepProfile) -> Vec<KernelRow> {
+    let mut found: Vec<KernelRow> = Vec::new();
     for row in &kernels.rows {
         let known = found
             .iter()
             .position(|it| it.op == row.op && it.phase == row.phase);
         let at = known.unwrap_or_else(|| {
-            found.push(OperationRow {
+            found.push(KernelRow {
                 op: row.op.clone(),
                 phase: row.phase.clone(),
-                ..OperationRow::default()
+                ..KernelRow::default()
             });
             found.len() - 1
         });
@@ -97,14 +69,9 @@ pub fn operations(kernels: &StepProfile) -> Vec<OperationRow> {
         it.ms += row.ms;
         it.matrix_cores |= row.matrix_cores;
         if let Some((flops, bytes)) = row.flops.zip(row.bytes) {
-            let sum = it.work.get_or_insert((0.0, 0.0));
-            (sum.0, sum.1) = (sum.0 + flops, sum.1 + bytes);
-        } else if it.no_work.is_none() {
-            it.no_work.clone_from(&row.no_work);
+            *it.flops.get_or_insert(0.0) += flops;
+            *it.bytes.get_or_insert(0.0) += bytes;
         }
-    }
-    for it in found.iter_mut().filter(|it| it.work.is_some()) {
-        it.no_work = None;
     }
     found.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     found
@@ -113,7 +80,7 @@ pub fn operations(kernels: &StepProfile) -> Vec<OperationRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KernelRow;
+    use crate::stats::roofline::{RowRates, reached};
 
     fn row(op: &str, kernel: &str, ms: f64, work: Option<f64>) -> KernelRow {
         KernelRow {
@@ -123,7 +90,6 @@ mod tests {
             ms,
             flops: work,
             bytes: work,
-            no_work: work.is_none().then(|| "counted elsewhere".to_owned()),
             ..KernelRow::default()
         }
     }
@@ -157,13 +123,15 @@ mod tests {
             ..StepProfile::default()
         };
         let found = operations(&kernels);
-        assert_eq!(found[0].name(), "glue fwd");
-        assert_eq!(found[0].no_work.as_deref(), Some("counted elsewhere"));
-        assert_eq!(found[0].reached(None), RowRates::default());
+        let [glue, linear] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(name(&glue.op, &glue.part, &glue.phase), "glue fwd");
+        assert_eq!(reached(glue, None), RowRates::default());
         assert_eq!(
-            (found[1].ms, found[1].work, &found[1].no_work),
-            (6.0, Some((12e6, 12e6)), &None)
+            (linear.ms, linear.flops, linear.bytes),
+            (6.0, Some(12e6), Some(12e6))
         );
-        assert_eq!(found[1].reached(None).flops_per_s, Some(2e9));
+        assert_eq!(reached(linear, None).flops_per_s, Some(2e9));
     }
 }

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::tables::Tables;
 use crate::ops::add::Add;
-use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
+use crate::ops::attention::Attention;
 use crate::ops::backend;
 use crate::ops::format::Format;
 use crate::ops::learner_kernel;
@@ -170,12 +170,12 @@ impl BlockContext {
                     let after = AfterNorm::default();
                     self.rotated(at(part), h.clone(), &qkv[i], turned, in_product, after)
                 });
-                apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
+                apply(at("attention"), attention, [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
                 let (scope, turned) = (at("attention.qkv"), wide + narrow);
                 let packed = self.rotated(scope, h, qkv, turned, in_product, after); // [n, d + 2·kv]
-                apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
+                apply(at("attention"), attention, [packed]) // [n, d]
             }
         };
         self.onto(at("attention.o"), x, mixed, &block.o, block.norm2(layer))
@@ -210,19 +210,7 @@ impl BlockContext {
                     then: NextOperation::Swiglu,
                     ..self.linear(both)
                 };
-                let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
-                let pending = self.pending(next, &x, &block.down);
-                let op = LinearResidual {
-                    gated: true,
-                    ..self.residual(&block.down, pending.clone())
-                };
-                let gradient = op.gradient(x.shape().num_elements());
-                let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
-                return ResidualStream {
-                    x,
-                    pending,
-                    gradient,
-                };
+                apply(at("mlp.gate-up"), op, [h, both.value.clone()]) // [3n, ffn]
             }
             (Projections::Fused(both), swiglu) => {
                 let packed = self.of_normed(at("mlp.gate-up"), h, both, after); // [n, 2·ffn]
@@ -236,7 +224,8 @@ impl BlockContext {
         self.onto(at("mlp.down"), x, active, &block.down, next)
     }
 
-    /// residual + y·Wᵀ `[n, d]`, which the norm `next` reads, in one operation where our own product stores it.
+    /// residual + y·Wᵀ `[n, d]`, which the norm `next` reads, in one operation where our own product stores it. Our own also takes y as
+    /// the last third of `[3n, in]`, as [`NextOperation::Swiglu`] leaves it.
     fn onto(
         &self,
         scope: Scope,
@@ -246,7 +235,13 @@ impl BlockContext {
         next: StreamNorm,
     ) -> ResidualStream {
         let pending = self.pending(next, &residual, w);
-        let op = self.residual(w, pending.clone());
+        let op = LinearResidual {
+            format: self.format,
+            operand: w.operand.clone(),
+            pending: pending.clone(),
+            gated: y.dims()[0] > residual.dims()[0],
+            ..LinearResidual::default()
+        };
         let gradient = op.gradient(residual.shape().num_elements());
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
@@ -295,16 +290,6 @@ impl BlockContext {
     fn own_norm(&self, part: &str) -> bool {
         let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
         own && learner_kernel::of(part).is_none()
-    }
-
-    fn residual(&self, w: &Parameter, pending: Option<ForNorm>) -> LinearResidual {
-        LinearResidual {
-            format: self.format,
-            operand: w.operand.clone(),
-            pending,
-            gradient: Pending::default(),
-            gated: false,
-        }
     }
 
     /// Whether the products around the activation of x `[n, d]` do its work. A learner's activation is an operation of its own.
@@ -402,8 +387,7 @@ impl BlockContext {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
-            after: AfterNorm::default(),
-            then: NextOperation::Nothing,
+            ..Linear::default()
         }
     }
 

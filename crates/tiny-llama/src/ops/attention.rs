@@ -14,14 +14,6 @@ use super::shapes::{Rope, Rows};
 use super::{Cost, Float, Kernels, Operation, backend, gpu};
 use protocol::config::{Attention as Version, KvLayout};
 
-/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
-#[derive(Clone, Debug)]
-pub struct SeparateAttention(pub Attention);
-
-/// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
-#[derive(Clone, Debug)]
-pub struct PackedAttention(pub Attention);
-
 /// Tensors that the forward pass saves.
 #[derive(Clone, Debug)]
 pub enum Saved<T> {
@@ -35,7 +27,7 @@ pub enum Saved<T> {
 }
 
 impl Attention {
-    fn version(&self) -> &'static str {
+    fn name_of_version(&self) -> &'static str {
         match (self.version, self.layout) {
             (Version::Composed, KvLayout::Contiguous) => "library",
             (Version::Flash, _) => "flash",
@@ -47,7 +39,7 @@ impl Attention {
 
     /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
     /// pass has two (Dao, 2023, arXiv 2307.08691).
-    fn cost(&self, rows: usize) -> (Cost, Cost) {
+    fn cost_of_rows(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
         let flops = 4.0 * n * self.version.keys(self.context) * d;
@@ -133,50 +125,52 @@ impl Attention {
     }
 }
 
-impl Operation<3> for SeparateAttention {
+/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
+impl Operation<3> for Attention {
     const NAME: &'static str = "attention";
 
     type Saved<B: Kernels> = Saved<Float<B>>;
 
     fn version(&self) -> &'static str {
-        self.0.version()
+        self.name_of_version()
     }
 
     fn forward<B: Kernels>(&self, qkv: [Float<B>; 3]) -> (Float<B>, Saved<Float<B>>) {
-        self.0.run::<B>(Rows::Separate(qkv))
+        self.run::<B>(Rows::Separate(qkv))
     }
 
     fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 3] {
-        separate::<B>(self.0.gradients::<B>(saved, dy), &self.0)
+        separate::<B>(self.gradients::<B>(saved, dy), self)
     }
 
     fn cost(&self, [q, ..]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        self.0.cost(q[0])
+        self.cost_of_rows(q[0])
     }
 }
 
-impl Operation<1> for PackedAttention {
+/// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
+impl Operation<1> for Attention {
     const NAME: &'static str = "attention";
 
     type Saved<B: Kernels> = Saved<Float<B>>;
 
     fn version(&self) -> &'static str {
-        self.0.version()
+        self.name_of_version()
     }
 
     fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<Float<B>>) {
-        self.0.run::<B>(Rows::Packed(x))
+        self.run::<B>(Rows::Packed(x))
     }
 
     fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 1] {
-        [match self.0.gradients::<B>(saved, dy) {
+        [match self.gradients::<B>(saved, dy) {
             Rows::Packed(one) => one,
             Rows::Separate(all) => B::float_cat(all.into(), 1),
         }]
     }
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
-        self.0.cost(x[0])
+        self.cost_of_rows(x[0])
     }
 }
 

@@ -12,7 +12,7 @@ use burn::cubecl::server::KernelArguments;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
-use protocol::template;
+use protocol::{KernelSwap, Sizes, template, with_names};
 
 /// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
 const COMPARED: u64 = 32;
@@ -43,13 +43,8 @@ pub struct DroppedKernel {
 /// A learner's kernels for a part.
 #[derive(Debug)]
 pub struct LivePart {
-    /// The exercise they belong to.
-    pub exercise: String,
     name: &'static str,
-    /// Texts with their placeholders `{{N}}`, and their workgroups.
-    kernels: Vec<(String, [u32; 3])>,
-    /// Sizes at which they were right.
-    proven: Vec<BTreeMap<String, u64>>,
+    pub swap: KernelSwap,
     launches: AtomicU64,
     refused: Mutex<Option<String>>,
 }
@@ -76,28 +71,21 @@ pub enum WorkgroupCount {
     Invocations(u64),
 }
 
-/// Replaces a part with kernels, each a text with its workgroup size, from the next launch on, at the sizes that are `proven`.
+/// Replaces a part with kernels from the next launch on, at the sizes at which they were right.
 ///
 /// # Errors
 /// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
-pub fn install(
-    part: &str,
-    exercise: &str,
-    kernels: &[(String, [u32; 3])],
-    proven: &[BTreeMap<String, u64>],
-) -> Result<(), String> {
-    let (name, count, _) = find(part)?;
-    if kernels.len() != *count {
+pub fn install(swap: KernelSwap) -> Result<(), String> {
+    let (name, count, _) = find(&swap.part)?;
+    if swap.kernels.len() != *count {
         return Err(format!(
-            "`{part}` needs {count} kernels, and there are {}",
-            kernels.len()
+            "`{name}` needs {count} kernels, and there are {}",
+            swap.kernels.len()
         ));
     }
     let live = LivePart {
-        exercise: exercise.to_owned(),
         name,
-        kernels: kernels.to_vec(),
-        proven: proven.to_vec(),
+        swap,
         launches: AtomicU64::new(0),
         refused: Mutex::new(None),
     };
@@ -195,7 +183,7 @@ impl LivePart {
             let launch = self.launches();
             let (found, own) = (found[at], own[at]);
             locked(&DROPPED).push(DroppedKernel {
-                exercise: self.exercise.clone(),
+                exercise: self.swap.exercise.clone(),
                 part: self.name,
                 why: format!(
                     "at launch {launch} element {at} was {found}, but the model's own kernel gives {own}; your kernel was removed"
@@ -233,17 +221,16 @@ impl LiveKernel<'_> {
     }
 
     fn try_launch(self, buffers: &[&CubeTensor]) -> Result<(), String> {
-        let kernel = self.live.kernels.get(self.which);
-        let (Some((text, workgroup)), Some(first)) = (kernel, buffers.first()) else {
+        let kernel = self.live.swap.kernels.get(self.which);
+        let (Some(kernel), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
         let sizes = self.sizes.iter();
-        let at: BTreeMap<String, u64> = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        if !self.live.proven.contains(&at) {
-            let at: Vec<_> = at.iter().map(|(name, n)| format!("{name} = {n}")).collect();
+        let at: Sizes = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        if !self.live.swap.sizes.contains(&at) {
             return Err(format!(
                 "the kernel was not checked at this model's {}; save the file again to check it there",
-                at.join(", ")
+                with_names(&at)
             ));
         }
         let runtime = first.client.name();
@@ -254,7 +241,9 @@ impl LiveKernel<'_> {
         }
         let groups = match self.cover {
             WorkgroupCount::Groups(count) => count,
-            WorkgroupCount::Invocations(count) => count.div_ceil(u64::from(workgroup[0].max(1))),
+            WorkgroupCount::Invocations(count) => {
+                count.div_ceil(u64::from(kernel.workgroup[0].max(1)))
+            }
         };
         if groups > MAX_GROUPS as u64 {
             return Err(format!(
@@ -278,13 +267,13 @@ impl LiveKernel<'_> {
                 let handle = handle.offset_end((shares - 1 - share) * part);
                 all.with_buffer(handle.binding())
             });
-            let kernel = LearnerText {
+            let program = LearnerText {
                 name: self.live.name,
-                text: text.clone(),
-                workgroup: *workgroup,
+                text: kernel.text.clone(),
+                workgroup: kernel.workgroup,
                 sizes: at.clone(),
             };
-            wgsl::launch_with(kernel, [groups as usize, 1, 1], first, arguments);
+            wgsl::launch_with(program, [groups as usize, 1, 1], first, arguments);
         }
         Ok(())
     }
@@ -296,7 +285,7 @@ struct LearnerText {
     name: &'static str,
     text: String,
     workgroup: [u32; 3],
-    sizes: BTreeMap<String, u64>,
+    sizes: Sizes,
 }
 
 impl Wgsl for LearnerText {

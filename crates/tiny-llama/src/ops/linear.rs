@@ -17,7 +17,7 @@ use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use protocol::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Linear {
     pub matmul: Matmul,
     pub format: Format,
@@ -97,7 +97,7 @@ impl Linear {
 }
 
 /// y = residual + x·Wᵀ: the kernel adds the residual when it stores the product, which saves a launch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LinearResidual {
     pub format: Format,
     /// As in [`Linear`].

@@ -40,12 +40,15 @@ pub enum LossScale {
 }
 
 impl ScaleState {
-    const START: Self = Self {
-        factor: FIRST,
-        inverse: 1.0 / FIRST,
-        clean: 0,
-        skipped: 0,
-    };
+    /// With this factor, before the first step.
+    fn at(factor: f32) -> Self {
+        Self {
+            factor,
+            inverse: 1.0 / factor,
+            clean: 0,
+            skipped: 0,
+        }
+    }
 
     /// The state after a step; `finite` tells whether its gradients are.
     fn after(self, finite: bool) -> Self {
@@ -99,11 +102,7 @@ impl LossScale {
     /// The same with another factor.
     pub fn at(factor: f32, device: &Device) -> Self {
         if is_cpu(device) {
-            return Self::Host(ScaleState {
-                factor,
-                inverse: 1.0 / factor,
-                ..ScaleState::START
-            });
+            return Self::Host(ScaleState::at(factor));
         }
         let values = [[factor, 1.0 / factor, 0.0, 0.0]];
         let state = Tensor::from_data(values, &device.clone().inner()); // [1, 4]
@@ -193,12 +192,12 @@ mod tests {
         let most = ScaleState {
             factor: LARGEST,
             clean: GROWTH_INTERVAL - 1,
-            ..ScaleState::START
+            ..ScaleState::at(FIRST)
         };
         assert_eq!(most.after(true).factor, LARGEST);
         let least = ScaleState {
             factor: 1.0,
-            ..ScaleState::START
+            ..ScaleState::at(FIRST)
         };
         assert_eq!(least.after(false).factor, 1.0);
         assert!(least.after(false).exhausted() && !least.after(true).exhausted());

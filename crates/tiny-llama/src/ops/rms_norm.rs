@@ -12,7 +12,7 @@ use super::{Cost, Float, Kernels, Operation};
 use protocol::config::{NORM_EPS, Norm};
 
 /// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RmsNorm {
     pub version: Norm,
     /// Whether x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused

@@ -151,8 +151,9 @@ pub struct Rope {
 
 /// What a product x·Wᵀ on a GPU does with its result before it stores it, in place of a launch: the forward pass of the operation after
 /// it, which does its own backward pass. The results are f16 on matrix cores.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum NextOperation {
+    #[default]
     Nothing,
     /// Rotates the first columns.
     Rope(Box<Rope>),

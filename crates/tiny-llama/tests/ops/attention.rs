@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use protocol::config::{Attention as Version, KvLayout};
-use tiny_llama::ops::attention::{Attention, PackedAttention, SeparateAttention};
+use tiny_llama::ops::attention::Attention;
 
 use crate::ops::case::{Case, run};
 use tiny_llama::ops::format::Format;
@@ -83,13 +83,7 @@ fn apart(device: &Device) {
             dy: Matrix::random(4, batch * sizes.context, sizes.widths().0, 1.0),
             formula: &|[q, k, v]| formula::attention(q, k, v, sizes),
         }
-        .check(
-            device,
-            &versions(sizes)
-                .into_iter()
-                .map(SeparateAttention)
-                .collect::<Vec<_>>(),
-        );
+        .check(device, &versions(sizes));
     }
 }
 
@@ -108,13 +102,7 @@ fn packed(device: &Device) {
                 formula::attention(&part(0, wide), &k, &v, sizes)
             },
         }
-        .check(
-            device,
-            &versions(sizes)
-                .into_iter()
-                .map(PackedAttention)
-                .collect::<Vec<_>>(),
-        );
+        .check(device, &versions(sizes));
     }
 }
 
@@ -131,8 +119,8 @@ fn attention_is_causal(device: &Device) {
     let dy = Matrix::of(9, 18, |_, _| 1.0);
     for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
-        let one = run(device, SeparateAttention(op.clone()), &before, &dy).output;
-        let two = run(device, SeparateAttention(op), &after, &dy).output;
+        let one = run(device, op.clone(), &before, &dy).output;
+        let two = run(device, op, &after, &dy).output;
         assert_eq!(one.values[..5 * 18], two.values[..5 * 18], "{what}");
         assert_ne!(one.values[5 * 18..], two.values[5 * 18..], "{what}");
         let first = |m: &Matrix| Matrix::of(1, 18, |_, c| m.at(0, c));
@@ -157,12 +145,7 @@ fn scores_of_ten_thousand(device: &Device) {
     let slopes = formula::attention_backward(&q, &k, &v, &dy, sizes);
     for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
-        let found = run(
-            device,
-            SeparateAttention(op),
-            &[q.clone(), k.clone(), v.clone()],
-            &dy,
-        );
+        let found = run(device, op, &[q.clone(), k.clone(), v.clone()], &dy);
         found.output.near(&want, 1e-5, &what);
         for (gradient, want) in found.gradients.iter().zip(&slopes) {
             let gradient = gradient.as_ref().expect("a gradient");
@@ -180,7 +163,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
     let want = formula::attention(&q, &k, &v, sizes);
     let assumed = op(sizes, Version::Kernel, KvLayout::Assumed);
     let dy = Matrix::of(7, 30, |_, _| 1.0);
-    let found = run(device, SeparateAttention(assumed), &[q, k, v], &dy).output;
+    let found = run(device, assumed, &[q, k, v], &dy).output;
     assert!(found.values.iter().all(|x| x.is_finite()));
     let off = found.values.iter().zip(&want.values);
     assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) > 0.1 * want.largest());

@@ -2,7 +2,6 @@
 
 use burn::tensor::Device;
 use protocol::config::{Attention as Version, KvLayout};
-use tiny_llama::ops::attention::SeparateAttention;
 
 use crate::ops::attention::op;
 use crate::ops::case::{cpu, run, wgpu};
@@ -24,7 +23,7 @@ fn flash_over(context: usize, device: &Device) {
     ];
     let dy = Matrix::random(4, context, wide, 1.0);
     let flash = op(sizes, Version::Flash, KvLayout::Contiguous);
-    let found = run(device, SeparateAttention(flash), &inputs, &dy);
+    let found = run(device, flash, &inputs, &dy);
     let [q, k, v] = &inputs;
     let want = formula::attention(q, k, v, sizes);
     found.output.near(&want, 2e-5, "output");
