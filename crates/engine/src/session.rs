@@ -437,7 +437,7 @@ mod tests {
         let (outlet, _events) = EventSender::to_a_test();
         let opened = devices::open("cpu").expect("there is always one");
         let run = RunSpec::new("custom", &RunConfig::preset(Preset::Tiny));
-        let trainer = Trainer::new(0, run, opened, false, outlet.clone()).expect("it fits");
+        let trainer = Trainer::new(0, run, opened, outlet.clone()).expect("it fits");
         let before = trainer.stats.paused;
         let mut session = Session {
             outlet: &outlet,
