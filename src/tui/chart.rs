@@ -252,7 +252,7 @@ mod tests {
         };
         let area = Rect::new(0, 0, 60, 12);
         let mut buffer = Buffer::empty(area);
-        chart.render(area, &mut buffer);
+        chart.draw(area, &mut buffer);
         let is_drawn = |column: u16| (0..11).any(|row| buffer[(column, row)].symbol() != " ");
         assert!(is_drawn(8) && is_drawn(58));
         assert!(!(20..50).any(is_drawn));
