@@ -67,9 +67,9 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     }
     write(
         &dir.join("README.txt"),
-        &filled(include_str!("kit/README.txt")),
+        filled(include_str!("kit/README.txt")),
     )?;
-    write(&dir.join(START.file), &filled(START.text))?;
+    write(&dir.join(START.file), filled(START.text))?;
     let own = std::env::current_exe().context("Failed to find this program")?;
     let program = dir.join(START.program);
     copy(&own, &program)?;

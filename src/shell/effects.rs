@@ -345,8 +345,8 @@ impl Workshop {
         };
         let sheet = runs::learner_sheet(&self.context, progress, Some(&story))?;
         let [text, page] = &paths;
-        workspace::write(text, &sheet.markdown())?;
-        workspace::write(page, &html::page(&sheet))?;
+        workspace::write(text, sheet.markdown())?;
+        workspace::write(page, html::page(&sheet))?;
         Ok(paths)
     }
 

@@ -254,7 +254,7 @@ impl ExerciseRunner {
             true => read_text(&path, MAX_BYTES)?,
             false => String::new(),
         };
-        workspace::write(&path, &written(&raw, &configs.file.starter, answers))?;
+        workspace::write(&path, written(&raw, &configs.file.starter, answers))?;
         self.look(context, true)?;
         Ok(path)
     }
