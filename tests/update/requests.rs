@@ -144,7 +144,7 @@ impl Late {
                 self.take(effects);
             }
             self.note_told();
-            if now_ms % 50 == 0 {
+            if now_ms.is_multiple_of(50) {
                 self.work();
             }
         }
