@@ -341,10 +341,8 @@ impl App {
             self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
             return self.let_run_wait();
         }
-        match beat.variant {
-            Slot::A => self.hide_b_of_beat(),
-            Slot::B => self.show_present_b(),
-        }
+        self.leave_what_comes_later(beat);
+        self.show_present_b();
         let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
         if !beat.pairs {
             self.show_run(beat, stage);
@@ -373,13 +371,14 @@ impl App {
         }
     }
 
-    /// A beat before B was shown is shown for the first time after it: B and its run are not there.
-    fn hide_b_of_beat(&mut self) {
+    /// A beat that was jumped over is measured after a later one: pairs, or a run of B, that belong to the later one end.
+    fn leave_what_comes_later(&mut self, beat: BeatState) {
         let run = &self.bench.run;
-        if run.wanted.as_ref().is_some_and(|it| it.slot == Slot::B) && run.state.is_active() {
+        let of_b = run.wanted.as_ref().is_some_and(|it| it.slot == Slot::B);
+        let b_runs = of_b && run.state.is_active() && beat.variant == Slot::A;
+        if b_runs || self.bench.pairing() && !beat.paired {
             self.leave_run();
         }
-        self.bench.run.story.show_b(|_| false);
     }
 
     /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.

@@ -90,12 +90,13 @@ impl App {
         self.send(command);
     }
 
-    /// Where A and B are compared, B shows nothing of another configuration than its present one.
+    /// Where A and B are compared, B shows nothing of another configuration than its present one, and nothing at a beat of A.
     pub(super) fn show_present_b(&mut self) {
+        let comes_later = self.beat().is_some_and(|beat| beat.variant == Slot::A);
         if self.mode.compares() {
             let present = &self.bench.comparison.config_b;
             let story = &mut self.bench.run.story;
-            story.show_b(|run| run.description.has(present));
+            story.show_b(|run| !comes_later && run.description.has(present));
         }
     }
 
