@@ -552,7 +552,10 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
 }
 
 /// What a beat shows: the runs of A and B with the steps of their curves, the pairs, the vote and the page.
-fn drawn(app: &App) -> (Vec<(String, usize, Option<u64>)>, Option<u32>, String) {
+/// Each run with its variant, its points and its last step; the pairs; and what the beat says.
+type Drawn = (Vec<(String, usize, Option<u64>)>, Option<u32>, String);
+
+fn drawn(app: &App) -> Drawn {
     let bench = app.shown_bench();
     let slots = bench.run.story.slots.iter().map(|slot| {
         let last = slot.last.as_ref().map(|step| step.step);
