@@ -551,10 +551,10 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
     assert!(stage.cues.iter().any(double));
 }
 
-/// What a beat shows: the runs of A and B with the steps of their curves, the pairs, the vote and the page.
-/// Each run with its variant, its points and its last step; the pairs; and what the beat says.
+/// The runs of A and B, each with its variant, the points of its curve and its last step; the pairs; the vote and the page.
 type Drawn = (Vec<(String, usize, Option<u64>)>, Option<u32>, String);
 
+/// What a beat shows.
 fn drawn(app: &App) -> Drawn {
     let bench = app.shown_bench();
     let slots = bench.run.story.slots.iter().map(|slot| {
