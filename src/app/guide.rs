@@ -135,10 +135,13 @@ fn silent_device(app: &App) -> Option<String> {
 fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| app.lesson.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
-        InstructorCall::Vote { at, again } => format!(
-            "The room votes on stage {}{}: {{take-up}} shows the question",
-            number(at),
-            if again { " again" } else { "" }
+        InstructorCall::Vote { at, again: true } => format!(
+            "The room votes on stage {} again: {{take-up}} shows the question",
+            number(at)
+        ),
+        InstructorCall::Vote { at, .. } => format!(
+            "The room votes on stage {}: {{take-up}} shows the question",
+            number(at)
         ),
         InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
