@@ -8,7 +8,8 @@ const RULES: [(&str, &str); 12] = [
     ("", "burn:: cubecl:: engine::serve"),
     ("shell", "crate::cli"),
     ("tui", "crate::cli crate::shell std::fs"),
-    ("tui/panels", "crossterm Mutex"),
+    // A beat shows its own runs: panels read `App::shown_bench`, `shown_run` and `shown_pair`.
+    ("tui/panels", "crossterm Mutex app.bench .bench study.pair"),
     (
         "app",
         "crate::cli crate::shell crate::tui ratatui crossterm",

@@ -8,8 +8,8 @@ use std::time::Duration;
 use perflings::measure::runner::{EngineTask, Runner};
 use protocol::config::{Preset, RunConfig};
 use protocol::handle::{
-    EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, MAX_LINE, Outcome, Wish,
-    split_words,
+    CommandEnd, EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, Interruption,
+    MAX_LINE, split_words,
 };
 use protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
 
@@ -551,11 +551,15 @@ fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
 }
 
 /// A run's command through the handle alone: how it ends, and whether it was told before that it is slow.
-fn driven(script: &str, limits: EngineLimits, wish: Option<Wish>) -> (Outcome, bool) {
+fn driven(
+    script: &str,
+    limits: EngineLimits,
+    interruption: Option<Interruption>,
+) -> (CommandEnd, bool) {
     let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
     let mut slow = false;
     let flag = AtomicBool::new(true);
-    let unless = wish.map(|wish| (&flag, wish));
+    let unless = interruption.map(|interruption| (&flag, interruption));
     let outcome = engine.drive(start(), unless, |heard| {
         slow |= matches!(heard, EngineMessage::Slow { .. });
         Ok(())
@@ -573,9 +577,9 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
     let failed = r#"{"t":1,"event":"failed","kind":"device","reason":"lost"}"#;
     let answers = |line: &str| format!(r#"read x; echo "$HELLO"; read x; echo '{line}'; read x"#);
     let (outcome, _) = driven(&answers(&finished), limits(), None);
-    assert!(matches!(outcome, Outcome::Answered), "{outcome:?}");
+    assert!(matches!(outcome, CommandEnd::Answered), "{outcome:?}");
     let (outcome, _) = driven(&answers(failed), limits(), None);
-    assert!(matches!(&outcome, Outcome::Failed(it) if it.reason == "lost"));
+    assert!(matches!(&outcome, CommandEnd::Failed(it) if it.reason == "lost"));
     let why = outcome.answered().expect_err("it failed").to_string();
     assert_eq!(why, "lost");
 
@@ -587,21 +591,21 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
         stop: short,
         ..limits()
     };
-    let (outcome, _) = driven(deaf, stops, Some(Wish::Stop));
-    assert!(matches!(outcome, Outcome::Over(EngineEnd::NotStopped)));
-    let (outcome, _) = driven(deaf, limits(), Some(Wish::Kill));
-    assert!(matches!(outcome, Outcome::Over(EngineEnd::Killed)));
+    let (outcome, _) = driven(deaf, stops, Some(Interruption::Stop));
+    assert!(matches!(outcome, CommandEnd::Over(EngineEnd::NotStopped)));
+    let (outcome, _) = driven(deaf, limits(), Some(Interruption::Kill));
+    assert!(matches!(outcome, CommandEnd::Over(EngineEnd::Killed)));
     let slow = EngineLimits {
         task: 2 * short,
         ..limits()
     };
     let (outcome, told) = driven(deaf, slow, None);
-    assert!(matches!(outcome, Outcome::Over(EngineEnd::NoStep(_))));
+    assert!(matches!(outcome, CommandEnd::Over(EngineEnd::NoStep(_))));
     assert!(told, "it is said before");
     let mut other = EngineHandle::start(shell(deaf), slow).expect("sh starts");
     let outcome = other.drive(Command::Probe, None, |_| Ok(()));
     let outcome = outcome.expect("nothing fails here");
-    assert!(matches!(outcome, Outcome::Over(EngineEnd::NoAnswer(_))));
+    assert!(matches!(outcome, CommandEnd::Over(EngineEnd::NoAnswer(_))));
     // What was only sent is not watched, and a handle whose engine is gone does not wait for an answer.
     let mut sent = EngineHandle::start(shell(deaf), slow).expect("sh starts");
     sent.send(start());
@@ -611,7 +615,7 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
         assert!(matches!(heard, None | Some(EngineMessage::Line(..))));
     }
     let outcome = other.drive(start(), None, |_| Ok(()));
-    assert!(matches!(outcome, Ok(Outcome::Over(_))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CommandEnd::Over(_))), "{outcome:?}");
 }
 
 #[test]

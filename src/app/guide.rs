@@ -217,7 +217,7 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
 }
 
 /// After pairs the engine rests.
-const PAIRS_ENDED: &str =
+const VERDICT_GIVEN: &str =
     "Pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
 
 /// The next move at the knobs.
@@ -229,7 +229,7 @@ fn knobs_move(app: &App) -> &'static str {
     } else if app.bench.pending.due_ms.is_some() {
         "B restarts with your change in a moment"
     } else if app.pairs_ended() {
-        PAIRS_ENDED
+        VERDICT_GIVEN
     } else if app
         .stage()
         .is_some_and(|it| app.lesson.study.activity(it) == Activity::LookBack)
@@ -284,7 +284,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
-        Activity::Check if app.pairs_ended() => PAIRS_ENDED,
+        Activity::Check if app.pairs_ended() => VERDICT_GIVEN,
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
         Activity::LookBack

@@ -55,7 +55,7 @@ pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Criterion
 
 fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Found) {
     let run = measured.finished;
-    let known = Known {
+    let known = MeasuredRun {
         config: measured.config.unwrap_or(&stage.fixed),
         run,
     };
@@ -107,12 +107,12 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
 
 /// What a figure is held against: a configuration, and the run that was made with it.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct MeasuredRun<'a> {
     config: &'a RunConfig,
     run: Option<&'a Finished>,
 }
 
-impl Known<'_> {
+impl MeasuredRun<'_> {
     fn figure(self, name: &str, stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Found {
         let Some(run) = self.run else {
             return not_measured("no run yet");

@@ -4,7 +4,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish};
+use protocol::handle::{
+    CommandEnd, EngineCommand, EngineHandle, EngineLimits, EngineMessage, Interruption,
+};
 use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for news of a check; the process itself gives up single launches much earlier. A separate thread of it sends the
@@ -66,7 +68,7 @@ impl Checker {
             job: Box::new(job.clone()),
         };
         let mut found = None;
-        let outcome = engine.drive(command, Some((given_up, Wish::Kill)), |heard| {
+        let outcome = engine.drive(command, Some((given_up, Interruption::Kill)), |heard| {
             if let EngineMessage::Line(line, _) = heard {
                 match &line.event {
                     Event::KernelChecked { report } if report.id == id => {
@@ -95,13 +97,13 @@ impl Checker {
 }
 
 /// The report where the process sent none.
-fn unanswered(job: &KernelJob, outcome: anyhow::Result<Outcome>) -> KernelReport {
+fn unanswered(job: &KernelJob, outcome: anyhow::Result<CommandEnd>) -> KernelReport {
     let why = match outcome {
-        Ok(Outcome::Failed(failed)) => {
+        Ok(CommandEnd::Failed(failed)) => {
             format!("the process that checks kernels refused: {}", failed.reason)
         }
-        Ok(Outcome::Over(end)) => format!("the process that checks kernels ended: {end}"),
-        Ok(Outcome::Answered) => "the process that checks kernels sent no report".to_owned(),
+        Ok(CommandEnd::Over(end)) => format!("the process that checks kernels ended: {end}"),
+        Ok(CommandEnd::Answered) => "the process that checks kernels sent no report".to_owned(),
         Err(error) => format!("{error:#}"),
     };
     KernelReport {

@@ -14,7 +14,7 @@ use crate::record::RecordingWriter;
 use protocol::config::RunConfig;
 use protocol::handle::driver_noise::harmless;
 use protocol::handle::{
-    EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish,
+    CommandEnd, EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, Interruption,
 };
 use protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 
@@ -124,7 +124,7 @@ pub struct Runner {
     recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
     /// What an interruption wants.
-    wish: Wish,
+    interruption: Interruption,
     notify: NoticeHandler,
     /// What was written beside the stream last.
     last_stray: Option<String>,
@@ -157,7 +157,7 @@ impl Runner {
             .map_err(|error| usage(format!("--record: {error:#}")))?;
         Ok(Self {
             recorder,
-            wish: Wish::Stop,
+            interruption: Interruption::Stop,
             ..Self::in_background(command, interrupted, Box::new(notice))
         })
     }
@@ -173,7 +173,7 @@ impl Runner {
             engine: None,
             recorder: None,
             interrupted: stop,
-            wish: Wish::Kill,
+            interruption: Interruption::Kill,
             notify,
             last_stray: None,
             hello: None,
@@ -206,7 +206,7 @@ impl Runner {
     /// Lets the engine end in its own time: the next work begins with a fresh one.
     pub fn restart(&mut self) {
         if let Some(mut engine) = self.engine.take()
-            && self.wish == Wish::Kill
+            && self.interruption == Interruption::Kill
             && self.interrupted()
         {
             engine.kill();
@@ -234,7 +234,7 @@ impl Runner {
                 .map_err(|error| usage(format!("{error:#}")))?,
         };
         let interrupted = Arc::clone(&self.interrupted);
-        let unless = Some((&*interrupted, self.wish));
+        let unless = Some((&*interrupted, self.interruption));
         let outcome = engine.drive(work.command(device), unless, |heard| {
             if let EngineMessage::Line(line, text) = heard {
                 if let Some(recorder) = &mut self.recorder {
@@ -250,13 +250,13 @@ impl Runner {
         self.engine = Some(engine);
         found.interrupted = self.interrupted();
         match outcome? {
-            Outcome::Answered | Outcome::Over(EngineEnd::Killed) => {}
-            Outcome::Over(end @ EngineEnd::NotStopped) => (self.notify)(&end.to_string()),
-            Outcome::Failed(failed) => {
+            CommandEnd::Answered | CommandEnd::Over(EngineEnd::Killed) => {}
+            CommandEnd::Over(end @ EngineEnd::NotStopped) => (self.notify)(&end.to_string()),
+            CommandEnd::Failed(failed) => {
                 self.save()?;
                 return Err(ExitError::from(&failed).into());
             }
-            Outcome::Over(end) => {
+            CommandEnd::Over(end) => {
                 let exit = match end {
                     EngineEnd::Refused(_) => Exit::Usage,
                     _ => Exit::Failed,

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use crate::app::source::{EventSource, FromEngine};
 use crate::measure::background_job::BackgroundJob;
 use crate::record::{FinishedRecording, RecordingWriter};
-use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Wish};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Interruption};
 use protocol::story::StreamStory;
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
@@ -182,7 +182,7 @@ fn warmed_up(
             }
             Ok(())
         };
-        let unless = Some((stop, Wish::Kill));
+        let unless = Some((stop, Interruption::Kill));
         engine.drive(command, unless, hear)?.answered()?;
     }
     Ok((engine, opened.context("the engine opened no device")?))

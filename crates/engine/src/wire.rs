@@ -130,7 +130,7 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
                 Err(why) => errors.send(Event::Failed(Failed {
                     kind: FailedKind::Usage,
                     reason: format!("not a command: {why}"),
-                    request: read::<Numbered>(&line).map_or(0, |line| line.request),
+                    request: read::<RequestNumber>(&line).map_or(0, |line| line.request),
                 })),
             }
         }
@@ -142,7 +142,7 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
 
 /// What a line that is no command still tells: its number.
 #[derive(Deserialize)]
-struct Numbered {
+struct RequestNumber {
     request: u64,
 }
 

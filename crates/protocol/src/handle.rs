@@ -23,7 +23,7 @@ use crate::handle::driver_noise::harmless;
 use crate::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
 
 pub use command::{EngineCommand, split_words};
-pub use drive::{Outcome, Wish};
+pub use drive::{CommandEnd, Interruption};
 pub use event::{EngineEnd, EngineMessage};
 pub use lack::lack;
 pub use pipes::MAX_LINE;

@@ -23,7 +23,7 @@ const IDLE: &str = " idle";
 const LOW: u16 = 14;
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let comparison = &app.bench.comparison;
+    let comparison = &app.shown_bench().comparison;
     let differ = match comparison.rows().filter(KnobRow::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
@@ -123,7 +123,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
 
 /// A line for each knob where A and B fit beside the name, else two.
 fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
-    let comparison = &app.bench.comparison;
+    let comparison = &app.shown_bench().comparison;
     let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
     let widest = |of: &dyn Fn(&KnobRow<'_>) -> usize| {

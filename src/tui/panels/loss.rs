@@ -66,8 +66,7 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
         }
         // A that began again has a longer run behind it.
         let longer = app
-            .bench
-            .run
+            .shown_run()
             .longer_a()
             .filter(|_| slot == Slot::A && words > 0);
         if let Some((step, loss)) = longer.and_then(RunStory::own_loss) {
@@ -146,8 +145,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind = std::mem::replace(&mut curves, smooth);
     }
     if let Some(longer) = app
-        .bench
-        .run
+        .shown_run()
         .longer_a()
         .filter(|_| app.view.window == Window::All)
     {

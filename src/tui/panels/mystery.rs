@@ -36,7 +36,7 @@ fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     };
     w.plain(&text, theme.strong);
     w.blank();
-    let changes = match w.app.bench.comparison.differences() {
+    let changes = match w.app.shown_bench().comparison.differences() {
         none if none.is_empty() => "nothing yet".to_owned(),
         some => some,
     };
@@ -160,7 +160,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             w.runs(&runs, "", "  ");
         }
         w.text(fault.does);
-        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.bench.comparison.config_b) {
+        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.shown_bench().comparison.config_b) {
             let said = "B still has it. Since the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
         }

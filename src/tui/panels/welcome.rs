@@ -68,7 +68,7 @@ fn place(w: &mut ProseWriter<'_>) {
     let using = &app.devices.using;
     let named = app.device().filter(|device| !device.name.is_empty());
     let device = named.map_or_else(|| using.clone(), |it| format!("{using} ({})", it.name));
-    let preset = app.bench.run.wanted.as_ref().map(|run| run.config.preset);
+    let preset = app.shown_run().wanted.as_ref().map(|run| run.config.preset);
     let preset = preset.map_or_else(String::new, |preset| format!(", model size {preset}"));
     let other = keys::label(Action::Open(Overlay::Devices), app);
     let rest = " lists the devices; start with --device or --preset to choose others.";

@@ -11,9 +11,9 @@ use crate::{Command, Event, Failed};
 /// How often it is asked whether the command is still wanted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is wanted of a command that is not wanted any more.
+/// How a command in progress is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Interruption {
     /// The run is to end and to send its summary.
     Stop,
     /// The engine is to end at once.
@@ -22,7 +22,7 @@ pub enum Wish {
 
 /// How a command ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum CommandEnd {
     /// With its answer, which was heard.
     Answered,
     /// The engine could not do it, and goes on.
@@ -31,7 +31,7 @@ pub enum Outcome {
     Over(EngineEnd),
 }
 
-impl Outcome {
+impl CommandEnd {
     /// # Errors
     /// Why there was no answer.
     pub fn answered(self) -> Result<()> {
@@ -52,42 +52,42 @@ impl EngineHandle {
     pub fn drive(
         &mut self,
         command: Command,
-        unless: Option<(&AtomicBool, Wish)>,
+        unless: Option<(&AtomicBool, Interruption)>,
         mut hear: impl FnMut(&EngineMessage) -> Result<()>,
-    ) -> Result<Outcome> {
+    ) -> Result<CommandEnd> {
         self.send(command.clone());
         (self.progress, self.watch) = (Instant::now(), Some(Watch::begin(command)));
         let mut stopped: Option<Instant> = None;
         loop {
             let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));
             match (given_up, stopped) {
-                (Some((_, Wish::Kill)), _) => {
+                (Some((_, Interruption::Kill)), _) => {
                     self.kill();
-                    return Ok(Outcome::Over(EngineEnd::Killed));
+                    return Ok(CommandEnd::Over(EngineEnd::Killed));
                 }
-                (Some((_, Wish::Stop)), None) => {
+                (Some((_, Interruption::Stop)), None) => {
                     self.send(Command::Stop);
                     stopped = Some(Instant::now());
                 }
                 (_, Some(since)) if since.elapsed() > self.limits.stop => {
                     self.kill();
-                    return Ok(Outcome::Over(EngineEnd::NotStopped));
+                    return Ok(CommandEnd::Over(EngineEnd::NotStopped));
                 }
                 _ => {}
             }
             let Some(heard) = self.next(TICK) else {
                 match self.is_over() {
-                    true => return Ok(Outcome::Over(EngineEnd::Killed)),
+                    true => return Ok(CommandEnd::Over(EngineEnd::Killed)),
                     false => continue,
                 }
             };
             hear(&heard)?;
             match heard {
-                EngineMessage::Over(end) => return Ok(Outcome::Over(end)),
+                EngineMessage::Over(end) => return Ok(CommandEnd::Over(end)),
                 EngineMessage::Line(line, _) if self.watch.is_none() => {
                     return Ok(match line.event {
-                        Event::Failed(failed) => Outcome::Failed(failed),
-                        _ => Outcome::Answered,
+                        Event::Failed(failed) => CommandEnd::Failed(failed),
+                        _ => CommandEnd::Answered,
                     });
                 }
                 _ => {}

@@ -10,7 +10,7 @@ const MORE_STEPS: u64 = 1000;
 /// After this part of its time it is said that a command comes no further.
 const NOTICE: u32 = 5;
 
-/// A command without an answer.
+/// Watches a command in progress: whether the engine comes further with it.
 #[derive(Debug)]
 pub(super) struct Watch {
     command: Command,

@@ -47,7 +47,7 @@ pub struct StepReading {
 
 /// What a run had shown when another run began to train its weights further.
 #[derive(Clone, Debug, PartialEq)]
-struct Left {
+struct WhenLeft {
     step: u64,
     loss: f64,
     gradients: Option<Gradients>,
@@ -70,7 +70,7 @@ pub struct RunStory {
     pub of_pairs: bool,
     /// The loss of every step that was told.
     pub loss: Series,
-    /// The same thinned out, as far as no other run has trained the weights.
+    /// Fewer points of `loss`, up to the step from which another run trained the weights.
     pub curve: ThinCurve,
     /// Unprofiled step times in milliseconds.
     pub step_ms: Series,
@@ -95,7 +95,7 @@ pub struct RunStory {
     pub finished: Option<Finished>,
     /// The step up to which it trained its weights, once another start followed.
     pub(super) trained_to: Option<u64>,
-    left: Option<Left>,
+    left: Option<WhenLeft>,
 }
 
 impl RunStory {
@@ -127,7 +127,7 @@ impl RunStory {
     pub(super) fn begin(&mut self, description: RunDescription) {
         let by_another = self.trained_to.is_some_and(|to| description.from_step > to);
         if let (None, Some((step, loss))) = (&self.left, self.loss.last().filter(|_| by_another)) {
-            self.left = Some(Left {
+            self.left = Some(WhenLeft {
                 step,
                 loss,
                 gradients: self.gradients.clone(),
