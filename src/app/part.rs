@@ -17,10 +17,10 @@ use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
 
-/// What has to follow from a change of a part, in this order.
+/// What has to follow from a change of a part, in the order in which it is carried out.
 pub(super) type Follows = Vec<Follow>;
 
-/// One of these.
+/// An effect for the shell, or a request to another part.
 #[derive(Clone, Debug)]
 pub(super) enum Follow {
     /// The shell does this.
