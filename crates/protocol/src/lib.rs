@@ -163,6 +163,8 @@ pub enum Event {
         latest: String,
     },
     Started(Started),
+    /// A run of another program begins.
+    Run(ForeignRun),
     Step(Step),
     Throughput(Throughput),
     Kernels(StepProfile),

@@ -1,7 +1,7 @@
 //! What a run says of itself when it begins.
 
 use crate::config::{Matmul, Precision, RunConfig, Sync};
-use crate::{Device, Roof, RunSpec, Slot, Started};
+use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
 
 /// What is known of a run when it begins. Our engine tells each part; another program's run lacks those that it does not know, and what
 /// follows from them is absent.
@@ -64,6 +64,22 @@ impl From<&Started> for RunDescription {
             paired: started.paired,
             sealed: run.sealed,
             request: started.request,
+        }
+    }
+}
+
+impl From<&ForeignRun> for RunDescription {
+    fn from(run: &ForeignRun) -> Self {
+        Self {
+            name: run.name.clone(),
+            slot: run.slot,
+            rank: run.rank,
+            device: run.device.clone(),
+            parameters: run.parameters,
+            tensors: run.tensors,
+            ln_vocab: run.classes.map(|classes| (classes.max(1) as f64).ln()),
+            from_step: run.from_step,
+            ..Self::default()
         }
     }
 }
