@@ -36,10 +36,10 @@ _now = time.perf_counter
 
 
 class _Lines:
-    """Writes lines on a thread of its own, so that a slow disk delays no step."""
+    """Writes lines on a thread of its own, so that a slow disk delays no step. Without lines it says what the process does."""
 
-    def __init__(self, path):
-        self.began = _now()
+    def __init__(self, path, phase):
+        self.began, self.phase = _now(), phase
         self.file = open(path, "a", encoding="utf-8")
         self.waiting = queue.SimpleQueue()
         self.dropped = False
@@ -55,7 +55,10 @@ class _Lines:
     def _write(self):
         try:
             while True:
-                line = self.waiting.get()
+                try:
+                    line = self.waiting.get(timeout=2.0)
+                except queue.Empty:
+                    line = {"event": "alive", "phase": self.phase()}
                 if line is None:
                     break
                 self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -193,7 +196,7 @@ class _Run:
         self.name = name or os.path.basename(sys.argv[0]) or "training"
         self.parameters = {id(p): (n, p) for n, p in model.named_parameters()}
         self.device = next((p.device for _, p in self.parameters.values()), torch.device("cpu"))
-        self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"))
+        self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"), self._phase)
         self.late = _Late(torch, self.device)
         self.step = step
         self.described = False
@@ -284,6 +287,9 @@ class _Run:
 
         scaler.scale, scaler.update = scaling, updating
 
+    def _phase(self):
+        return next(reversed(list(self.open_marks)), "evaluation" if self.evaluating else None)
+
     def _training(self):
         return self.model.training and self.torch.is_grad_enabled()
 
@@ -296,14 +302,8 @@ class _Run:
             # The time of an evaluation belongs to no step.
             self.evaluating = False
             self.ended = self.late.mark()
-        if self.micro == 0:
-            self.begin_micro()
         self.micro += 1
         self._mark("forward")
-
-    def begin_micro(self):
-        # A forward that an exception left, or a step that was given up, leaves nothing behind.
-        self.parts = [part for part in self.parts if part[0] == "data"]
 
     @_guarded
     def _forwarded(self, out):
