@@ -30,7 +30,7 @@ mod workshop;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
@@ -38,6 +38,7 @@ pub use crate::out::{Exit, ExitError};
 
 use args::{Cli, CliCommand, CourseCommand};
 
+use crate::course::context::CourseContext;
 use crate::course::embedded;
 use crate::files;
 use crate::out;
@@ -79,7 +80,10 @@ pub fn run(
                 drop(error.print());
                 return Exit::Ok;
             }
-            out::error(error.render().to_string().trim_end());
+            match no_command(&error) {
+                Some(refusal) => return out::report(&refusal),
+                None => out::error(error.render().to_string().trim_end()),
+            }
             return Exit::Usage;
         }
     };
@@ -91,6 +95,16 @@ pub fn run(
         Ok(exit) => exit,
         Err(error) => out::report(&error),
     }
+}
+
+/// Where a name of the course stands in the place of a command, as in `perflings 3`: which command takes it.
+fn no_command(error: &clap::Error) -> Option<anyhow::Error> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let context = CourseContext::load(None).ok()?;
+    let (what, instead) = variant::meaning(name, &context)?;
+    Some(variant::refused(name, what, "a command", &instead))
 }
 
 /// Refuses flags of the workshop before a command, which is not the workshop. `args_conflicts_with_subcommands` would refuse

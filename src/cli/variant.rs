@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::args::ChangeArgs;
+use super::stage_table::ALL;
+use super::values::device;
 use crate::course::Stage;
 use crate::course::config_file::set;
 use crate::course::context::CourseContext;
@@ -12,15 +14,72 @@ use crate::course::named::NamedConfig;
 use crate::out::usage;
 use protocol::config::{Preset, RunConfig};
 
-/// The stage of this number or id, where no variant may stand.
+/// The stage of this number or id. A name of another kind is refused with the command that takes it.
 pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
-    if let Some((stage, variant @ ("broken" | "fixed"))) = name.split_once(':') {
-        context.stage(stage)?;
-        return Err(usage(format!(
-            "`{name}` is a variant of a stage, which `compare` takes; write `{stage}`, or `perflings run {stage} --as {variant}`"
-        )));
+    let found = context.stage(name);
+    match meaning(name, context).filter(|_| found.is_err()) {
+        Some((what, instead)) => Err(refused(name, what, "a stage", &instead)),
+        None => found,
     }
-    context.stage(name)
+}
+
+/// Refuses a name that means `what` where `wanted` is taken.
+pub(super) fn refused(name: &str, what: &str, wanted: &str, instead: &str) -> anyhow::Error {
+    let name = crate::sanitize::line(name);
+    usage(format!("`{name}` is {what}, not {wanted}; {instead}"))
+}
+
+/// What a name means, and which command takes it. A file is what has no other meaning.
+pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static str, String)> {
+    let (stage, variant) = name.split_once(':').unwrap_or((name, ""));
+    Some(if let Some(exercise) = context.exercise(name) {
+        ("an exercise", exercise.commands())
+    } else if context.stage(stage).is_ok() {
+        match variant {
+            "" => (
+                "a stage",
+                format!(
+                    "`perflings --stage {name}` opens it, `perflings run {name}` trains it without a screen"
+                ),
+            ),
+            "broken" | "fixed" => (
+                "a variant of a stage",
+                format!("write `{stage}`, or `perflings run {stage} --as {variant}`"),
+            ),
+            _ => return None,
+        }
+    } else if version(name).is_some() {
+        (
+            "a version of a preset",
+            format!("`perflings compare {name} small:v3` takes it"),
+        )
+    } else if name.parse::<Preset>().is_ok() {
+        ("a model size", format!("write `--preset {name}`"))
+    } else if device(name).is_ok() {
+        ("a device", format!("write `--device {name}`"))
+    } else if name == ALL {
+        (
+            "every stage",
+            format!(
+                "`perflings run {ALL}` takes it, and `perflings check` without a name checks all of them"
+            ),
+        )
+    } else if Path::new(name).is_file() {
+        (
+            "a file",
+            format!(
+                "`perflings run --config {name}` trains a configuration, `perflings replay {name}` shows a recording"
+            ),
+        )
+    } else {
+        return None;
+    })
+}
+
+/// The preset and the configuration that `v1` or `small:v3` names.
+fn version(text: &str) -> Option<(Preset, RunConfig)> {
+    let (preset, version) = text.split_once(':').unwrap_or(("tiny", text));
+    preset.parse().ok().zip(RunConfig::version(version))
 }
 
 /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path, with its changes.
@@ -38,9 +97,9 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
         _ => {}
     }
-    let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
-    if let (Some(named), Some(mut config)) = (named.parse().ok(), RunConfig::version(version)) {
+    if let Some((named, mut config)) = version(text) {
         config.set_preset(preset.unwrap_or(named));
+        let version = text.rsplit(':').next().unwrap_or_default();
         return Ok(NamedConfig::loose(text.to_owned(), version, config));
     }
     let path = Path::new(text);
@@ -53,9 +112,13 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
             "`{text}` names no variant of a stage; write {stage}:broken or {stage}:fixed"
         )));
     }
-    Err(usage(format!(
-        "`{text}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file"
-    )))
+    Err(match meaning(text, context) {
+        Some((what, instead)) => refused(text, what, "a configuration", &instead),
+        None => usage(format!(
+            "`{}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file",
+            crate::sanitize::line(text)
+        )),
+    })
 }
 
 /// Applies every `--set`, then checks the result.

@@ -98,6 +98,10 @@ impl CourseContext {
         if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }
+        if let Some(exercise) = self.exercise(name) {
+            let commands = exercise.commands();
+            return format!("`{shown}` is an exercise, not a stage; {commands}");
+        }
         let labels = self.course.exercises.iter().map(Exercise::label);
         let looks_like = name.starts_with(|it: char| KINDS.iter().any(|row| row.letter == it));
         let looks_like = looks_like && name.len() <= 3;
