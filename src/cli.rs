@@ -40,7 +40,6 @@ use args::{Cli, CliCommand, CourseCommand};
 
 use crate::course::context::CourseContext;
 use crate::course::embedded;
-use crate::files;
 use crate::out;
 use crate::settings::Settings;
 use protocol::handle::EngineCommand;
@@ -52,8 +51,19 @@ pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
-    files::report_size_limit_as_error();
+    report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
+}
+
+/// From now on, writing past the limit on file size (`ulimit -f`) is an error, as on a full disk, instead of the end of
+/// this program. Processes that it starts are not affected.
+fn report_size_limit_as_error() {
+    #[cfg(unix)]
+    {
+        // A signal that is caught leaves the error to the write. Where it cannot be caught, nothing is lost.
+        let _ =
+            signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    }
 }
 
 /// Runs the program with these arguments, the first of which is its own name.

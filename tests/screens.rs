@@ -602,7 +602,7 @@ fn panels_say_what_their_state_is() {
         (
             Panel::Kernels,
             first,
-            &["398 launches · 21 unique · covers 93.7 % of 144.9 ms"],
+            &["398 launches · 21 kernels · covers 93.7 % of 144.9 ms"],
         ),
         (
             Panel::Timeline,

@@ -49,9 +49,14 @@ pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static s
             _ => return None,
         }
     } else if version(name).is_some() {
+        let (preset, other) = (
+            name.trim_end_matches(char::is_numeric),
+            u8::from(name.ends_with('1')),
+        );
+        let other = format!("{preset}{}", 1 + 2 * other);
         (
             "a version of a preset",
-            format!("`perflings compare {name} small:v3` takes it"),
+            format!("`perflings compare {other} {name}` takes it"),
         )
     } else if name.parse::<Preset>().is_ok() {
         ("a model size", format!("write `--preset {name}`"))
@@ -136,7 +141,52 @@ pub(super) fn changed(mut named: NamedConfig, change: &ChangeArgs) -> Result<Nam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::Cli;
+    use clap::CommandFactory;
     use protocol::config::{Attention, Matmul, Qkv};
+
+    #[test]
+    fn a_name_of_another_kind_leads_to_the_command_that_takes_it() {
+        let context = CourseContext::load(None).expect("a course");
+        let exercises = context.course.exercises.iter();
+        let names = exercises.flat_map(|it| [it.label(), it.folder(), &it.id].map(str::to_owned));
+        let others = ["5:fixed", "v1", "small:v3", "small", "gpu", "gpu:1", "all"];
+        let leads = |name: &str, said: &str| {
+            assert!(
+                said.contains(name) && !said.contains("did you mean"),
+                "{said}"
+            );
+            let mut quoted = said.split('`').skip(1).step_by(2);
+            assert!(
+                quoted.any(|it| it.starts_with("perflings ") || it.starts_with("--")),
+                "{said}"
+            );
+            for command in said.split('`').filter(|it| it.starts_with("perflings ")) {
+                let parsed = Cli::command().try_get_matches_from(command.split(' '));
+                assert!(parsed.is_ok(), "{command}: {parsed:?}");
+            }
+        };
+        for name in names.chain(others.map(str::to_owned)) {
+            if context.stage(&name).is_ok() {
+                continue;
+            }
+            let said = stage_named(&name, &context)
+                .expect_err("no stage")
+                .to_string();
+            leads(&name, &said);
+            if let Err(error) = super::named(&name, &context, &ChangeArgs::default()) {
+                leads(&name, &error.to_string());
+            }
+        }
+        for stage in &context.course.stages {
+            let (what, instead) = meaning(&stage.id, &context).expect("a stage");
+            leads(
+                &stage.id,
+                &refused(&stage.id, what, "a file", &instead).to_string(),
+            );
+        }
+        assert!(meaning("k99", &context).is_none() && meaning("zzz", &context).is_none());
+    }
 
     #[test]
     fn versions_take_their_preset() {

@@ -155,9 +155,9 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
 
 /// Applies `section.key=value`.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
+    let (path, word) = assignment.split_once('=').ok_or_else(|| {
+        format!("`{assignment}` has no `=`; write KEY=VALUE, such as model.norm=fused")
+    })?;
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
