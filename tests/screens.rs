@@ -1176,6 +1176,26 @@ fn what_a_knob_takes_stands_on_every_screen() {
     }
 }
 
+/// The least screen shows knobs, not sentences about them.
+#[test]
+fn the_least_screen_leaves_its_rows_to_the_knobs() {
+    let mut app = free();
+    for at in 0..app.bench.comparison.offers.len() {
+        app.bench.comparison.select(at);
+        let offers = app.bench.comparison.offers.clone();
+        let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+        let shown = text(&screen::screen(&mut app, 60, 16, theme, markers));
+        let is_row = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().filter(|it| *it != "▸").collect();
+            let name = words.get(1).copied().unwrap_or_default();
+            offers.iter().any(|knob| knob.name() == name)
+        };
+        // Two lines are the frame's, two the header's and the footer's; headings stand between the knobs.
+        let rows = shown.lines().filter(is_row).count();
+        assert!(rows >= 6, "{}: {rows} rows: {shown}", offers[at].path);
+    }
+}
+
 /// States in which something is missing, wrong or too much.
 /// States that differ most, for inputs in any order.
 pub(crate) fn all_states() -> Vec<App> {

@@ -19,7 +19,7 @@ const FEW: usize = 12;
 const AGAIN: &str = " restart";
 /// Behind a knob that does nothing now, or not with each value.
 const IDLE: &str = " idle";
-/// A panel with fewer rows says what fits on one line about a knob, and one about what comes of it.
+/// A panel with fewer rows has one line about a knob, two where its values need them, and one about what comes of it.
 const LOW: u16 = 14;
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -110,20 +110,20 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     };
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
     if low {
+        let about = row.idle.unwrap_or(knob.about).trim_end_matches('.');
         let wordings = [
-            format!("{}. Takes {allowed}. {when}", knob.about),
-            format!("{}. Takes {allowed}", knob.about),
+            format!("{about}. Takes {allowed}. {when}"),
+            format!("{about}. Takes {allowed}"),
             format!("takes {allowed}"),
-            knob.about.to_owned(),
         ];
-        let wording = |said| {
-            Line::from(vec![
-                Span::styled(name.clone(), theme.key),
-                Span::styled(said, theme.text),
-            ])
-        };
-        let line = text::longest(wordings.map(wording), w.columns);
-        return w.lines.push(text::fit(line, w.columns));
+        let fits = |said: &&String| text::width(&name) + text::width(said) <= w.columns;
+        // What it takes is never cut: where it is too long for one line, it goes on below.
+        let said = wordings.iter().find(fits).unwrap_or(&wordings[2]);
+        let runs = [
+            Span::styled(&name, theme.key),
+            Span::styled(said, theme.text),
+        ];
+        return w.runs(&runs, "", "");
     }
     w.item(&name, theme.key, knob.about);
     w.item("takes ", theme.dim, &allowed);
