@@ -32,53 +32,39 @@ pub(super) fn refused(name: &str, what: &str, wanted: &str, instead: &str) -> an
 /// What a name means, and which command takes it. A file is what has no other meaning.
 pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static str, String)> {
     let (stage, variant) = name.split_once(':').unwrap_or((name, ""));
-    Some(if let Some(exercise) = context.exercise(name) {
-        ("an exercise", exercise.commands())
-    } else if context.stage(stage).is_ok() {
-        match variant {
-            "" => (
-                "a stage",
-                format!(
-                    "`perflings --stage {name}` opens it, `perflings run {name}` trains it without a screen"
-                ),
-            ),
-            "broken" | "fixed" => (
-                "a variant of a stage",
-                format!("write `{stage}`, or `perflings run {stage} --as {variant}`"),
-            ),
-            _ => return None,
-        }
-    } else if version(name).is_some() {
-        let (preset, other) = (
-            name.trim_end_matches(char::is_numeric),
-            u8::from(name.ends_with('1')),
-        );
-        let other = format!("{preset}{}", 1 + 2 * other);
-        (
-            "a version of a preset",
-            format!("`perflings compare {other} {name}` takes it"),
-        )
-    } else if name.parse::<Preset>().is_ok() {
-        ("a model size", format!("write `--preset {name}`"))
-    } else if device(name).is_ok() {
-        ("a device", format!("write `--device {name}`"))
-    } else if name == ALL {
-        (
-            "every stage",
-            format!(
-                "`perflings run {ALL}` takes it, and `perflings check` without a name checks all of them"
-            ),
-        )
-    } else if Path::new(name).is_file() {
-        (
-            "a file",
-            format!(
-                "`perflings run --config {name}` trains a configuration, `perflings replay {name}` shows a recording"
-            ),
-        )
-    } else {
-        return None;
-    })
+    if let Some(exercise) = context.exercise(name) {
+        return Some(("an exercise", exercise.commands()));
+    }
+    if context.stage(stage).is_ok() {
+        let opens =
+            format!("`perflings --stage {stage}` opens it, `perflings run {stage}` trains it");
+        let as_shipped = format!("write `{stage}`, or `perflings run {stage} --as {variant}`");
+        return match variant {
+            "" => Some(("a stage", opens)),
+            "broken" | "fixed" => Some(("a variant of a stage", as_shipped)),
+            _ => None,
+        };
+    }
+    if version(name).is_some() {
+        let preset = name.trim_end_matches(char::is_numeric);
+        let other = if name.ends_with('1') { 3 } else { 1 };
+        let compares = format!("`perflings compare {preset}{other} {name}` takes it");
+        return Some(("a version of a preset", compares));
+    }
+    if name.parse::<Preset>().is_ok() {
+        return Some(("a model size", format!("write `--preset {name}`")));
+    }
+    if device(name).is_ok() {
+        return Some(("a device", format!("write `--device {name}`")));
+    }
+    if name == ALL {
+        let takes = "`perflings run all` takes it; `perflings check` without a name checks all";
+        return Some(("every stage", takes.to_owned()));
+    }
+    let trains = format!("`perflings run --config {name}` trains a configuration");
+    let shows = format!("`perflings replay {name}` shows a recording");
+    let is_file = Path::new(name).is_file();
+    is_file.then(|| ("a file", format!("{trains}, {shows}")))
 }
 
 /// The preset and the configuration that `v1` or `small:v3` names.
