@@ -17,10 +17,15 @@ use protocol::config::{Preset, RunConfig};
 /// The stage of this number or id. A name of another kind is refused with the command that takes it.
 pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
     let found = context.stage(name);
-    match meaning(name, context).filter(|_| found.is_err()) {
-        Some((what, instead)) => Err(refused(name, what, "a stage", &instead)),
-        None => found,
+    if found.is_ok() {
+        return found;
     }
+    if let Some((what, instead)) = meaning(name, context) {
+        return Err(refused(name, what, "a stage", &instead));
+    }
+    // Of `99:fixed` the stage is missing, not the variant.
+    let stage = name.split(':').next().unwrap_or(name);
+    context.stage(stage).and(found)
 }
 
 /// Refuses a name that means `what` where `wanted` is taken.
@@ -61,9 +66,10 @@ pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static s
         let takes = "`perflings run all` takes it; `perflings check` without a name checks all";
         return Some(("every stage", takes.to_owned()));
     }
+    let is_file = Path::new(name).is_file();
+    let name = crate::sanitize::line(name);
     let trains = format!("`perflings run --config {name}` trains a configuration");
     let shows = format!("`perflings replay {name}` shows a recording");
-    let is_file = Path::new(name).is_file();
     is_file.then(|| ("a file", format!("{trains}, {shows}")))
 }
 
