@@ -407,8 +407,8 @@ impl App {
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
-        // Whatever came may have paused the run for which a measurement waits.
-        self.in_open_exercise(ExerciseState::begin_measurement);
+        // Whatever came may have paused the run for which a measurement waits, or let it go on beside a kernel exercise.
+        self.in_open_exercise(ExerciseState::settle);
     }
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.

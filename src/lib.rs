@@ -13,7 +13,7 @@
 //! | [`class`] | what learners share with their instructor, over a folder or the network |
 //! | [`record`], [`run_trace`], [`pages`] | recordings, and what they become: traces, reports, tables |
 //! | [`lanes`] | what was recorded of a learner's kernel on the host |
-//! | [`files`], [`sanitize`], [`table`] | files read and written whole; text made safe to show; columns of text |
+//! | [`sanitize`], [`table`] | text made safe to show; columns of text |
 //! | [`settings`] | defaults for command-line flags, from the user's config file |
 //! | [`exit`], [`out`] | exit codes; printed lines |
 
@@ -32,7 +32,6 @@ pub mod class;
 pub mod cli;
 pub mod course;
 pub mod exit;
-pub mod files;
 pub mod judge;
 pub mod lanes;
 pub mod measure;
@@ -46,3 +45,5 @@ pub mod settings;
 pub mod shell;
 pub mod table;
 pub mod tui;
+
+use protocol::files;

@@ -602,7 +602,7 @@ fn panels_say_what_their_state_is() {
         (
             Panel::Kernels,
             first,
-            &["398 launches · 21 unique · covers 93.7 % of 144.9 ms"],
+            &["398 launches · 21 kernels · covers 93.7 % of 144.9 ms"],
         ),
         (
             Panel::Timeline,
@@ -1174,6 +1174,25 @@ fn what_a_knob_takes_stands_on_every_screen() {
             );
         }
     }
+}
+
+/// The least screen shows knobs, not sentences about them: most have one line, none more than two beside what was refused.
+#[test]
+fn the_least_screen_leaves_its_rows_to_the_knobs() {
+    let mut app = free();
+    let offers = app.bench.comparison.offers.clone();
+    let mut short = 0;
+    for (at, knob) in offers.iter().enumerate() {
+        app.bench.comparison.select(at);
+        let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+        let shown = text(&screen::screen(&mut app, 60, 16, theme, markers));
+        let about = format!("{}: ", knob.name());
+        let below = shown.lines().skip_while(|line| !line.contains(&about));
+        let lines = below.take_while(|line| !line.starts_with('╰')).count();
+        assert!((1..=2).contains(&lines), "{}: {shown}", knob.path);
+        short += usize::from(lines == 1);
+    }
+    assert!(short * 2 >= offers.len(), "{short} of {}", offers.len());
 }
 
 /// States in which something is missing, wrong or too much.

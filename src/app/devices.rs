@@ -82,6 +82,12 @@ impl Devices {
         }
     }
 
+    /// Why a model on the device in use computes with no kernel of a learner's; none where it can.
+    pub fn keeps_own_kernels(&self) -> Option<&'static str> {
+        let why = "it trains on the CPU; WGSL takes over on a GPU or on vulkan-cpu";
+        (self.using == "cpu").then_some(why)
+    }
+
     /// Whether a GPU warms up beside the run.
     pub fn warms_up(&self) -> bool {
         matches!(self.gpu_warm_up, GpuWarmUp::Warming { .. })

@@ -219,7 +219,7 @@ impl App {
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
-            self.in_open_exercise(|it, _| it.use_kernel());
+            self.in_open_exercise(|it, context| it.use_kernel(context));
         }
         if slot == self.judged() {
             self.judge();

@@ -367,6 +367,9 @@ impl App {
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";
         unless(self.bench.pairing(), why)?;
+        let held = self.open_state().is_some_and(|state| state.holds_run);
+        let why = "The run waits for this exercise and goes on after it";
+        unless(held, why)?;
         here(run.state.is_moving() || run.state.is_paused())
     }
 

@@ -85,7 +85,7 @@ pub fn problem(name: &str) -> Option<String> {
     let all = names();
     let near = nearest(name, all.iter().map(String::as_str));
     Some(format!(
-        "unknown figure `{{{{{name}}}}}`; the nearest known one is `{{{{{near}}}}}`"
+        "unknown figure `{{{{{name}}}}}`; the nearest known figure is `{{{{{near}}}}}`"
     ))
 }
 
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(
             problem("fixed.los_first").as_deref(),
             Some(
-                "unknown figure `{{fixed.los_first}}`; the nearest known one is `{{fixed.loss_first}}`"
+                "unknown figure `{{fixed.los_first}}`; the nearest known figure is `{{fixed.loss_first}}`"
             )
         );
         assert!(problem("formula.nothing").is_some());

@@ -10,7 +10,7 @@ use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder};
 use crate::course::config_file::FileError;
 use crate::sanitize;
-use protocol::config::nearest;
+use protocol::config::{nearest, unknown};
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
@@ -103,8 +103,8 @@ impl Structure<'_> {
             if let Metric::Lint(name) = &check.metric
                 && !self.vocabulary.lints.contains(name)
             {
-                let near = nearest(name, self.vocabulary.lints.iter().map(String::as_str));
-                let what = format!("unknown lint `{name}`; the nearest known one is `{near}`");
+                let known = self.vocabulary.lints.iter().map(String::as_str);
+                let what = unknown("lint", name, known);
                 self.loader.fail(&path, check.line, what);
             }
         }

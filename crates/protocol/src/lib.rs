@@ -17,6 +17,7 @@
 
 pub mod config;
 mod covered;
+pub mod files;
 pub mod handle;
 mod kernel;
 pub mod lints;
@@ -164,6 +165,7 @@ pub enum Event {
     },
     Started(Started),
     Step(Step),
+    #[serde(deserialize_with = "report::read_throughput")]
     Throughput(Throughput),
     Kernels(StepProfile),
     Gradients(Gradients),
@@ -182,6 +184,7 @@ pub enum Event {
     Resumed {
         slot: Slot,
     },
+    #[serde(deserialize_with = "report::read_finished")]
     Finished(Box<Finished>),
     KernelChecked {
         report: Box<KernelReport>,

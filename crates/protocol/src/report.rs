@@ -1,6 +1,6 @@
 //! What events carry: plain data with its units.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::profile::KernelSummary;
 use super::roof::Roof;
@@ -131,6 +131,9 @@ pub enum TimingState {
     Noisy,
 }
 
+/// The clock of step times that end when the work is submitted, because nothing waits for the device.
+pub const ENQUEUE: &str = "enqueue";
+
 /// Throughput from unprofiled steps after warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
@@ -157,6 +160,28 @@ pub struct Throughput {
     pub peak_load: Option<f64>,
     /// `host-sync` or `enqueue`.
     pub clock: String,
+}
+
+/// Reads a throughput. Recordings of older versions give the rate at which steps were submitted as the rate of a run that waits for
+/// nothing; a run's rate is by wall time.
+pub(crate) fn read_throughput<'de, D: Deserializer<'de>>(from: D) -> Result<Throughput, D::Error> {
+    let mut found = Throughput::deserialize(from)?;
+    if found.clock == ENQUEUE && found.enqueue_samples_per_s.is_none() {
+        found.tokens_per_s *= found.wall_samples_per_s / found.samples_per_s.max(1e-9);
+        found.enqueue_samples_per_s = Some(found.samples_per_s);
+        found.samples_per_s = found.wall_samples_per_s;
+    }
+    Ok(found)
+}
+
+/// Reads a summary, as [`read_throughput`] does. One of an older version has no rate by wall time.
+pub(crate) fn read_finished<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Finished>, D::Error> {
+    let mut found = Box::<Finished>::deserialize(from)?;
+    if found.clock == ENQUEUE && found.enqueue_samples_per_s.is_none() {
+        found.enqueue_samples_per_s = found.samples_per_s.take();
+        found.tokens_per_s = None;
+    }
+    Ok(found)
 }
 
 /// The gradient audit of one step. A gradient counts when it is finite and its norm is not zero.

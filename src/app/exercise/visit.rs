@@ -12,7 +12,7 @@ use crate::course::save_file::StageState;
 use protocol::Command;
 
 impl App {
-    /// Opens an exercise: its text takes the lesson's place while the run goes on.
+    /// Opens an exercise: its text takes the lesson's place. The run goes on, but beside a kernel exercise.
     pub(in crate::app) fn open_exercise(&mut self, at: usize) {
         let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(at) else {

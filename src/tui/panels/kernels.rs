@@ -129,7 +129,7 @@ fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     let [forward, backward, optimizer] = it.launches_by_phase;
     let parts = [
         format!("{} launches", it.launches),
-        format!("{} unique", it.unique),
+        format!("{} kernels", it.unique),
         format!("{} ms on the {} clock", ms(it.device_ms), it.clock),
         format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
     ];
@@ -225,12 +225,16 @@ impl<'a> Table<'a> {
 
     fn head(&self) -> Line<'static> {
         let swings = self.kernels.rows.iter().any(|row| self.run.swings(row));
-        let explained = "operation (~ time swings)";
-        let named = match swings && text::width(explained) < self.name {
-            true => explained,
-            false => "operation",
+        let rows = match self.kernels.rows.len() {
+            1 => "1 operation".to_owned(),
+            rows => format!("{rows} operations"),
         };
-        let names = text::left(named, self.name) + &text::left("kernel", self.kernel);
+        let explained = format!("{rows} (~ time swings)");
+        let named = match swings && text::width(&explained) < self.name {
+            true => explained,
+            false => rows,
+        };
+        let names = text::left(&named, self.name) + &text::left("kernel", self.kernel);
         Line::styled(names + &self.columns.heads(), self.theme.dim)
     }
 

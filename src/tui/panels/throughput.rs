@@ -16,7 +16,7 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
 use protocol::units::{duration, ms, number, percent};
-use protocol::{Throughput, TimingState};
+use protocol::{ENQUEUE, Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
 pub(super) fn reading(app: &App) -> &'static [&'static str] {
@@ -34,9 +34,6 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
         ],
     }
 }
-
-/// The times end when the work is submitted. The rate is then by wall time.
-const ENQUEUE: &str = "enqueue";
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
