@@ -2,7 +2,7 @@
 //! saved by an effect.
 //!
 //! There are five activities: predict, evidence, fix, check, look back. A stage counts as predicted once the choice is made and, where there is
-//! one, the range is set. Then the learner is asked once which panel shows the fault, and which row of it (`App::locate`); right is what an
+//! one, the range is set. Then the learner is asked once which panel shows the fault, and which row of it (`Lesson::locate`); right is what an
 //! `[[evidence]]` names that `shows` it. Then `enter` leads through these panels and the background pages (`app::pages`) to the cause; who
 //! changes B first sees it then. A range over `pair.…` keeps the stage in *check* until pairs have measured it, even if the stage already counts as
 //! passed.
@@ -151,6 +151,17 @@ impl Study {
         self.nothing_hidden
             || self.of(stage).state == StageState::Passed
             || paired && self.tried(stage)
+    }
+
+    /// A knob other than the one that the stage is about in which the measured pairs differ: their ratio does not answer the stage's
+    /// question.
+    pub fn beside(&self, stage: &Stage) -> Option<&str> {
+        let [about] = &stage.varies[..] else {
+            return None;
+        };
+        let pairs = self.pair.as_ref().filter(|pair| pair.done)?;
+        let other = pairs.differs.iter().find(|path| *path != about);
+        other.map(String::as_str)
     }
 
     /// Whether the range that was drawn waits for pairs.

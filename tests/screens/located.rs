@@ -20,11 +20,11 @@ impl Play {
         let mut app = session::begin(Course::builtin(), options).0;
         train(&mut app, 40);
         act(&mut app, Action::Answer(0));
-        if app.asked_here() {
+        if app.reading().asked_here() {
             act(&mut app, Action::RangeShift(1));
             act(&mut app, Action::RangeKeep);
         }
-        assert!(app.asks_where());
+        assert!(app.reading().asks_where());
         let mut play = Self { app, size };
         play.draw();
         play
@@ -55,7 +55,7 @@ impl Play {
             self.key(KeyCode::Tab);
         }
         for _ in 0..60 {
-            let marked = self.app.marked_row();
+            let marked = self.app.reading().marked_row();
             if marked.contains(row) {
                 break;
             }
@@ -108,7 +108,7 @@ fn the_row_counts_where_the_evidence_names_one() {
             let reason = play.app.lesson.study.pointer.expect("the reason is shown");
             let pointer = &play.app.stage().expect("a stage").evidence[reason];
             assert!(pointer.shows, "what is shown next shows the fault");
-            assert!(!play.app.asks_where(), "asked once");
+            assert!(!play.app.reading().asks_where(), "asked once");
         }
     }
 }

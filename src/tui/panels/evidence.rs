@@ -69,7 +69,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         }),
     ];
     content.blocks.extend(figures.into_iter().flatten());
-    if !app.withholds("clocks") {
+    if !app.reading().withholds("clocks") {
         content.lines(ledger::clocks_in_short(
             app.shown_run().shown(),
             area.width,
@@ -87,7 +87,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         large("rms by layer", ends, Picture::Columns(rms));
     }
     let clocks = app.shown_run().shown().clocks();
-    if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
+    if let Some((clocks, _)) = clocks.filter(|_| !app.reading().withholds("clocks")) {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),
             ("clock: device computes", clocks.device),
@@ -100,7 +100,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             large(name, duration(time), Picture::Bar(time / longest));
         }
     }
-    if app.withholds("strides") {
+    if app.reading().withholds("strides") {
         return content;
     }
     for (of, strides) in &it.strides {
