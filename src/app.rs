@@ -284,7 +284,8 @@ impl App {
             }
             Message::FileSaved { config } => self.file_saved(config),
             Message::FileRead { stage, config } if self.presenter.presentation.is_none() => {
-                self.in_bench(|bench, _| bench.take_file_at_entry(&stage, config));
+                let follows = self.bench.take_file_at_entry(&stage, config);
+                self.carry_out(follows);
             }
             Message::FileRead { .. } => {}
             Message::KernelsRead {

@@ -10,6 +10,8 @@ mod beats;
 mod course;
 #[path = "update/knobs.rs"]
 mod knobs;
+#[path = "update/learner.rs"]
+mod learner;
 #[path = "update/leave.rs"]
 mod leave;
 #[path = "update/mystery.rs"]
@@ -1138,6 +1140,8 @@ fn nothing_names_the_fault_before_the_prediction() {
     assert!(app.reading().asks_where() && app.reading().withholds_mark("lints"));
     assert_eq!(trained(&app), "told later");
     act(&mut app, Action::Focus(Panel::Loss));
+    // A wrong answer is followed by a second try.
+    act(&mut app, Action::Locate);
     act(&mut app, Action::Locate);
     assert!(!app.reading().withholds_mark("lints"));
     assert_ne!(trained(&app), "told later");

@@ -22,12 +22,14 @@ impl App {
             .notice
             .take_if(|notice| notice.until_ms == u64::MAX);
         if let Err(refusal) = self.may(action) {
-            self.carry_out(Some(refusal.told()));
+            self.carry_out(refusal.told());
             return;
         }
-        let led = self.in_class(|member, context| member.update(action, context))
-            || self.in_devices(|devices, context| devices.update(action, context));
-        if led {
+        if self.in_class(|member, context| member.update(action, context)) {
+            return;
+        }
+        let follows = self.devices.update(action, &self.view);
+        if self.carry_out(follows) {
             return;
         }
         if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
@@ -255,7 +257,8 @@ impl App {
             }
             Some(Overlay::Attempts) => {
                 self.view.overlay = None;
-                self.in_bench(|bench, _| bench.back_to_attempt(line));
+                let follows = self.bench.back_to_attempt(line);
+                self.carry_out(follows);
             }
             _ => {}
         }

@@ -148,7 +148,8 @@ impl App {
         let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
         };
-        self.in_presenter(|presenter, context| presenter.keep_beats_before(beat, context));
+        self.presenter
+            .keep_beats_before(beat, &self.lesson, &self.mode, &self.bench);
         if at != self.lesson.study.at {
             self.view.notice = None;
             if self.mode.is_live() {

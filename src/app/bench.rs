@@ -79,6 +79,7 @@ impl Bench {
         if asked != Asked::Change {
             let run = &mut self.run;
             (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
+            run.diverged = None;
         }
         self.pending.asked = asked;
         self.pending.request += 1;
@@ -189,6 +190,11 @@ impl Bench {
             run.state = RunState::Running;
         }
         run.step_ms = now_ms;
+        if let Event::Step(step) = event
+            && !step.loss.0.is_finite()
+        {
+            run.diverged.get_or_insert((step.slot, step.step));
+        }
         self.pending.replaced = false;
         if !hidden {
             run.story.hear(event, now_ms);

@@ -36,12 +36,6 @@ pub struct Devices {
     pub log: Log,
 }
 
-/// What the devices read of other parts.
-pub(super) struct Context<'a> {
-    pub bench: &'a Bench,
-    pub view: &'a View,
-}
-
 impl Devices {
     /// `auto` begins on the CPU, so that nobody waits in front of an empty screen.
     pub fn new(asked: &str) -> Self {
@@ -54,8 +48,7 @@ impl Devices {
     }
 
     /// Carries out an action on the devices.
-    pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
-        let view = context.view;
+    pub(super) fn update(&mut self, action: Action, view: &View) -> Option<Follows> {
         let line = match action {
             Action::SwitchDevice => return Some(vec![Follow::Use(self.offer()?.to_owned())]),
             Action::Choose if view.overlay == Some(Overlay::Devices) => view.selected,
@@ -68,7 +61,7 @@ impl Devices {
     }
 
     /// Takes in what the engine says of itself, of its machine and of devices; any other event is about a run.
-    pub(super) fn hear(&mut self, event: &Event, context: &Context) -> Option<Follows> {
+    pub(super) fn hear(&mut self, event: &Event, bench: &Bench) -> Option<Follows> {
         match event {
             Event::Heartbeat { .. } => return Some(vec![Follow::Unseen]),
             Event::Load(load) => {
@@ -95,11 +88,11 @@ impl Devices {
                 return Some(Vec::from_iter(open));
             }
             Event::DeviceReady { device } => {
-                if context.bench.run.device() != Some(device) {
+                if bench.run.device() != Some(device) {
                     self.note_opened(device.clone());
                 }
             }
-            Event::Failed(failed) => return self.failed(failed, context.bench),
+            Event::Failed(failed) => return self.failed(failed, bench),
             // The CPU compiles nothing, so these are kernels of the GPU that warms up beside the run.
             Event::Compiling { kernels, .. } => match &mut self.gpu_warm_up {
                 GpuWarmUp::Warming { kernels: known, .. } => *known = *kernels,
@@ -112,7 +105,14 @@ impl Devices {
 
     /// A failure goes to the log. It is about the GPU that warms up, or about a run.
     fn failed(&mut self, failed: &Failed, bench: &Bench) -> Option<Follows> {
-        self.log.add(LogLevel::Error, &failed.reason);
+        // A configuration that diverges in pairs is no error of the engine.
+        let diverged = bench.pairing() && bench.run.diverged.is_some();
+        let level = if diverged {
+            LogLevel::Info
+        } else {
+            LogLevel::Error
+        };
+        self.log.add(level, &failed.reason);
         let of_device = failed.kind == FailedKind::Device && failed.request == 0;
         if !(self.warms_up() && of_device && bench.run.state.is_active()) {
             return None;

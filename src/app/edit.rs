@@ -5,7 +5,8 @@ use super::comparison::Comparison;
 use super::may::SAME;
 use super::part::{Follow, Follows};
 use super::view::AfterSkip;
-use super::{Action, App, Bench, Effect, Lesson, Mode, Panel, ScreenSize, View};
+use super::{Action, App, Bench, Effect, Panel, ScreenSize, View};
+use crate::course::Stage;
 use crate::course::at_preset;
 use crate::course::named::NamedConfig;
 use protocol::Slot;
@@ -27,12 +28,6 @@ enum Typing {
     Kept(String),
 }
 
-/// What the bench reads of other parts.
-pub(super) struct Context<'a> {
-    pub lesson: &'a Lesson,
-    pub mode: &'a Mode,
-}
-
 impl App {
     /// Whether the knobs can be opened: there is something to change, and it can run.
     pub fn can_edit(&self) -> bool {
@@ -48,23 +43,24 @@ impl App {
 
     /// Carries out an action on the knobs; false for any other action. An action that types no value ends the typing.
     pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
-        match (self.view.type_value(action), action) {
-            (Typing::Kept(value), _) => self.in_bench(|bench, _| bench.type_knob(&value)),
-            (Typing::Goes, _) => true,
+        let follows = match (self.view.type_value(action), action) {
+            (Typing::Kept(value), _) => Some(self.bench.type_knob(&value)),
+            (Typing::Goes, _) => Some(Vec::new()),
             (Typing::None, Action::TypeValue) => {
                 self.view.value = Some(String::new());
-                true
+                return true;
+            }
+            (Typing::None, Action::Knobs) if self.knobs_open() => {
+                self.view.knobs = false;
+                return true;
             }
             (Typing::None, Action::Knobs) => {
-                if self.knobs_open() {
-                    self.view.knobs = false;
-                } else {
-                    self.after_prediction(AfterSkip::Knobs);
-                }
-                true
+                self.after_prediction(AfterSkip::Knobs);
+                return true;
             }
-            (Typing::None, _) => self.in_bench(|bench, context| bench.update(action, context)),
-        }
+            (Typing::None, _) => self.bench.update(action, self.lesson.stage(&self.mode)),
+        };
+        self.carry_out(follows)
     }
 
     /// While B is the same as A, opens the knobs and says so; returns whether it is.
@@ -150,7 +146,7 @@ impl View {
 
 impl Bench {
     /// Carries out an action on the knobs.
-    pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
+    pub(super) fn update(&mut self, action: Action, stage: Option<&Stage>) -> Option<Follows> {
         let comparison = &mut self.comparison;
         match action {
             Action::KnobRow(by) => {
@@ -160,8 +156,7 @@ impl Bench {
             Action::KnobAt(_) => return Some(self.change_knob(|it| it.step(1))),
             Action::KnobTurn(by) => return Some(self.change_knob(|it| it.step(by))),
             Action::TakeSolution => {
-                let stage = context.lesson.stage(context.mode)?;
-                let config = NamedConfig::fixed(stage, self.preset).config;
+                let config = NamedConfig::fixed(stage?, self.preset).config;
                 comparison.set_b(config, true);
                 return Some(vec![
                     Follow::Card(None),

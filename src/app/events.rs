@@ -18,7 +18,8 @@ impl App {
             FromEngine::Line(line) => self.event(line.event),
             FromEngine::Stray(text) => self.devices.log.add(LogLevel::Stray, &text),
             FromEngine::Malformed { line, why } => {
-                self.in_devices(|devices, _| devices.hear_malformed(&line, &why));
+                let follows = self.devices.hear_malformed(&line, &why);
+                self.carry_out(follows);
             }
             FromEngine::Gone { reason } => self.gone(&reason),
             FromEngine::Silent => {
@@ -53,7 +54,8 @@ impl App {
         if let Some(started) = event.begins_run() {
             return self.started(started, &event);
         }
-        if self.in_devices(|devices, context| devices.hear(&event, context)) {
+        let follows = self.devices.hear(&event, &self.bench);
+        if self.carry_out(follows) {
             return;
         }
         match event {
@@ -121,9 +123,17 @@ impl App {
             // A warning, as that pairs have ended, stays.
             let warned = self.view.notice.as_ref().is_some_and(|it| it.warning);
             let tells = self.has_card(Overlay::Attempts) && !warned;
-            let longer = self.bench.run.longer_a().filter(|_| tells);
-            if let Some(steps) = longer.map(RunStory::steps) {
-                let text = format!("A begins again; its run of {steps} steps stays behind it");
+            let run = &self.bench.run;
+            let longer = run.longer_a().map(RunStory::steps);
+            let text = if run.slot(Slot::A).was_left() {
+                let own = "the lesson keeps the figures that A had before";
+                Some(format!("A goes on with the weights that B trained; {own}"))
+            } else {
+                longer.map(|steps| {
+                    format!("A begins again; its run of {steps} steps stays behind it")
+                })
+            };
+            if let Some(text) = text.filter(|_| tells) {
                 self.tell(&text, false);
             }
         }
@@ -158,13 +168,15 @@ impl App {
         if !self.bench.is_current() {
             return;
         }
-        if let Some(why) = &finished.ended
-            && why.starts_with("not-finite")
-        {
-            // The reason names the tensor and the step.
-            self.tell(&format!("The run stopped: {why}"), true);
-        }
         let of_run = finished.pair.is_none();
+        let why = finished.ended.as_deref().filter(|_| of_run);
+        if let Some(first) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
+            // It names the tensor and the step.
+            let (tensor, step) = first.rsplit_once(" at step ").unwrap_or((first, "?"));
+            let side = self.side(finished.slot);
+            let text = format!("{side} diverged at step {step}: {tensor} is not finite");
+            self.tell(&text, true);
+        }
         // B has changed during these pairs: they start again with the present B. A run does not end them either.
         if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
             return;
@@ -183,15 +195,34 @@ impl App {
         }
     }
 
+    /// Whose run it is, as the learner is told.
+    fn side(&self, slot: Slot) -> &'static str {
+        match slot {
+            Slot::A => "A",
+            Slot::B if self.presenter.presentation.is_some() => "B",
+            Slot::B => "Your B",
+        }
+    }
+
     fn failed(&mut self, failed: Failed) {
         if !self.bench.concerns(&failed) {
             return;
         }
         self.cancel_verdict();
+        // Pairs of a configuration that diverges fail; its divergence is what the pairs show.
+        let diverged = self.bench.run.diverged.filter(|_| self.bench.pairing());
         self.end_pairs();
+        if let Some((slot, step)) = diverged {
+            self.bench.run.state = RunState::Finished;
+            let text = format!(
+                "{} diverged at step {step}: there is no ratio",
+                self.side(slot)
+            );
+            return self.tell(&text, true);
+        }
         let (goes_on, undone) = self.bench.take_back(&failed);
         if undone {
-            self.in_bench(|bench, _| vec![bench.write_b()]);
+            self.carry_out(vec![self.bench.write_b()]);
         }
         if !(goes_on || undone) {
             let Failed { kind, reason, .. } = failed;

@@ -252,7 +252,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
         Activity::Predict if study.estimate(stage).is_some() && study.range.is_none() => {
-            "How much? {down} and {up} place a range on the scale"
+            "How much? {down} and {up} place a range on the scale, or type the figure"
         }
         Activity::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps"

@@ -11,7 +11,7 @@ use super::{Action, Bench, Confirm, Effect, Mode, Overlay, View};
 use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
 use crate::course::save_file::{Prediction, ProgressChange, StageState};
-use crate::course::{Course, Stage};
+use crate::course::{Course, PanelPointer, Stage};
 use crate::judge::stage::{StageFacts, evaluate};
 use protocol::Finished;
 use protocol::config::RunConfig;
@@ -101,7 +101,7 @@ impl Lesson {
     pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
         let course = Arc::clone(&self.course);
         let stage = course.stages.get(self.study.at)?;
-        Some(match action {
+        let follows = match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
             Action::Answer(choice) => self.answer(stage, choice),
@@ -114,11 +114,26 @@ impl Lesson {
                 self.study.set_range(by, RangeSteps::widen);
                 Vec::new()
             }
+            Action::Type(_) | Action::Erase if !context.view.typing() => {
+                let of = self.study.estimate(stage)?;
+                let letter = match action {
+                    Action::Type(letter) => Some(letter),
+                    _ => None,
+                };
+                self.study.type_range(of, letter);
+                Vec::new()
+            }
             Action::RangeKeep => {
                 self.study.keep_range(stage);
                 let page = self.opened(stage, LessonPage::Evidence).into_iter();
                 page.chain([Follow::Effect(self.saved(&stage.id))])
                     .collect()
+            }
+            // Beside the open knobs the hint waits on its page.
+            Action::Hint if context.view.knobs => {
+                let (shown, of) = Reading::of(self, context).hints();
+                let text = format!("Hint {} of {of} stands on page 1 of the lesson", shown + 1);
+                vec![Follow::NextHint(stage.id.clone()), Follow::Tell(text)]
             }
             Action::Hint => vec![
                 Follow::NextHint(stage.id.clone()),
@@ -135,7 +150,10 @@ impl Lesson {
             Action::NextPointer => self.next_pointer(stage),
             Action::Locate => self.locate(stage, context),
             _ => return None,
-        })
+        };
+        // What was said before is about what has been done now.
+        let untell = [Follow::Untell { warnings: true }];
+        Some(untell.into_iter().chain(follows).collect())
     }
 
     /// Goes to the next stage or the one before; after the last one comes the summary.
@@ -193,7 +211,8 @@ impl Lesson {
     pub(super) fn skip_locating(&mut self, _: &Context) -> Option<Follows> {
         let course = Arc::clone(&self.course);
         let stage = course.stages.get(self.study.at)?;
-        self.study.of_mut(&stage.id).located = Some(false);
+        self.study.of_mut(&stage.id).located.get_or_insert(false);
+        self.study.second_try = false;
         let mut follows = vec![Follow::Effect(self.saved(&stage.id))];
         follows.extend(self.next_pointer(stage));
         Some(follows)
@@ -206,41 +225,49 @@ impl Lesson {
         }
     }
 
-    /// The marked row is said to show the fault. It is judged, and what shows it is looked at, with the reason.
+    /// The marked row is said to show the fault. The first answer counts; after a wrong one the learner tries once more. Then the walk through
+    /// the evidence begins at its first pointer, so that what shows the fault is seen beside the rest.
     fn locate(&mut self, stage: &Stage, context: &Context) -> Follows {
-        let Some(panel) = context.view.focus else {
-            return Vec::new();
+        let reading = Reading::of(self, context);
+        let (row, panels) = (reading.marked_row(), reading.panels_named(stage));
+        let panel = context.view.focus.unwrap_or_default();
+        let here = |it: &&PanelPointer| it.shows && it.panel == panel;
+        let mut pointers = stage.evidence.iter().filter(here);
+        let right = pointers.clone().any(|it| it.is_row(&row));
+        let again = !right && !self.study.second_try;
+        let said = panel.into_str();
+        let text = match pointers.next() {
+            Some(_) if right && self.study.second_try => {
+                format!("Right, at the second try: the panel {said} shows it there")
+            }
+            Some(_) if right => format!("Right: the panel {said} shows it there"),
+            Some(_) if again => {
+                format!("The panel {said} shows it, in another row. Try once more: which row?")
+            }
+            Some(it) => {
+                let rows = it.row.replace(", ", " or ");
+                format!("The panel {said} shows it, in another row: {rows}")
+            }
+            None if again => {
+                format!("The panel {said} does not show it. Try once more: {panels}?")
+            }
+            None => {
+                let shows = stage.evidence.iter().find(|it| it.shows);
+                let shows = shows.map_or("none", |it| it.panel.into_str());
+                format!("The panel {said} does not show it; {shows} does")
+            }
         };
-        let row = Reading::of(self, context).marked_row();
-        let evidence = &stage.evidence;
-        let mut shows = evidence.iter().enumerate().filter(|(_, it)| it.shows);
-        let here = |pointer: &&(usize, &crate::course::PanelPointer)| pointer.1.panel == panel;
-        let found = shows.clone().find(|it| here(&it) && it.1.is_row(&row));
-        let elsewhere = shows.clone().find(|it| here(&it));
-        let Some((at, pointer)) = found.or(elsewhere).or_else(|| shows.next()) else {
-            return Vec::new();
-        };
-        self.study.of_mut(&stage.id).located = Some(found.is_some());
-        self.study.pointer = Some(at);
-        let (said, shows) = (panel.into_str(), pointer.panel.into_str());
-        let text = match (found, elsewhere) {
-            (Some(_), _) => format!("Right: the panel {said} shows it there"),
-            (None, Some(_)) => format!(
-                "The panel {said} shows it, in another row: {}",
-                pointer.row.replace(", ", " or ")
-            ),
-            (None, None) => format!("The panel {said} does not show it; {shows} does"),
-        };
-        let tell = if found.is_some() {
-            Follow::Tell
-        } else {
-            Follow::Warn
-        };
-        vec![
-            Follow::Mark(pointer.panel),
-            tell(text),
-            Follow::Effect(self.saved(&stage.id)),
-        ]
+        let located = &mut self.study.of_mut(&stage.id).located;
+        located.get_or_insert(right);
+        self.study.second_try = again;
+        let tell = if right { Follow::Tell } else { Follow::Warn };
+        let mut follows = vec![Follow::Effect(self.saved(&stage.id)), tell(text)];
+        if !again {
+            self.study.pointer = Some(0);
+            let first = stage.evidence.first();
+            follows.extend(first.map(|it| Follow::Mark(it.panel)));
+        }
+        follows
     }
 
     /// Shows the next thing that the evidence names, and after the last one the cause.

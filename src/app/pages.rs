@@ -125,7 +125,9 @@ impl<'a> Reading<'a> {
     /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
-            self.study().activity(stage) == Activity::Evidence && !self.points_out(stage)
+            let study = self.study();
+            let asked = study.second_try || !self.points_out(stage);
+            asked && study.activity(stage) == Activity::Evidence
         };
         !self.context.presents && self.stage_read().is_some_and(asks)
     }
@@ -133,11 +135,26 @@ impl<'a> Reading<'a> {
     /// Whether panels may be pointed out: the learner was asked which one shows the fault, or no longer is to find it.
     pub fn points_out(&self, stage: &Stage) -> bool {
         let study = self.study();
-        let located = study.of(stage).located.is_some() || study.pointer.is_some();
+        let located = study.of(stage).located.is_some() && !study.second_try;
+        let located = located || study.pointer.is_some();
         self.context.presents
             || !self.context.mode.reads_stage()
             || located
             || study.revealed(stage)
+    }
+
+    /// The panels that the stage's evidence names and that show something now, in the order of the screen: `loss, ledger or memory`.
+    pub fn panels_named(&self, stage: &Stage) -> String {
+        let mut panels: Vec<Panel> = stage.evidence.iter().map(|it| it.panel).collect();
+        panels.sort_unstable();
+        panels.dedup();
+        let names = panels.iter().map(Panel::into_str);
+        let mut names: Vec<&str> = names.filter(|name| !self.withholds_mark(name)).collect();
+        let last = names.pop().unwrap_or_default();
+        match names.is_empty() {
+            true => last.to_owned(),
+            false => format!("{} or {last}", names.join(", ")),
+        }
     }
 
     /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
@@ -202,9 +219,11 @@ impl Reading<'_> {
             ),
             Action::RangeKeep => Err(NothingHere),
             Action::Hint => self.may_hint(),
-            Action::Locate => {
-                here(self.asks_where() && view.focus.is_some_and(|panel| panel != Panel::Lesson))
+            Action::Locate => self.may_locate(),
+            Action::Type(letter) if self.estimates() && !view.typing() => {
+                here(letter.is_ascii_digit() || letter == '.')
             }
+            Action::Erase if self.estimates() && !view.typing() => here(!study.typed.is_empty()),
             Action::NextPointer => here(self.activity() == Some(Activity::Evidence)),
             Action::Evidence => {
                 let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
@@ -251,6 +270,22 @@ impl Reading<'_> {
         range.iter_mut().for_each(|range| change(range, by));
         let stays = range.is_some() && range == self.study().range;
         unless(stays, "The range goes no further that way")
+    }
+
+    /// A panel that shows nothing cannot be where the fault shows.
+    fn may_locate(&self) -> Result<(), Refusal> {
+        let focus = self.context.view.focus;
+        let asked = focus.filter(|panel| *panel != Panel::Lesson && self.asks_where());
+        let panel = asked.ok_or(NothingHere)?;
+        let picture = matches!(
+            panel,
+            Panel::Loss | Panel::Roofline | Panel::Exponents | Panel::Timeline
+        );
+        let drawn = picture && self.context.bench.run.step().is_some();
+        let shown = drawn || !self.marked_row().is_empty();
+        let hidden = self.withholds_mark(panel.into_str());
+        let why = "This panel shows no figure now that could be marked";
+        unless(hidden || !shown, why)
     }
 
     fn may_hint(&self) -> Result<(), Refusal> {

@@ -2,22 +2,29 @@
 //! changes its own state only. It reads other parts from a context of shared references, and it returns what has to follow: effects
 //! for the shell and requests to other parts. `App::carry_out` does these in their order, after the part has returned. A part has
 //!
-//! - `update(&mut self, action, &context) -> Option<Follows>`: carries out an action; `None` where it means nothing to the part;
+//! - `update(&mut self, action, …) -> Option<Follows>`: carries out an action; `None` where it means nothing to the part;
 //! - methods of the same shape, which return `Follows`, for what is heard.
 //!
-//! A context shows the state before anything that follows was carried out. What needs the state afterwards is asked for at the end of
-//! the message (`App::take`), as the beginning of a measurement is. What moves the learner to another place, and so changes several
-//! parts at once, is a method of `App`; parts ask for it with `Follow::Go`.
+//! A part that reads one or two others takes references to them; one that reads more has a `Context` of them. They show the state before
+//! anything that follows was carried out. What needs the state afterwards is asked for at the end of the message (`App::take`), as the
+//! beginning of a measurement is. What moves the learner to another place, and so changes several parts at once, is a method of `App`;
+//! parts ask for it with `Follow::Go`.
+//!
+//! | part | its `update` |
+//! |---|---|
+//! | `Lesson` | `lesson.rs`; what can be read of it now is a `Reading` (`pages.rs`) |
+//! | `Bench` | `edit.rs`, the knobs; `bench.rs` and `attempts.rs`, what was asked of the engine and what ran |
+//! | `Exercises`, `MysteryRun` | `exercise/work.rs`, `mystery/play.rs` |
+//! | `Membership` | `member/share.rs` |
+//! | `Presenter` | `presenter.rs` |
+//! | `Devices` | `devices.rs` |
+//! | `View` | `view_actions.rs` |
 
-use super::bench::Bench;
-use super::devices::{self, Devices};
-use super::edit;
 use super::exercise::{self, ExerciseState, Exercises};
 use super::lesson::{self, Lesson};
 use super::member::{Membership, share};
 use super::mystery::{MysteryRun, play};
 use super::pages::Reading;
-use super::presenter::{self, Presenter};
 use super::study::LessonPage;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::{ProgressChange, StageProgress};
@@ -180,46 +187,6 @@ impl App {
         Reading::of(&self.lesson, &context)
     }
 
-    /// Leads something to the bench; returns whether it concerns A and B.
-    pub(super) fn in_bench<F: Into<Option<Follows>>>(
-        &mut self,
-        to: impl FnOnce(&mut Bench, &edit::Context) -> F,
-    ) -> bool {
-        let context = edit::Context {
-            lesson: &self.lesson,
-            mode: &self.mode,
-        };
-        let follows = to(&mut self.bench, &context).into();
-        self.carry_out(follows)
-    }
-
-    /// Leads something to the presenter; returns whether it concerns a presentation.
-    pub(super) fn in_presenter<F: Into<Option<Follows>>>(
-        &mut self,
-        to: impl FnOnce(&mut Presenter, &presenter::Context) -> F,
-    ) -> bool {
-        let context = presenter::Context {
-            lesson: &self.lesson,
-            mode: &self.mode,
-            bench: &self.bench,
-        };
-        let follows = to(&mut self.presenter, &context).into();
-        self.carry_out(follows)
-    }
-
-    /// Leads something to the devices; returns whether it concerns them.
-    pub(super) fn in_devices<F: Into<Option<Follows>>>(
-        &mut self,
-        to: impl FnOnce(&mut Devices, &devices::Context) -> F,
-    ) -> bool {
-        let context = devices::Context {
-            bench: &self.bench,
-            view: &self.view,
-        };
-        let follows = to(&mut self.devices, &context).into();
-        self.carry_out(follows)
-    }
-
     /// Leads something to the class; returns whether the learner is in one and it concerns the class.
     pub(super) fn in_class<F: Into<Option<Follows>>>(
         &mut self,
@@ -250,9 +217,10 @@ impl App {
     }
 
     /// Does what a part asks for, in its order; returns whether the part was concerned.
-    pub(super) fn carry_out(&mut self, follows: Option<Follows>) -> bool {
-        let concerned = follows.is_some();
-        for follow in follows.into_iter().flatten() {
+    pub(super) fn carry_out(&mut self, follows: impl Into<Option<Follows>>) -> bool {
+        let asked: Option<Follows> = follows.into();
+        let concerned = asked.is_some();
+        for follow in asked.into_iter().flatten() {
             match follow {
                 Follow::Effect(effect) => self.effects.push(effect),
                 Follow::Tell(text) => self.tell(&text, false),
@@ -295,7 +263,7 @@ impl App {
                 Follow::Changed(delayed) => match self.may_move_run() {
                     Ok(()) => self.b_changed(delayed),
                     Err(refusal) => {
-                        self.carry_out(Some(refusal.told()));
+                        self.carry_out(refusal.told());
                     }
                 },
                 Follow::Run(run) => self.start(run),

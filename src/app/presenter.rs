@@ -76,17 +76,14 @@ pub enum AudienceScreen {
     Frozen,
 }
 
-/// What the presenter reads of other parts.
-pub(super) struct Context<'a> {
-    pub lesson: &'a Lesson,
-    pub mode: &'a Mode,
-    pub bench: &'a Bench,
-}
-
 impl Presenter {
     /// Carries out an action on what is shown to an audience.
-    pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
-        let lesson = context.lesson;
+    pub(super) fn update(
+        &mut self,
+        action: Action,
+        lesson: &Lesson,
+        mode: &Mode,
+    ) -> Option<Follows> {
         let here = lesson.study.at;
         let place = match action {
             Action::Present if self.presentation.is_some() => Place::Own,
@@ -102,7 +99,7 @@ impl Presenter {
             }
             Action::NextBeat | Action::PreviousBeat => {
                 let by = if action == Action::NextBeat { 1 } else { -1 };
-                let (at, beat) = self.beat_after(by, lesson, context.mode)?;
+                let (at, beat) = self.beat_after(by, lesson, mode)?;
                 // A notice about this beat is not shown below the next.
                 return Some(vec![
                     Follow::Untell { warnings: false },
@@ -213,14 +210,19 @@ impl Presenter {
 
     /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
     /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
-    pub(super) fn keep_beats_before(&mut self, to: BeatState, context: &Context) -> Follows {
-        let (from, bench) = (self.beat(context.lesson, context.mode), context.bench);
+    pub(super) fn keep_beats_before(
+        &mut self,
+        to: BeatState,
+        lesson: &Lesson,
+        mode: &Mode,
+        bench: &Bench,
+    ) {
+        let from = self.beat(lesson, mode).filter(|_| mode.is_live());
         let (Some(from), Some(presentation)) = (from, &mut self.presentation) else {
-            return Vec::new();
+            return;
         };
-        let stage = context.lesson.course.stages.get(from.stage);
-        let Some(stage) = stage.filter(|_| context.mode.is_live()) else {
-            return Vec::new();
+        let Some(stage) = lesson.course.stages.get(from.stage) else {
+            return;
         };
         let stays = to.stage == from.stage;
         let hides_b =
@@ -238,7 +240,6 @@ impl Presenter {
                 });
             }
         }
-        Vec::new()
     }
 
     /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.
@@ -448,7 +449,8 @@ impl App {
             self.lesson.study.pair = None;
         }
         if let Some(config) = presentation.saved {
-            self.in_bench(|bench, _| bench.take_saved_file(config));
+            let follows = self.bench.take_saved_file(config);
+            self.carry_out(follows);
         }
         true
     }
@@ -488,7 +490,7 @@ impl App {
         self.bench.present(stage);
         if self.shows_kept_beat() {
             self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
-            self.carry_out(Some(vec![Follow::Wait]));
+            self.carry_out(vec![Follow::Wait]);
             return;
         }
         if self.bench.shows_later(beat) {

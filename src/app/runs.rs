@@ -148,7 +148,7 @@ impl App {
         let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
         self.lesson.study.pair = None;
         self.lesson.note_fix_tried(&self.mode);
-        self.carry_out(Some(vec![Follow::Pairs([a, b])]));
+        self.carry_out(vec![Follow::Pairs([a, b])]);
     }
 
     /// The same run again, from its first step.

@@ -170,8 +170,8 @@ impl View {
                 self.overlay_scroll = 0;
             }
             Action::KeepSearch => self.search.typing = false,
-            Action::FocusNext => self.focus_by(1),
-            Action::FocusPrevious => self.focus_by(-1),
+            Action::FocusNext => self.focus_by(1, context),
+            Action::FocusPrevious => self.focus_by(-1, context),
             Action::Focus(panel) => {
                 if self.focus == Some(panel) && panel != Panel::Lesson {
                     self.expanded = !self.expanded;
@@ -339,14 +339,20 @@ impl View {
         open
     }
 
-    fn focus_by(&mut self, by: isize) {
-        let next = self.focus.map(|panel| after(panel, by));
-        self.mark(next.unwrap_or(Panel::Lesson));
+    fn focus_by(&mut self, by: isize, context: &ViewContext) {
+        let next = self.focus.map_or(Panel::Lesson, |panel| after(panel, by));
+        self.mark(next);
+        // A strip has no room for the rows that may be marked.
+        let strips = self.screen_size() == ScreenSize::Compact;
+        self.expanded |= context.asks_where && strips && next != Panel::Lesson;
     }
 
     /// Marks a panel and brings it onto the screen.
     pub(super) fn mark(&mut self, panel: Panel) {
-        (self.focus, self.row) = (Some(panel), 0);
+        if self.focus.replace(panel) != Some(panel) {
+            // What stands in its rows is known once it is drawn.
+            (self.row, self.rows) = (0, Vec::new());
+        }
         let large = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
         if large {
             self.third = Some(panel);

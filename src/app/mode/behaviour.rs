@@ -16,9 +16,12 @@ impl App {
         let open = self.mode.exercise();
         match self.mode {
             Mode::Stage | Mode::Replay(_) => {
-                self.stage().is_some()
-                    && (self.in_presenter(|presenter, context| presenter.update(action, context))
-                        || self.in_lesson(|lesson, context| lesson.update(action, context)))
+                if self.stage().is_none() {
+                    return false;
+                }
+                let presented = self.presenter.update(action, &self.lesson, &self.mode);
+                self.carry_out(presented)
+                    || self.in_lesson(|lesson, context| lesson.update(action, context))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
                 self.in_exercise(open, |it, context| it.update(action, context))
@@ -47,7 +50,8 @@ impl App {
             (Mode::Mystery(_), _) => {}
             (_, Some(presentation)) => presentation.saved = Some(config),
             (_, None) => {
-                self.in_bench(|bench, _| bench.take_saved_file(config));
+                let follows = self.bench.take_saved_file(config);
+                self.carry_out(follows);
             }
         }
     }

@@ -28,7 +28,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let Some(known) = measured(app, |run| run.evidence.as_ref()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
-    let (known, (_, it)) = (known.all, known.shown);
+    let (mut known, (_, it)) = (known.all, known.shown);
+    // Only what was seen at the same step is compared.
+    known.retain(|(_, other)| other.step == it.step);
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));

@@ -217,6 +217,11 @@ impl Text<'_> {
     fn evidence(&mut self) {
         if self.w.app.reading().asks_where() {
             self.w.heading("Which panel shows it, and which number?");
+            if self.w.app.lesson.study.second_try {
+                let panels = self.w.app.reading().panels_named(self.stage);
+                self.w
+                    .text(&format!("Not there; the second try: {panels}?"));
+            }
             let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} chooses the marked row as the one \
                         that shows it. The first answer counts in your score. {} here skips it.";
             let keys = [
