@@ -331,11 +331,11 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
         why_not: why_not.map(str::to_owned),
     };
     hear(&mut app, used(None));
-    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
     // A wrong one afterwards changes nothing in the model.
     let effects = news(&mut app, ExerciseNews::Checked(Box::new(nonsense())));
     assert_eq!(effects, Vec::new());
-    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
     // A new run may be in another process: it is asked again.
     let run = app.bench.run.wanted.clone().expect("a run");
     act(&mut app, Action::Restart);
@@ -513,7 +513,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
         app.lesson.study.progress.stage("swiglu").state,
         StageState::New
     );
-    assert_eq!(app.hints().0, 0);
+    assert_eq!(app.reading().hints().0, 0);
 }
 
 #[test]

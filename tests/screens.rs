@@ -9,6 +9,7 @@ mod footer;
 mod located;
 
 use crate::{sample, screen, session};
+use perflings::app::figures::truth;
 use perflings::app::mystery::MysteryEnd;
 use perflings::app::source::FromEngine;
 use perflings::app::{
@@ -194,7 +195,7 @@ fn a_curve_that_went_on_says_from_where() {
 fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
     /// Steps of the active run with these losses.
     fn losses(app: &mut App, losses: impl Iterator<Item = f64>) {
-        let base = app.step().map_or(0, |step| step + 1);
+        let base = app.shown_run().step().map_or(0, |step| step + 1);
         for (at, loss) in losses.enumerate() {
             let run = app.bench.run.wanted.clone().expect("a run");
             let Event::Step(mut step) = sample::step(&run, base + at as u64) else {
@@ -213,7 +214,7 @@ fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
                 .map(|at| if at % 2 == 0 { 1.5 } else { 150.0 })
                 .chain([40.0]),
         );
-        let steps = app.step().map_or(0, |step| step + 1);
+        let steps = app.shown_run().step().map_or(0, |step| step + 1);
         act(&mut app, Action::Toggle);
         let run = app.bench.run.wanted.clone().expect("a run");
         hear(&mut app, sample::started(&run, 0));
@@ -492,7 +493,7 @@ fn what_was_measured_since_is_told_while_b_passes() {
         act(&mut app, Action::Pair);
         pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
-        assert!(app.truth(&stage).is_some_and(|it| it > 6.6));
+        assert!(truth(&app, &stage).is_some_and(|it| it > 6.6));
         let known = app.lesson.study.of_mut(&stage.id);
         (known.estimate, known.measured) = (Some((5.0, 9.0)), Some(6.5));
         let report = app.lesson.study.report.as_mut().expect("judged");
@@ -513,7 +514,7 @@ fn what_was_measured_since_is_told_while_b_passes() {
 fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut app = riddled();
-        let broken = app.mystery().expect("open").mystery.broken.clone();
+        let broken = app.mode.mystery().expect("open").mystery.broken.clone();
         app.bench.comparison.set_b(broken, false);
         let Mode::Mystery(mystery) = &mut app.mode else {
             unreachable!()
@@ -1601,7 +1602,7 @@ fn the_cause_is_hidden_until_the_prediction() {
                 .collect::<String>()
         };
         assert!(!whole(&mut app).contains("tied head multiplies"));
-        while app.page().1 > 1 {
+        while app.reading().page().1 > 1 {
             act(&mut app, Action::TurnPage(-1));
         }
         act(&mut app, Action::Answer(0));
@@ -1631,7 +1632,10 @@ fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
             device.kind = "vulkan".to_owned();
         }
     }
-    let row = app.selected_kernel().expect("a profile");
+    let row = app
+        .view
+        .selected_kernel(app.shown_run())
+        .expect("a profile");
     let of = |text: &str, rows: &[&str]| CompiledKernel {
         kernel: row.kernel.clone(),
         text: text.to_owned(),

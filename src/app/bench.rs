@@ -8,7 +8,7 @@ use super::comparison::Comparison;
 use super::devices::Devices;
 use super::run::{RequestedRun, RunState};
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
-use protocol::{Command, Failed, FailedKind, Pair, RunSpec, Slot, Started};
+use protocol::{Command, Event, Failed, FailedKind, Pair, RunSpec, Slot, Started};
 
 /// A and B, and the run that was asked for.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +79,7 @@ impl Bench {
         if asked != Asked::Change {
             let run = &mut self.run;
             (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
+            run.diverged = None;
         }
         self.pending.asked = asked;
         self.pending.request += 1;
@@ -124,6 +125,80 @@ impl Bench {
         (self.run.wanted, self.run.state) = (None, RunState::Finished);
         self.pending.due_ms = None;
         Command::Stop
+    }
+
+    /// Pauses the run that makes steps, or lets the paused one go on. Pairs do not wait.
+    pub(super) fn pause(&mut self) -> Option<Command> {
+        if self.pairing() {
+            return None;
+        }
+        let (state, command) = match &self.run.state {
+            state if state.is_moving() => (RunState::Pausing, Command::Pause),
+            state if state.is_paused() => (RunState::Resuming, Command::Resume),
+            _ => return None,
+        };
+        self.run.state = state;
+        Some(command)
+    }
+
+    /// Takes the run off the bench while a recorded one is shown there. It is paused until then, and goes on later if it made steps (true). A run that
+    /// is starting, or pairs, cannot wait: they are ended. Returns also what the engine is told.
+    pub(super) fn hold(&mut self) -> (Option<Command>, Option<(RequestedRun, bool)>) {
+        use RunState::{EngineGone, Paused, Pausing, Starting};
+        let asked = std::mem::take(&mut self.pending.asked);
+        let mut run = std::mem::take(&mut self.run);
+        let settled = matches!(asked, Asked::Nothing | Asked::Leave);
+        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
+            return (Some(Command::Stop), None);
+        }
+        let moves = run.state.is_moving();
+        if moves || run.state == Pausing {
+            run.state = Paused;
+        }
+        (moves.then_some(Command::Pause), Some((run, moves)))
+    }
+
+    /// Puts a run that was held on the bench again, and lets it go on if it `resumes`; returns what the engine is told.
+    pub(super) fn take_up(&mut self, run: RequestedRun, resumes: bool) -> Option<Command> {
+        (self.run, self.pending.asked) = (run, Asked::Nothing);
+        if resumes { self.pause() } else { None }
+    }
+
+    /// The slot that the criteria are about: B, or A while both are compared and B is the same.
+    pub(super) fn judged(&self, compares: bool) -> Slot {
+        let same = compares && self.comparison.same();
+        if same { Slot::A } else { Slot::B }
+    }
+
+    /// The engine compiles the kernels of the run.
+    pub(super) fn compiling(&mut self, kernels: u32, latest: String) {
+        self.run.compiling = Some((kernels, latest));
+        if self.run.state == RunState::Starting {
+            self.run.state = RunState::Warming;
+        }
+    }
+
+    /// A step was made; `hidden` if what it shows is not for the learner.
+    pub(super) fn stepped(&mut self, event: &Event, hidden: bool, now_ms: u64) {
+        if !self.is_current() {
+            return;
+        }
+        let run = &mut self.run;
+        if matches!(run.state, RunState::Starting | RunState::Warming)
+            || matches!(run.state, RunState::Finished | RunState::Failed { .. })
+        {
+            run.state = RunState::Running;
+        }
+        run.step_ms = now_ms;
+        if let Event::Step(step) = event
+            && !step.loss.0.is_finite()
+        {
+            run.diverged.get_or_insert((step.slot, step.step));
+        }
+        self.pending.replaced = false;
+        if !hidden {
+            run.story.hear(event, now_ms);
+        }
     }
 
     /// Whether the run in progress can take the knobs of this one at a step boundary: its parameters can stay.

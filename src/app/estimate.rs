@@ -15,17 +15,24 @@ pub struct RangeSteps {
 
 /// How wide a range is when it is placed.
 const PLACED: u16 = 6;
+
+impl Default for RangeSteps {
+    /// Where the first key places it: in the middle of the scale.
+    fn default() -> Self {
+        let low = (STEPS - PLACED) / 2;
+        let high = low + PLACED;
+        Self { low, high }
+    }
+}
+
 /// The most points of a range that contains the measured figure; a wider range earns fewer.
 pub const POINTS: u32 = 10;
 
 impl RangeSteps {
-    /// Where the first key places it: at the end of the scale that the arrow points away from.
-    pub fn placed(by: i32) -> Self {
-        let low = if by < 0 { STEPS - PLACED } else { 0 };
-        Self {
-            low,
-            high: low + PLACED,
-        }
+    /// Moves the range round a value, as far as the scale goes.
+    pub fn centre(&mut self, of: &Estimate, value: f64) {
+        let middle = (share(of, value) * f64::from(STEPS)).round() as i32;
+        self.shift(middle - i32::from(self.low.midpoint(self.high)));
     }
 
     /// Moves the range, its width kept.
@@ -95,9 +102,8 @@ mod tests {
 
     #[test]
     fn a_range_stays_on_the_scale() {
-        assert_eq!(RangeSteps::placed(-1), RangeSteps { low: 54, high: 60 });
-        let mut range = RangeSteps::placed(1);
-        assert_eq!(range, RangeSteps { low: 0, high: 6 });
+        let mut range = RangeSteps::default();
+        assert_eq!(range, RangeSteps { low: 27, high: 33 });
         range.shift(100);
         assert_eq!(range, RangeSteps { low: 54, high: 60 });
         range.widen(100);

@@ -2,7 +2,8 @@
 //! stays missing.
 
 use super::App;
-use crate::course::placeholder::FigureSources;
+use crate::course::Stage;
+use crate::course::placeholder::{FigureSources, fill_known, number};
 use protocol::Slot;
 use protocol::story::RunStory;
 
@@ -12,7 +13,11 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let wanted = app.shown_run().wanted.as_ref().map(|run| &run.config);
     Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
-        slots: [app.shown_run().story.longest_a(), app.b_of_lesson()].map(RunStory::summary),
+        slots: [
+            app.shown_run().story.longest_a(),
+            app.shown_bench().b_of_lesson(),
+        ]
+        .map(RunStory::summary),
         shown: app.shown_run().active,
         pair: app.shown_pair(),
         choice: app.lesson.study.answered(stage),
@@ -28,4 +33,20 @@ pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> 
         shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
         ..now.clone()
     }
+}
+
+/// The figure that the stage's estimate is about, once it is measured.
+pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
+    let (study, of) = (&app.lesson.study, &stage.estimate.as_ref()?.of);
+    let pairs = study.pair.as_ref().filter(|pair| pair.done);
+    if of.starts_with("pair.") && (pairs.is_none() || study.beside(stage).is_some()) {
+        return None;
+    }
+    number(of, &figures(app)?).filter(|value| value.is_finite())
+}
+
+/// Why the right choice of the stage's prediction is right, as far as its figures are known.
+pub fn reason_of_answer(app: &App) -> Option<String> {
+    let now = figures(app)?;
+    Some(fill_known(&app.stage()?.prediction.explanation, &now))
 }

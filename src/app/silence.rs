@@ -47,6 +47,23 @@ impl Bench {
         works.then(|| now_ms.saturating_sub(since))
     }
 
+    /// Whether the engine hangs and has to be replaced before the next command.
+    pub(super) fn hangs(&self, now_ms: u64) -> bool {
+        let no_step = self.stalled_s(now_ms).is_some_and(|it| it >= NO_STEP_S);
+        no_step || self.device_silent_s(now_ms).is_some()
+    }
+
+    /// At every tick: seconds of silence, where a command is not answered within its limit. Time in which the program was suspended does not count
+    /// as silence.
+    fn overdue_s(&mut self, before_ms: u64, now_ms: u64) -> Option<u64> {
+        if now_ms.saturating_sub(before_ms) > AWAY_MS || self.run.state == RunState::Paused {
+            self.run.progress_ms = now_ms;
+        }
+        let (silent, limit) = self.silent_ms(now_ms).zip(self.answer_limit_ms())?;
+        let seconds = self.device_silent_s(now_ms);
+        seconds.filter(|_| silent >= limit)
+    }
+
     fn device_silent_s(&self, now_ms: u64) -> Option<u64> {
         let silent = self.silent_ms(now_ms)?;
         let limit = match (&self.run.state, &self.run.compiling) {
@@ -80,25 +97,10 @@ impl App {
         silent.filter(|_| self.mode.is_live())
     }
 
-    /// Whether the engine hangs and has to be replaced before the next command.
-    pub(super) fn engine_hangs(&self) -> bool {
-        let no_step = self.stalled_s().is_some_and(|seconds| seconds >= NO_STEP_S);
-        no_step || self.device_silent_s().is_some()
-    }
-
-    /// At every tick: replaces the engine, once, if a command is not answered within its limit. Time in which the program was suspended
-    /// does not count as silence.
+    /// At every tick: replaces the engine, once, if a command is not answered within its limit.
     pub(super) fn watch_silence(&mut self, before_ms: u64) {
-        let now_ms = self.clock.now_ms;
-        if now_ms.saturating_sub(before_ms) > AWAY_MS || self.bench.run.state == RunState::Paused {
-            self.bench.run.progress_ms = now_ms;
-        }
-        let waits = self
-            .bench
-            .silent_ms(now_ms)
-            .zip(self.bench.answer_limit_ms());
-        let overdue = waits.is_some_and(|(silent, limit)| silent >= limit);
-        let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
+        let overdue = self.bench.overdue_s(before_ms, self.clock.now_ms);
+        let Some(seconds) = overdue.filter(|_| self.mode.is_live()) else {
             return;
         };
         if std::mem::replace(&mut self.bench.pending.replaced, true) {
@@ -116,7 +118,7 @@ impl App {
 
     /// Replaces the engine where it is gone or hangs. A learner's kernel that was in the model is not put into the new one.
     pub(super) fn renew_engine(&mut self) {
-        let hangs = self.engine_hangs();
+        let hangs = self.bench.hangs(self.clock.now_ms);
         if hangs {
             self.in_open_exercise(|it, _| it.distrust_kernel());
         }

@@ -156,7 +156,7 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
     let mut rows = PANELS.iter();
     match rows.find(|row| row.panel == panel) {
         // The lints say themselves why they wait.
-        Some(row) if panel == Panel::Lints || !app.withholds(panel.into_str()) => {
+        Some(row) if panel == Panel::Lints || !app.reading().withholds(panel.into_str()) => {
             (row.content, (row.reading)(app))
         }
         _ => (lints::later, &[]),
@@ -178,7 +178,7 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     }
     let mut content = content(app, theme, inner);
     // The learner who marks a row sees figures only.
-    if !explains && !is_strip && !app.marks_row(panel) {
+    if !explains && !is_strip && !app.reading().marks_row(panel) {
         content.reading = reading;
     }
     let title = content.title.as_deref().unwrap_or(panel.into_str());

@@ -229,7 +229,7 @@ pub fn chooses(what: &str, app: &App) -> String {
 
 /// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
-    label(slot, &app.slot_name(slot), app, theme)
+    label(slot, &app.shown_run().slot_name(slot), app, theme)
 }
 
 /// The same where room may be short: the letter alone in narrow places.

@@ -33,12 +33,12 @@ impl App {
     /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
     /// named rightly nor wrongly twice.
     pub fn is_unsolved(&self) -> bool {
-        if let Some(mystery) = self.mystery() {
+        if let Some(mystery) = self.mode.mystery() {
             return mystery.end.is_none();
         }
         match self.open_state().zip(self.detective()) {
             Some((state, detective)) => state.is_unsolved(detective),
-            None => self.recording().is_some_and(|it| it.unsolved),
+            None => self.mode.recording().is_some_and(|it| it.unsolved),
         }
     }
 

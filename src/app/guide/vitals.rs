@@ -55,7 +55,10 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         speed(slot.throughput.as_ref()),
     ];
     // A course hides the speed as the peak.
-    let hidden = |label| app.withholds_mark(if label == SPEED { "peak" } else { label });
+    let hidden = |label| {
+        app.reading()
+            .withholds_mark(if label == SPEED { "peak" } else { label })
+    };
     let told = |it: RunFigure| match hidden(it.label) {
         true => vital(it.label, Some(("told later".to_owned(), FigureState::Open))),
         false => it,

@@ -156,6 +156,8 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::RangeWiden(-1), "narrower", SIZE, Stage, estimating),
+    bind(&[Char('0'), Char('1'), Char('2'), Char('3'), Char('4'), Char('5'), Char('6'), Char('7'), Char('8'), Char('9'), Char('.')], A::Type('0'), "", "", Stage, estimating),
+    bind(&[Backspace], A::Erase, "", "", Stage, estimating),
     bind(&[Enter], A::Locate, "it shows here", ENTER, Stage, on_panel),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, WALKING),
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, reading),

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::large::{self, Surface};
 use super::{cards, lesson};
 use crate::app::beats::{BeatState, VoteState};
-use crate::app::figures::figures;
+use crate::app::figures::{figures, reason_of_answer};
 use crate::app::study::LessonPage;
 use crate::app::{Action, App, RunState};
 use crate::course::lesson::plain;
@@ -73,7 +73,7 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        panel if s.app.withholds(panel.into_str()) => workshop(panel, s),
+        panel if s.app.reading().withholds(panel.into_str()) => workshop(panel, s),
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
@@ -196,7 +196,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let (app, theme) = (s.app, s.theme);
     s.area = inset(s.area);
     let question = &stage.prediction;
-    let answered = app.answer_shown();
+    let answered = app.presenter.answer_shown(app.lesson.study.at);
     let written = |columns: u16, what: &str, style: Style| {
         told_as_found((app, theme, columns), ("", theme.dim), what, style)
     };
@@ -209,7 +209,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
     let area = take_top(&mut rest, height(prompt.len()));
     s.put(area, prompt);
-    let reason = answered.then(|| app.reason_of_answer()).flatten();
+    let reason = answered.then(|| reason_of_answer(app)).flatten();
     if let Some(reason) = reason {
         let mut w = ProseWriter::new(app, theme, rest.width);
         w.widest = w.columns;
@@ -290,9 +290,10 @@ pub fn foot(app: &App, theme: &Theme, columns: u16) -> Option<Line<'static>> {
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
     let state = match &app.shown_run().state {
-        RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
-            app.device().map_or(String::new(), |it| it.kind.clone())
-        }
+        RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => app
+            .shown_run()
+            .device()
+            .map_or(String::new(), |it| it.kind.clone()),
         state => state.into_str().to_owned(),
     };
     let keys = [Action::NextBeat, Action::PreviousBeat, Action::Present];

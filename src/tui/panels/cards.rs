@@ -18,7 +18,7 @@ use protocol::{FailedKind, Look, Pair, Verdict};
 pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Content<'static>, Rect)> {
     let (title, reason, said) = match &app.shown_run().state {
         RunState::EngineGone { reason } => {
-            let step = app.step();
+            let step = app.shown_run().step();
             let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
             let said = format!(
                 "The run ended{step}. What it showed stays on the screen, and your progress is kept."

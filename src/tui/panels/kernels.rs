@@ -28,10 +28,10 @@ pub(super) const READING: &[&str] = &[
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let Some((slot, kernels)) = app.profiled() else {
+    let Some((slot, kernels)) = app.shown_run().profiled() else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let (name, sort) = (app.slot_name(slot), app.view.sort.into_str());
+    let (name, sort) = (app.shown_run().slot_name(slot), app.view.sort.into_str());
     let aside = match app.shown_run().slot(slot).profiles.len() {
         n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
@@ -47,7 +47,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let beside = app.shown_run().slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let roof = run.description.roof.as_deref();
-    let (width, names) = (area.width, !app.withholds("names"));
+    let (width, names) = (area.width, !app.reading().withholds("names"));
     let table = Table::new((slot, run), &kernels, beside, roof, width, names, theme);
     content.head = vec![summary, table.head()];
     let mut rows = table.rows(app.view.sort);
@@ -89,7 +89,10 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
         KernelFigure::Calls => "calls in a step",
         KernelFigure::TimeOfACall => "time of a call",
     };
-    let said = format!("{} · each operation's {says}", app.slot_name(table.slot));
+    let said = format!(
+        "{} · each operation's {says}",
+        app.shown_run().slot_name(table.slot)
+    );
     let said = vec![Line::styled(said, theme.dim)];
     content.add(Size::Large, Block::Lines(said));
     let asked = |row: &KernelRow| cue.asks(&name(row));

@@ -41,7 +41,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
     let (slot, reading) = known.shown;
-    let aside = format!("{} · step {}", app.slot_name(slot), reading.step);
+    let aside = format!(
+        "{} · step {}",
+        app.shown_run().slot_name(slot),
+        reading.step
+    );
     let mut content = Content::beside(aside);
     let (run, phases) = (app.shown_run().slot(slot), &Phases::from(&reading.phases));
     let label = vec![slot_label(slot, app, theme)];
@@ -62,7 +66,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let taken = 1 + phases.parts.len() + sum.len() + others.len();
     let left = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
-    if app.withholds("clocks") {
+    if app.reading().withholds("clocks") {
         // They would show where the time goes.
     } else if left >= 4 {
         content.lines((left > 5).then(Line::default));

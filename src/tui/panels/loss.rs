@@ -36,7 +36,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             content
         }
     };
-    let scale = if app.log_axis() { "log" } else { "linear" };
+    let scale = if app.view.log_axis(app.shown_run()) {
+        "log"
+    } else {
+        "linear"
+    };
     let mut aside = format!("nats · {scale} axis · {}", app.view.window.into_str());
     if app.view.smoothing != Smoothing::Raw {
         aside += &format!(" · {}", app.view.smoothing.into_str());
@@ -177,7 +181,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind,
         references,
         moments: moments.collect(),
-        log: app.log_axis(),
+        log: app.view.log_axis(app.shown_run()),
         theme,
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let most = peaks.iter().map(|(_, peak)| *peak).fold(known, u64::max);
     let bar = |size: u64| Picture::Bar(size as f64 / most.max(1) as f64);
     for (slot, peak) in peaks.iter().filter(|_| peaks.len() > 1) {
-        let name = format!("{} peak", app.slot_name(*slot));
+        let name = format!("{} peak", app.shown_run().slot_name(*slot));
         let figure = Figure::new(name, bytes(*peak), bar(*peak), theme.slot(*slot));
         content.figure(Size::Large, figure);
     }
@@ -55,7 +55,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let Some(size) = size else { continue };
         let ink = theme.phases[at.min(2)];
         let figure = Figure::new(name, bytes(size), bar(size), ink);
-        content.figure(None, figure.details(app.slot_name(slot)));
+        content.figure(None, figure.details(app.shown_run().slot_name(slot)));
     }
     let reason = it.reason.as_ref();
     let reason = reason.map_or_else(Vec::new, |it| missing(it, theme, area));

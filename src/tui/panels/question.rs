@@ -22,7 +22,11 @@ pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
         w.rule("how much");
         w.body(&of.prompt, w.theme.strong);
         let range = study.range.map(|range| range.values(of));
-        return scale(of, range, None, w);
+        scale(of, range, None, w);
+        if !study.typed.is_empty() {
+            w.dim(&format!("Round {}", unit(of, &study.typed)));
+        }
+        return;
     }
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
@@ -115,7 +119,7 @@ pub(super) fn scale(
     spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
-        let said = "No range yet: the first arrow key places it. A narrow range that contains the figure earns more.";
+        let said = "No range yet: an arrow key or a figure places it. A narrow range that contains the figure earns more.";
         return w.dim(said);
     };
     let [low, high] = bounds_with_unit(of, range);

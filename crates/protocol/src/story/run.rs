@@ -292,11 +292,17 @@ impl RunStory {
             // The engine's first loss is that since its last start, which may have been in mid-run.
             let told = (finished.first_step, finished.loss_first.0);
             let (first_step, first) = self.loss.first().unwrap_or(told);
-            return Some(Finished {
+            let mut summary = Finished {
                 loss_first: Num(first),
                 first_step,
                 ..finished.clone()
-            });
+            };
+            // What another run trained since is not this run's.
+            if self.was_left() {
+                let own = self.summed_up(finished.ln_vocab);
+                (summary.loss_last, summary.grad) = (own.loss_last, own.grad);
+            }
+            return Some(summary);
         }
         let ln_vocab = self.description.ln_vocab?;
         self.loss.first().map(|_| self.summed_up(ln_vocab))
