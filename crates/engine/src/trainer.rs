@@ -119,8 +119,9 @@ pub(crate) struct Statistics {
     pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
-    /// Profiles taken so far.
+    /// Profiles taken so far, and those discarded since the last one.
     profiles: usize,
+    discarded: u32,
     /// The two readings of the host.
     clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
@@ -142,6 +143,8 @@ pub(crate) struct Trainer {
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
+    /// The largest share by which the steps around a profile that counts may differ.
+    most_apart: f64,
     /// What it has shown since it began or its knobs changed.
     story: RunStory,
     /// Optimizer steps so far, profiled ones included.
@@ -183,7 +186,8 @@ impl Trainer {
     ) -> Result<Self> {
         allocator::reset_peak();
         let memory_before = allocator::current();
-        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
+        let gpu = opened.gpu.clone();
+        let compile_ahead = gpu.map(|it| CompileAhead::begin(it.device));
         let queue = Queue::new(opened.queued, Worker::maker(&spec.config, &opened))?;
         let source = BatchSource::new(&spec.config);
         let now = Instant::now();
@@ -199,6 +203,7 @@ impl Trainer {
             queue,
             source,
             outlet,
+            most_apart: inspection::AGREEMENT,
             step: 0,
             pending: Vec::new(),
             bad_step: None,
@@ -291,8 +296,7 @@ impl Trainer {
 
     /// Takes one step, profiled when one is due.
     pub(crate) fn advance(&mut self) -> Result<()> {
-        let due = self.profile_asked.is_some() || self.stats.profile_due;
-        if due || self.all_counted() || self.profile_is_due() {
+        if self.profile_is_due() {
             self.profiled_step()
         } else {
             self.load()?;
@@ -306,9 +310,18 @@ impl Trainer {
         self.queue.submit(move |worker| worker.load(&batch))
     }
 
+    /// Whether the next step is profiled. A profile that was discarded is repeated at once in an endless run, and after the last counted
+    /// step in others.
     fn profile_is_due(&self) -> bool {
+        if self.stats.profile_due || self.all_counted() {
+            return true;
+        }
+        if self.stats.discarded > 0 {
+            return self.spec.steps.is_none();
+        }
         let every = self.spec.config.measure.profile_every;
         match self.stats.last_profile {
+            _ if self.profile_asked.is_some() => true,
             // The first profile, once the kernels are compiled.
             None => {
                 let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
@@ -339,6 +352,9 @@ impl Trainer {
             self.stats.drained.mark(self.stats.counted);
         }
         let mut timed = self.time_one(drain)?;
+        if timed.clocks.is_none() {
+            self.queue.keep_pace()?;
+        }
         drop(watch);
 
         self.keep_clocks(timed.clocks);
@@ -497,6 +513,37 @@ impl Trainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices;
+    use protocol::config::Preset;
+
+    /// Each try of a profile trains.
+    #[test]
+    fn the_last_loss_is_of_the_step_asked_for_however_often_profiles_are_repeated() {
+        let run = |most_apart| {
+            let mut config = RunConfig::preset(Preset::Tiny);
+            (config.model.layers, config.train.batch) = (1, 2);
+            config.train.context = 16;
+            let spec = RunSpec {
+                steps: Some(20),
+                ..RunSpec::new("custom", &config)
+            };
+            let mut opened = devices::open("cpu").expect("there is always one");
+            // Its profiles are held against steps around them.
+            (opened.info.kind, opened.queued) = ("gpu".to_owned(), false);
+            let (outlet, _events) = EventSender::to_a_test();
+            let mut trainer = Trainer::new(0, spec, opened, outlet).expect("it fits");
+            trainer.most_apart = most_apart;
+            while !trainer.done() {
+                trainer.advance().expect("it trains");
+            }
+            trainer.finish(None)
+        };
+        let [first, repeated] = [f64::INFINITY, -1.0].map(run);
+        assert!(repeated.kernels.discarded >= 3 * 8, "none agreed");
+        assert_eq!(repeated.kernels.profiles, 3);
+        assert_eq!((first.steps, repeated.steps), (20, 20));
+        assert_eq!(first.loss_last, repeated.loss_last);
+    }
 
     #[test]
     fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
