@@ -25,8 +25,15 @@ pub struct OpenDevice {
     pub roof: Option<Roof>,
     /// Whether these are to be measured for the work that it was opened for.
     pub peaks_due: bool,
-    /// The device of a GPU, for which kernels are compiled ahead.
-    pub gpu: Option<wgpu::Device>,
+    /// None where a driver computes on the cores.
+    pub gpu: Option<Gpu>,
+}
+
+/// A GPU as its driver knows it.
+#[derive(Clone, Debug)]
+pub struct Gpu {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -99,7 +106,10 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
         peaks_due: false,
-        gpu: (!adapter.on_cpu()).then_some(setup.device),
+        gpu: (!adapter.on_cpu()).then_some(Gpu {
+            device: setup.device,
+            queue: setup.queue,
+        }),
     })
 }
 

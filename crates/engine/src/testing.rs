@@ -7,18 +7,32 @@ use burn::tensor::{Device, DeviceKind};
 use burn_wgpu::wgpu;
 use tiny_llama::ops::adapter;
 
+use super::devices::Gpu;
+
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
 mod support;
 
 /// The default adapter, which may be a software one. `None` says that the test is skipped, because there is none.
 pub(crate) fn any_gpu() -> Option<Device> {
-    static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
-    let device = DEVICE.get_or_init(|| {
+    any_gpu_and_queue().map(|(device, _)| device)
+}
+
+/// The same with its queue.
+pub(crate) fn any_gpu_and_queue() -> Option<(Device, Gpu)> {
+    static DEVICE: OnceLock<Result<(Device, Gpu), String>> = OnceLock::new();
+    let opened = DEVICE.get_or_init(|| {
         let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
-        options.init().map_err(|error| format!("{error:?}"))
+        let opened = options.init_with_setup();
+        let (device, setup) = opened.map_err(|error| format!("{error:?}"))?;
+        let (of_driver, queue) = (setup.device, setup.queue);
+        let gpu = Gpu {
+            device: of_driver,
+            queue,
+        };
+        Ok((device, gpu))
     });
-    match device {
-        Ok(device) => Some(device.clone()),
+    match opened {
+        Ok(opened) => Some(opened.clone()),
         Err(why) => {
             support::skip(why);
             None
