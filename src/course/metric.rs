@@ -18,17 +18,20 @@ pub fn find(name: &str) -> Option<&'static RunMetric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The value of a metric, or of `part.<name>.ms`, or of `group.<name>.ms`.
+/// The value of a metric, or of `part.<name>.ms` or `.pct`, or of `group.<name>.ms` or `.pct`.
 pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     match part_of(name) {
-        Some((part, group)) => part_ms(finished, part, group),
+        Some(part) => part.value(finished),
         None => (find(name)?.value)(finished),
     }
 }
 
 /// Digits after the point, and the unit.
 pub fn form(name: &str) -> (usize, &'static str) {
-    find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
+    match part_of(name) {
+        Some(part) if part.share => (1, "%"),
+        _ => find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit)),
+    }
 }
 
 /// Whether this is the name of a metric.
@@ -47,15 +50,27 @@ pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     Some(rows.any(|row| belongs(&row.scope, part, false)))
 }
 
-/// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
-fn part_of(name: &str) -> Option<(&str, bool)> {
+/// A figure of a part of the model in the profiled steps: `attention` of `part.attention.ms`.
+struct PartFigure<'a> {
+    part: &'a str,
+    /// `group.mlp.ms` holds `mlp.gate` as well; `part.mlp.ms` is of exactly that part.
+    group: bool,
+    /// `.pct`: its share of the profiled step, in place of its time.
+    share: bool,
+}
+
+fn part_of(name: &str) -> Option<PartFigure<'_>> {
     let (head, rest) = name.split_once('.')?;
-    let part = rest.strip_suffix(".ms")?;
+    let (part, form) = rest.rsplit_once('.')?;
     let plain = part
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
     let named = plain && !part.is_empty() && ["part", "group"].contains(&head);
-    named.then_some((part, head == "group"))
+    (named && ["ms", "pct"].contains(&form)).then_some(PartFigure {
+        part,
+        group: head == "group",
+        share: form == "pct",
+    })
 }
 
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
@@ -65,11 +80,18 @@ fn belongs(scope: &str, part: &str, group: bool) -> bool {
     })
 }
 
-fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
-    let rows = finished.kernels.top.iter();
-    let rows = rows.filter(|row| belongs(&row.scope, part, group));
-    let times = rows.map(|row| row.ms);
-    times.reduce(|sum, ms| sum + ms)
+impl PartFigure<'_> {
+    fn value(&self, finished: &Finished) -> Option<f64> {
+        let kernels = &finished.kernels;
+        let rows = kernels.top.iter();
+        let rows = rows.filter(|row| belongs(&row.scope, self.part, self.group));
+        let ms = rows.map(|row| row.ms).reduce(|sum, ms| sum + ms)?;
+        let step_ms = kernels.device_ms / kernels.coverage;
+        match self.share {
+            true => (step_ms > 0.0).then(|| 100.0 * ms / step_ms),
+            false => Some(ms),
+        }
+    }
 }
 
 fn steps(f: &Finished) -> Option<&Finished> {
@@ -124,9 +146,9 @@ metrics! {
         let phases = f.phases_ms?;
         Some(phases.forward + phases.backward + phases.optimizer)
     };
-    "phases.residual" 2 "ms" "the step without them" |f| Some(f.phases_ms?.residual);
+    "phases.residual" 2 "ms" "time of the step in no phase: unaccounted" |f| Some(f.phases_ms?.residual);
     "phases.step" 2 "ms" "time of a step with its phases" |f| Some(f.phases_ms?.step);
-    "phases.residual_pct" 1 "%" "the residual's share of the step" |f| {
+    "phases.residual_pct" 1 "%" "the unaccounted share of the step" |f| {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
@@ -153,7 +175,7 @@ metrics! {
     };
     "kernels.device_ms" 2 "ms" "device time of a profiled step" |f| Some(profiled(f)?.kernels.device_ms);
     "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
-    "memory.peak_mib" 1 "MiB" "highest use of memory" |f| mib(f.memory.peak_bytes?);
+    "memory.peak_mib" 1 "MiB" "highest use of memory, measured" |f| mib(f.memory.peak_bytes?);
     "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
     "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
     "memory.moments_mib" 1 "MiB" "the optimizer's moments" |f| mib(f.memory.moments);

@@ -24,7 +24,7 @@ use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
 use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
-use protocol::story::RunStory;
+use protocol::story::{RunDescription, RunStory};
 use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
@@ -68,6 +68,13 @@ pub(crate) fn started(
         matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
         request,
     })
+}
+
+/// Reports that a run begins. A step that takes long is told before it is made.
+pub(crate) fn announce(started: Started, outlet: &EventSender) {
+    let long = RunDescription::from(&started).long_step(&started.run.config);
+    long.into_iter().for_each(|said| outlet.log("warn", said));
+    outlet.send(Event::Started(started));
 }
 
 /// The device's peaks that bound this run's products.
@@ -234,7 +241,7 @@ impl Trainer {
             )?
         };
         self.story = RunStory::of((&started).into());
-        self.outlet.send(Event::Started(started));
+        announce(started, &self.outlet);
         Ok(())
     }
 
