@@ -107,6 +107,13 @@ impl UnsyncedTiming {
         self.since = None;
     }
 
+    /// So much time went by with an empty queue: a loss was read, which no timed step contains.
+    fn leave_out(&mut self, took: Duration) {
+        if let Some((at, _)) = &mut self.since {
+            *at += took;
+        }
+    }
+
     fn steps_per_s(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
     }
@@ -400,6 +407,7 @@ impl Trainer {
     /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
     /// the clocks have stopped. False when one of them is not finite.
     fn read_losses(&mut self) -> Result<bool> {
+        let began = Instant::now();
         let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
         let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
@@ -425,6 +433,7 @@ impl Trainer {
             // The audit says which gradient it is.
             self.stats.profile_due = true;
         }
+        self.stats.drained.leave_out(began.elapsed());
         Ok(true)
     }
 
@@ -567,5 +576,10 @@ mod tests {
         drained.mark(48);
         assert_eq!(drained.steps, 16);
         assert!(drained.steps_per_s().is_some_and(f64::is_finite));
+        // A step that waits is timed without the reading of its loss; so are those that do not.
+        let seconds = drained.seconds;
+        drained.leave_out(Duration::from_secs(3600));
+        drained.mark(56);
+        assert_eq!((drained.steps, drained.seconds), (24, seconds));
     }
 }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow};
 use burn::backend::Cube;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData, Transaction};
 use burn_wgpu::wgpu::{PollType, SubmissionIndex};
 
 use super::devices::{Gpu, OpenDevice};
@@ -261,17 +261,17 @@ impl Worker {
             .step(parameters, gradients, self.learning_rate, scale);
     }
 
-    /// The losses of the forward passes since they were last read, oldest first. Waits for them.
+    /// The losses of the forward passes since they were last read, oldest first. Waits for them, once for all.
     pub fn losses(&mut self) -> Result<Vec<f64>> {
         self.working()?;
-        let read = |loss: Tensor<2>| {
-            let data = loss.inner().try_into_data();
-            let data = data.map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
-            let first = data.iter::<f64>().next();
-            first.ok_or_else(|| anyhow!("the loss is empty"))
-        };
         let losses = std::mem::take(&mut self.losses).into_iter();
-        losses.map(read).collect()
+        let add = |all: Transaction, loss: Tensor<2>| all.register(loss.inner());
+        let read = losses.fold(Transaction::default(), add).try_execute();
+        let read = read.map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+        let first = |data: &TensorData| data.iter::<f64>().next();
+        let losses = read.iter().map(first);
+        let losses: Option<Vec<f64>> = losses.collect();
+        losses.ok_or_else(|| anyhow!("the loss is empty"))
     }
 
     /// Whether a step was left out that no smaller factor of the loss can save. Waits for a GPU.

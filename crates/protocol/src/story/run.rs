@@ -202,7 +202,8 @@ impl RunStory {
         let known = roof.map(|roof| (roof.flops.best, roof.flops.load));
         let throughput = self.throughput.as_ref();
         let then = throughput.and_then(|it| Some((it.peak_flops?, it.peak_load)));
-        [then, known]
+        // Of equal peaks the one counts that the throughput names.
+        [known, then]
             .into_iter()
             .flatten()
             .max_by(|a, b| a.0.total_cmp(&b.0))
