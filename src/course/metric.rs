@@ -18,20 +18,17 @@ pub fn find(name: &str) -> Option<&'static RunMetric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The value of a metric, or of `part.<name>.ms` or `.pct`, or of `group.<name>.ms` or `.pct`.
+/// The value of a metric, or of `part.<name>.ms`, or of `group.<name>.ms`.
 pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     match part_of(name) {
-        Some(part) => part.value(finished),
+        Some((part, group)) => part_ms(finished, part, group),
         None => (find(name)?.value)(finished),
     }
 }
 
 /// Digits after the point, and the unit.
 pub fn form(name: &str) -> (usize, &'static str) {
-    match part_of(name) {
-        Some(part) if part.share => (1, "%"),
-        _ => find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit)),
-    }
+    find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
 }
 
 /// Whether this is the name of a metric.
@@ -50,27 +47,15 @@ pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     Some(rows.any(|row| belongs(&row.scope, part, false)))
 }
 
-/// A figure of a part of the model in the profiled steps: `attention` of `part.attention.ms`.
-struct PartFigure<'a> {
-    part: &'a str,
-    /// `group.mlp.ms` holds `mlp.gate` as well; `part.mlp.ms` is of exactly that part.
-    group: bool,
-    /// `.pct`: its share of the profiled step, in place of its time.
-    share: bool,
-}
-
-fn part_of(name: &str) -> Option<PartFigure<'_>> {
+/// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
+fn part_of(name: &str) -> Option<(&str, bool)> {
     let (head, rest) = name.split_once('.')?;
-    let (part, form) = rest.rsplit_once('.')?;
+    let part = rest.strip_suffix(".ms")?;
     let plain = part
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
     let named = plain && !part.is_empty() && ["part", "group"].contains(&head);
-    (named && ["ms", "pct"].contains(&form)).then_some(PartFigure {
-        part,
-        group: head == "group",
-        share: form == "pct",
-    })
+    named.then_some((part, head == "group"))
 }
 
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
@@ -80,18 +65,11 @@ fn belongs(scope: &str, part: &str, group: bool) -> bool {
     })
 }
 
-impl PartFigure<'_> {
-    fn value(&self, finished: &Finished) -> Option<f64> {
-        let kernels = &finished.kernels;
-        let rows = kernels.top.iter();
-        let rows = rows.filter(|row| belongs(&row.scope, self.part, self.group));
-        let ms = rows.map(|row| row.ms).reduce(|sum, ms| sum + ms)?;
-        let step_ms = kernels.device_ms / kernels.coverage;
-        match self.share {
-            true => (step_ms > 0.0).then(|| 100.0 * ms / step_ms),
-            false => Some(ms),
-        }
-    }
+fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
+    let rows = finished.kernels.top.iter();
+    let rows = rows.filter(|row| belongs(&row.scope, part, group));
+    let times = rows.map(|row| row.ms);
+    times.reduce(|sum, ms| sum + ms)
 }
 
 fn steps(f: &Finished) -> Option<&Finished> {

@@ -89,7 +89,7 @@ pub fn problem(name: &str) -> Option<String> {
     ))
 }
 
-/// Every name there is, but for those of parts and groups of the model.
+/// Every name there is, but for `part.<name>.ms`.
 pub fn names() -> Vec<String> {
     let metrics: Vec<&str> = metric::METRICS.iter().map(|metric| metric.name).collect();
     let formulas = formula::FORMULAS.iter().map(|formula| formula.name);

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Error, Result, anyhow};
 use burn::tensor::Device;
-use burn_wgpu::wgpu;
+use burn_wgpu::WgpuSetup;
 
 use super::adapters::{RankedAdapter, adapters, named};
 use protocol::{self, DeviceInfo, Roof};
@@ -25,15 +25,8 @@ pub struct OpenDevice {
     pub roof: Option<Roof>,
     /// Whether these are to be measured for the work that it was opened for.
     pub peaks_due: bool,
-    /// None where a driver computes on the cores.
-    pub gpu: Option<Gpu>,
-}
-
-/// A GPU as its driver knows it.
-#[derive(Clone, Debug)]
-pub struct Gpu {
-    pub device: wgpu::Device,
-    pub queue: wgpu::Queue,
+    /// A GPU as its driver knows it; none where a driver computes on the cores.
+    pub gpu: Option<WgpuSetup>,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -106,10 +99,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
         peaks_due: false,
-        gpu: (!adapter.on_cpu()).then_some(Gpu {
-            device: setup.device,
-            queue: setup.queue,
-        }),
+        gpu: (!adapter.on_cpu()).then_some(setup),
     })
 }
 

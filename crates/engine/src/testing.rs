@@ -4,10 +4,8 @@ use std::sync::OnceLock;
 
 use burn::cubecl::future::block_on;
 use burn::tensor::{Device, DeviceKind};
-use burn_wgpu::wgpu;
+use burn_wgpu::{WgpuSetup, wgpu};
 use tiny_llama::ops::adapter;
-
-use super::devices::Gpu;
 
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
 mod support;
@@ -18,18 +16,12 @@ pub(crate) fn any_gpu() -> Option<Device> {
 }
 
 /// The same with its queue.
-pub(crate) fn any_gpu_and_queue() -> Option<(Device, Gpu)> {
-    static DEVICE: OnceLock<Result<(Device, Gpu), String>> = OnceLock::new();
+pub(crate) fn any_gpu_and_queue() -> Option<(Device, WgpuSetup)> {
+    static DEVICE: OnceLock<Result<(Device, WgpuSetup), String>> = OnceLock::new();
     let opened = DEVICE.get_or_init(|| {
         let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
         let opened = options.init_with_setup();
-        let (device, setup) = opened.map_err(|error| format!("{error:?}"))?;
-        let (of_driver, queue) = (setup.device, setup.queue);
-        let gpu = Gpu {
-            device: of_driver,
-            queue,
-        };
-        Ok((device, gpu))
+        opened.map_err(|error| format!("{error:?}"))
     });
     match opened {
         Ok(opened) => Some(opened.clone()),

@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, anyhow};
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor, TensorData, Transaction};
+use burn_wgpu::WgpuSetup;
 use burn_wgpu::wgpu::{PollType, SubmissionIndex};
 
-use super::devices::{Gpu, OpenDevice};
+use super::devices::OpenDevice;
 use protocol::config::RunConfig;
 use tiny_llama::data::Batch;
 use tiny_llama::model::{Model, Tokens, weights};
@@ -76,7 +77,7 @@ pub struct Worker {
     pub loss_scale: Option<LossScale>,
     pub device: Device,
     /// A GPU, which is asked whether it is done, and the ends of steps that it may not have done yet, oldest first.
-    gpu: Option<Gpu>,
+    gpu: Option<WgpuSetup>,
     ahead: VecDeque<SubmissionIndex>,
     /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
     records: bool,
