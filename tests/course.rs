@@ -28,7 +28,7 @@ use perflings::judge::stage::{StageFacts, evaluate, line};
 use perflings::sanitize::without_escapes;
 use proptest::prelude::*;
 use protocol::config::{Data, KNOBS, Knob, RunConfig};
-use protocol::{Finished, KernelMetric, Pair, Verdict};
+use protocol::{Finished, KernelMetric, Pair, PhaseTimes, Verdict};
 
 const KEYS: &str =
     "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
@@ -669,6 +669,86 @@ fn a_ratio_that_must_be_small_is_judged_by_its_high_end() {
         };
         assert_eq!(line(stage, &check, facts).outcome, outcome);
     }
+}
+
+#[test]
+fn a_share_is_off_by_percentage_points_and_a_figure_by_its_unit() {
+    let course = Course::builtin();
+    let stage = course.stage_by_id("missing-sync").expect("stage 3");
+    let run = Finished {
+        steps: 60,
+        phases_ms: Some(PhaseTimes::of([0.1, 0.1, 0.1], 300.0)),
+        ..Finished::default()
+    };
+    let measured = StageFacts {
+        config: Some(&stage.fixed),
+        finished: Some(&run),
+        ..StageFacts::default()
+    };
+    let lines = evaluate(stage, measured).lines.into_iter();
+    let failed: Vec<_> = lines.filter(|it| it.outcome == Outcome::Failed).collect();
+    let of_share = failed.iter().find(|it| it.asked.contains("_pct"));
+    let said = &of_share.expect("most of the step is unaccounted").measured;
+    assert!(
+        said.contains("99.9 %, 94.9 percentage points too high"),
+        "{said}"
+    );
+    let others = failed.iter().filter(|it| !it.asked.contains("_pct"));
+    assert!(others.clone().all(|it| !it.measured.contains("points")));
+}
+
+/// Each figure of the peak says in its sentence which of the two it is.
+#[test]
+fn a_beat_says_whether_memory_is_measured_or_by_formula() {
+    for stage in Course::builtin().stages {
+        for cue in &stage.cues {
+            let (id, said) = (&stage.id, &cue.say);
+            for (figure, word) in [("memory.peak", "measured"), ("formula.peak", "by formula")] {
+                let told = !said.contains(figure) || said.contains(word);
+                assert!(
+                    told,
+                    "{id}: `{said}` shows {figure} and does not say \"{word}\""
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn time_in_no_phase_is_unaccounted_and_residual_is_what_blocks_add_to() {
+    let files = ["lessons", "exercises"].map(Path::new).into_iter();
+    let files = files.flat_map(|folder| texts(folder));
+    for (path, text) in files {
+        let words = text.replace("phases.residual", "");
+        let mut after = words.split("residual").skip(1);
+        let other = after.find(|it| {
+            let next = it.trim_start_matches(['*', ' ', '\n']);
+            !["stream", "sums", ", adamw", "\"\n"]
+                .iter()
+                .any(|known| next.starts_with(known))
+        });
+        assert_eq!(
+            other.map(|it| &it[..it.len().min(40)]),
+            None,
+            "{}",
+            path.display()
+        );
+    }
+}
+
+/// Markdown and TOML in a folder and those below it.
+fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(folder).expect("a folder of the course");
+    let paths = entries.map(|it| it.expect("an entry").path());
+    let read = |path: PathBuf| match path.extension().and_then(|it| it.to_str()) {
+        _ if path.is_dir() => texts(&path),
+        Some("md" | "toml") => {
+            let text = std::fs::read_to_string(&path).expect("text");
+            vec![(path, text)]
+        }
+        _ => Vec::new(),
+    };
+    paths.flat_map(read).collect()
 }
 
 #[test]

@@ -597,7 +597,7 @@ fn panels_say_what_their_state_is() {
             unsynced,
             &[
                 "no sync",
-                "these step times include no wait: submitted at 221.7 samples/s",
+                "these step times end at no sync: submitted at 221.7 samples/s",
             ],
         ),
         (

@@ -31,6 +31,8 @@ pub struct Pending {
     pub due_ms: Option<u64>,
     /// The engine was replaced because it did not answer, and no step has come since.
     pub replaced: bool,
+    /// It was asked while steps were made: the one in progress ends before the engine hears of it.
+    pub interrupts: bool,
 }
 
 /// What the latest request asked for, as far as the engine has not done it.
@@ -77,6 +79,11 @@ impl Bench {
     /// Notes what is asked for, and numbers it.
     fn ask(&mut self, asked: Asked, now_ms: u64) -> u64 {
         if asked != Asked::Change {
+            // A GPU may compile kernels before its first step, which is no step.
+            let shown = self.run.shown();
+            let steps = shown.last.is_some() || shown.description.on_cpu();
+            let steps = steps && self.run.state.is_active() && self.is_current();
+            self.pending.interrupts = steps || self.leaves_a_step();
             let run = &mut self.run;
             (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
             run.diverged = None;

@@ -2,7 +2,7 @@
 //! that the work continues. An engine whose device hangs is replaced.
 //!
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
-//! everything else.
+//! everything else. What was asked in place of a run whose step does not end waits for 8 s only: a long step can be left.
 
 use super::bench::Bench;
 use super::{App, Effect, RunState};
@@ -70,13 +70,20 @@ impl Bench {
             (RunState::Warming, Some(_)) => SILENT_COMPILING_MS,
             _ => SILENT_MS,
         };
-        let odd = silent >= limit && silent as f64 > STEPS * self.usual_ms();
+        let long = silent as f64 > STEPS * self.usual_ms() || self.leaves_a_step();
+        let odd = silent >= limit && long;
         odd.then_some(silent / 1000)
+    }
+
+    /// Whether something else was asked for since the step in progress began.
+    pub(super) fn leaves_a_step(&self) -> bool {
+        self.pending.interrupts && !self.is_current() && self.run.progress_ms <= self.run.asked_ms
     }
 
     /// How long the device may be silent before the engine is replaced; `None` while no command waits for its answer.
     fn answer_limit_ms(&self) -> Option<u64> {
         match self.run.state {
+            RunState::Starting if self.leaves_a_step() => Some(SILENT_MS),
             RunState::Starting => Some(START_MS),
             RunState::Pausing | RunState::Resuming => Some(ANSWER_MS),
             _ => (self.switching() || !self.is_current()).then_some(ANSWER_MS),
@@ -109,11 +116,16 @@ impl App {
             ));
             return self.effects.push(Effect::Kill);
         }
+        let said = match self.bench.leaves_a_step() {
+            true => {
+                format!("A step did not end in {seconds} s: a new engine begins what you asked for")
+            }
+            false => {
+                format!("The device did not answer for {seconds} s: a new engine restarts the run")
+            }
+        };
         self.restart();
-        self.tell(
-            &format!("The device did not answer for {seconds} s: a new engine restarts the run"),
-            true,
-        );
+        self.tell(&said, true);
     }
 
     /// Replaces the engine where it is gone or hangs. A learner's kernel that was in the model is not put into the new one.
@@ -124,6 +136,7 @@ impl App {
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);
+            self.bench.run.state = RunState::Idle;
         }
     }
 }

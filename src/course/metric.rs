@@ -124,9 +124,9 @@ metrics! {
         let phases = f.phases_ms?;
         Some(phases.forward + phases.backward + phases.optimizer)
     };
-    "phases.residual" 2 "ms" "the step without them" |f| Some(f.phases_ms?.residual);
+    "phases.residual" 2 "ms" "time of the step in no phase: unaccounted" |f| Some(f.phases_ms?.residual);
     "phases.step" 2 "ms" "time of a step with its phases" |f| Some(f.phases_ms?.step);
-    "phases.residual_pct" 1 "%" "the residual's share of the step" |f| {
+    "phases.residual_pct" 1 "%" "the unaccounted share of the step" |f| {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
@@ -153,7 +153,7 @@ metrics! {
     };
     "kernels.device_ms" 2 "ms" "device time of a profiled step" |f| Some(profiled(f)?.kernels.device_ms);
     "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
-    "memory.peak_mib" 1 "MiB" "highest use of memory" |f| mib(f.memory.peak_bytes?);
+    "memory.peak_mib" 1 "MiB" "highest use of memory, measured" |f| mib(f.memory.peak_bytes?);
     "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
     "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
     "memory.moments_mib" 1 "MiB" "the optimizer's moments" |f| mib(f.memory.moments);

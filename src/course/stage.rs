@@ -262,7 +262,14 @@ impl From<String> for StageFile {
 const CONFIG: &str = "config.toml";
 
 /// What can be hidden beside panels: figures of the header, clocks, strides, and the names of kernels.
-const HIDES: [&str; 6] = ["trained", "residual", "peak", "clocks", "strides", "names"];
+const HIDES: [&str; 6] = [
+    "trained",
+    "unaccounted",
+    "peak",
+    "clocks",
+    "strides",
+    "names",
+];
 
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;

@@ -134,7 +134,10 @@ impl MeasuredRun<'_> {
                     .distance(&check.test, found)
                     .map_or_else(String::new, |far| {
                         let side = if far > 0.0 { "too high" } else { "too low" };
-                        format!(", {} {side}", placeholder::measured(name, far.abs()))
+                        // A share is off by points: in percent it would be a share of the target.
+                        let far = placeholder::measured(name, far.abs());
+                        let far = far.replace(" %", " percentage points");
+                        format!(", {far} {side}")
                     });
                 (shown + &far, Some(false))
             }

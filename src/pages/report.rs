@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
 use crate::sanitize;
 use protocol::stats::roofline::reached;
+use protocol::stats::typical::step_of;
 use protocol::story::{RunDescription, RunStory, StreamStory};
 use protocol::units::{Digits, bytes, or_dash, show};
 use protocol::*;
@@ -327,10 +328,10 @@ impl Section {
                 rows.push(("step, ms", step));
                 if let Some(p) = &t.phases {
                     let ms = [p.forward, p.backward, p.optimizer, p.residual];
-                    let [forward, backward, optimizer, residual] = ms.map(Digits);
+                    let [forward, backward, optimizer, rest] = ms.map(Digits);
                     rows.push((
-                        "forward, backward, optimizer, residual, ms",
-                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
+                        "forward, backward, optimizer, unaccounted, ms",
+                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}"),
                     ));
                 }
             }
@@ -406,12 +407,13 @@ impl Section {
         };
         vec![
             SheetBlock::Intro(format!(
-                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.",
+                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} % of {}, unbracketed {:.2} ms.",
                 k.launches,
                 k.unique,
                 Digits(k.device_ms),
                 k.clock,
                 Digits(100.0 * k.coverage),
+                step_of(k.coverage),
                 Digits(k.unbracketed_ms)
             )),
             SheetBlock::Table(table),

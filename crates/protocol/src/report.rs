@@ -357,15 +357,27 @@ pub struct Look {
 }
 
 impl Pair {
-    /// `1.200x [1.100, 1.300]`, or why there is no interval.
+    /// The pairs that ratio, interval, verdict and times are of: those of the latest look. More may have been measured since.
+    pub fn judged(&self) -> u64 {
+        match self.a_ms.n {
+            0 => self.n.into(),
+            judged => judged,
+        }
+    }
+
+    /// `1.200x [1.100, 1.300]`, or why there is no interval. Where it is not of all pairs so far, it says of how many.
     pub fn figures(&self) -> String {
         let per = self.tokens.map_or("", |_| " per token");
         let interval = match self.low.zip(self.high) {
             Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
-            None if self.n >= 10 => "(no interval yet)".to_owned(),
+            None if self.judged() >= 10 => "(no interval yet)".to_owned(),
             None => NO_INTERVAL.to_owned(),
         };
-        format!("{:.3}x{per} {interval}", self.ratio)
+        let of = match self.judged() {
+            judged if judged < self.n.into() => format!(" of the first {judged} pairs"),
+            _ => String::new(),
+        };
+        format!("{:.3}x{per} {interval}{of}", self.ratio)
     }
 }
 

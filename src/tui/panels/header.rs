@@ -147,6 +147,7 @@ fn wording_of(
     for (at, vital) in all.iter().enumerate() {
         let label = match vital.label {
             "first loss" if space.is_empty() => "first",
+            "unaccounted" if space.is_empty() => "unacc.",
             label => label,
         };
         let (mark, style) = match vital.mark {

@@ -126,7 +126,8 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
 /// Launches, unique kernels, device time and coverage.
 fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     let of = it.step_ms.filter(|_| width >= 60);
-    let of = of.map_or(String::new(), |step| format!(" of {} ms", ms(step)));
+    let alone = if it.coverage > 1.0 { " unprofiled" } else { "" };
+    let of = of.map_or(String::new(), |step| format!(" of {} ms{alone}", ms(step)));
     let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
     let low = it.coverage < 0.9;
     let [forward, backward, optimizer] = it.launches_by_phase;

@@ -49,6 +49,17 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         head.marked(mark, &said, theme.bad);
     }
     let mut foot = ProseWriter::new(app, theme, columns);
+    let known = &app.shown_run().shown().description;
+    if let Some(said) = known
+        .long_step(&comparison.config_b)
+        .filter(|_| !comparison.hidden)
+    {
+        foot.marked(
+            (theme.symbols.warning, theme.warning),
+            &format!("B: {said}"),
+            theme.warning,
+        );
+    }
     about(comparison, low, &mut foot);
     let mut list = list(app, theme, columns);
     list.aside = format!("{row} of {all} · {differ}");

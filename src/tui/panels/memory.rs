@@ -13,7 +13,7 @@ use protocol::units::bytes;
 /// How to read it.
 pub(super) const READING: &[&str] = &[
     "Weights, gradients and moments are counted from the tensors, 4 bytes a number; AdamW keeps two moments for each \
-             weight. Peak: the most in use at once. The rest: what the backward pass needs of the forward pass, and scratch.",
+             weight. Peak: the most in use at once, measured. The rest: what the backward pass needs of the forward pass, and scratch.",
 ];
 
 /// The peaks of both runs, and what that of the shown one is made of.
@@ -24,8 +24,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     };
     for (slot, it) in &known.all {
         let size = match (it.peak_bytes, it.current_bytes) {
-            (Some(peak), _) => format!("  peak {}", bytes(peak)),
-            (None, Some(now)) => format!("  now {}", bytes(now)),
+            (Some(peak), _) => format!("  peak {} measured", bytes(peak)),
+            (None, Some(now)) => format!("  now {} measured", bytes(now)),
             (None, None) => String::new(),
         };
         let label = short_label(*slot, area.width, app, theme);

@@ -22,8 +22,9 @@ use protocol::{ENQUEUE, Throughput, TimingState};
 pub(super) fn reading(app: &App) -> &'static [&'static str] {
     match app.shown_run().shown().synced() {
         false => &[
-            "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
-             it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
+            "One step in eight of this run ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
+             the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
+             throughput.",
             "The wall average is the throughput: samples since the start, over all the time since then.",
         ],
         true => &[
@@ -42,7 +43,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return Content::text("", without(app, theme, area));
     };
     let clock = match it.clock.as_str() {
-        ENQUEUE => "enqueue only, nothing waited for the device",
+        ENQUEUE => "enqueue only, ending at no device sync",
         "host-sync" => "host, ending at a device sync",
         other => other,
     };
@@ -104,7 +105,9 @@ fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let mut room = usize::from(area.width).saturating_sub(NAME);
     let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
-    let head = " ".repeat(NAME) + &columns.heads();
+    // Pairs measure both sides in turns; these rows do not.
+    let alone = app.shown_pair().map_or("", |_| "each alone");
+    let head = text::left(alone, NAME) + &columns.heads();
     let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
     let pairing = app.shown_bench().pairing();
     let rows = slots(app).map(|(slot, run)| {
@@ -202,12 +205,12 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     };
     let wall = format!("wall average {} samples/s", number(it.wall_samples_per_s));
     let tokens = format!("{} tokens/s", number(it.tokens_per_s));
-    let flops = match (it.flops, it.peak_flops) {
-        (Some(flops), Some(peak)) if flops > peak && it.peak_load.is_some() => {
+    let flops = match (it.flops, run.peak_flops()) {
+        (Some(flops), Some((peak, Some(_)))) if flops > peak => {
             let flops = number(flops / 1e9);
             format!("{flops} GFLOP/s; the peak was measured under load")
         }
-        (Some(flops), Some(peak)) if peak > 0.0 => format!(
+        (Some(flops), Some((peak, _))) if peak > 0.0 => format!(
             "{} of {} GFLOP/s ({} %)",
             number(flops / 1e9),
             number(peak / 1e9),
@@ -217,8 +220,8 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         (None, _) => "FLOP/s not measured".to_owned(),
     };
     let handed = it.enqueue_samples_per_s.map(|rate| {
-        let short = format!("no wait: submitted at {} samples/s", number(rate));
-        let long = short.replace("no wait", "these step times include no wait");
+        let short = format!("no sync: submitted at {} samples/s", number(rate));
+        let long = short.replace("no sync", "these step times end at no sync");
         text::longest([long, short], columns).to_string()
     });
     let parts = match &handed {
@@ -275,7 +278,8 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
         Some((other, was)) => {
             let slot = other.description.slot;
             let rate = number(was.samples_per_s);
-            let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
+            let alone = app.shown_pair().map_or("", |_| " alone");
+            let said = format!("  {rate} samples/s{alone}, n {}", was.step_ms.n);
             let label = slot_label(slot, app, theme);
             Line::from(vec![label, Span::styled(said, theme.dim)])
         }
