@@ -13,11 +13,18 @@ use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
 use crate::course::check::Starter;
-use crate::course::placeholder::number;
+use crate::course::placeholder::settled;
 use crate::course::save_file::{Prediction, StageState};
 use crate::judge::stage::{StageFacts, evaluate};
 use protocol::story::RunStory;
 use protocol::*;
+
+/// The last loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
+fn count_loss_of(stage: &Stage, run: &mut Finished, of: &RunStory) {
+    if let Some(loss) = of.loss.at(stage.steps.saturating_sub(1)) {
+        run.loss_last = loss.into();
+    }
+}
 
 impl App {
     /// Takes a report of the engine.
@@ -374,10 +381,8 @@ impl App {
         let b = Some(b).filter(|it| !self.mode.compares() || it.description.has(present));
         let config = b.and_then(|it| it.description.config.as_ref());
         let mut finished = b.and_then(RunStory::summary);
-        // The loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
-        let counts = stage.steps.saturating_sub(1);
-        if let (Some(run), Some(loss)) = (&mut finished, b.and_then(|it| it.loss.at(counts))) {
-            run.loss_last = loss.into();
+        if let (Some(run), Some(b)) = (&mut finished, b) {
+            count_loss_of(stage, run, b);
         }
         let measured = StageFacts {
             config,
@@ -452,6 +457,10 @@ impl App {
         if of.starts_with("pair.") && (pairs.is_none() || self.beside(stage).is_some()) {
             return None;
         }
-        number(of, &figures(self)?).filter(|value| value.is_finite())
+        let mut known = figures(self)?;
+        if let Some(run) = &mut known.slots[Slot::B as usize] {
+            count_loss_of(stage, run, self.b_of_lesson());
+        }
+        settled(of, &known, stage.steps)
     }
 }

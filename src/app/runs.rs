@@ -159,7 +159,9 @@ impl App {
 
     /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
     pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
-        let command = self.bench.pair([a, b], &self.devices, self.clock.now_ms);
+        let most = self.cue().map_or(0, |cue| cue.pairs);
+        let now_ms = self.clock.now_ms;
+        let command = self.bench.pair([a, b], most, &self.devices, now_ms);
         self.send(command);
     }
 

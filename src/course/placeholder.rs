@@ -4,17 +4,20 @@
 mod pieces;
 mod told;
 
-pub use pieces::{TextPiece, measured, pieces};
+pub use pieces::{TextPiece, apart, measured, pieces};
 use protocol::units::show;
-pub use told::{NO_FIGURE, figure, fill_known, notice, told};
+pub use told::{NO_FIGURE, figure, fill_known, notice, told, unsaid};
 
 use super::save_file::letter;
 use super::{formula, metric};
 use protocol::config::{KNOBS, RunConfig, nearest};
-use protocol::{Finished, Pair, Slot};
+use protocol::{Finished, Pair, Slot, TimingState};
 
 /// The text in place of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
+
+/// Step times after which their median counts even where they are not steady: as many as a verdict on their spread looks at.
+const SETTLED_STEPS: u64 = 64;
 
 /// Where figures come from. Everything may be missing but the configuration.
 #[derive(Clone, Debug)]
@@ -150,6 +153,24 @@ pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
         }
         _ => metric::value(rest, from.run(head)?),
     }
+}
+
+/// The number behind a name once it is settled: figures of step times wait for enough steps, the last loss for the `steps` at
+/// whose end a stage is judged.
+pub fn settled(name: &str, from: &FigureSources<'_>, steps: u64) -> Option<f64> {
+    let early = name.split_once('.').is_some_and(|(head, figure)| {
+        from.run(head).is_some_and(|run| match figure {
+            "loss_last" => run.steps < steps,
+            _ => metric::of_step_times(figure) && !times_are_settled(run),
+        })
+    });
+    number(name, from).filter(|value| value.is_finite() && !early)
+}
+
+/// Whether the median of a run's step times will hardly change any more.
+fn times_are_settled(run: &Finished) -> bool {
+    let timed = run.step_ms.map_or(0, |times| times.n);
+    run.state == TimingState::Steady || timed >= SETTLED_STEPS
 }
 
 fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
