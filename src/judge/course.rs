@@ -83,16 +83,16 @@ fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Foun
         ..FigureSources::none(&stage.fixed)
     };
     let truth = number(&of.of, &known)?;
-    let (from, to) = (of.from, of.to);
+    let place = of.gives_away(truth);
     let said = format!(
-        "{} is {}, {{}} from {from} to {to}",
+        "{} is {}, {} from {} to {}",
         of.of,
-        digits(truth, 3)
+        digits(truth, 3),
+        place.unwrap_or("on a scale"),
+        of.from,
+        of.to
     );
-    Some(match of.gives_away(truth) {
-        Some(place) => (Some(false), said.replace("{}", place)),
-        None => (Some(true), said.replace("{}", "on a scale")),
-    })
+    Some((Some(place.is_none()), said))
 }
 
 /// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
