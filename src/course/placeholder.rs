@@ -271,8 +271,8 @@ fn knob(name: &str) -> Option<&'static protocol::config::Knob> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::TopKernel;
     use protocol::config::Preset;
+    use protocol::{PhaseTimes, Spread, TopKernel};
 
     #[test]
     fn every_listed_name_is_known_and_resolves_without_a_run() {
@@ -316,6 +316,58 @@ mod tests {
             resolve("broken.kernels.launches_per_step", &figures),
             NOT_MEASURED
         );
+    }
+
+    /// Early medians change, and so does a loss before the stage's last step; other figures count as soon as they are there.
+    #[test]
+    fn only_settled_figures_judge_a_range() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let settled_at = |steps: u64, state: TimingState| {
+            let times = |n| Spread {
+                median: 30.0,
+                n,
+                ..Spread::default()
+            };
+            let run = Finished {
+                variant: "fixed".to_owned(),
+                steps,
+                loss_first: 6.9.into(),
+                loss_last: 6.5.into(),
+                step_ms: Some(times(steps)),
+                phases_ms: Some(PhaseTimes {
+                    forward: 12.0,
+                    backward: 16.0,
+                    ..PhaseTimes::default()
+                }),
+                state,
+                ..Finished::default()
+            };
+            let figures = FigureSources {
+                slots: [None, Some(run)],
+                ..FigureSources::none(&config)
+            };
+            let names = [
+                "loss_first",
+                "loss_last",
+                "phases.backward_over_forward",
+                "step_ms",
+            ];
+            names.map(|name| settled(&format!("fixed.{name}"), &figures, 40).is_some())
+        };
+        use TimingState::{Settling, Steady};
+        assert_eq!(settled_at(10, Settling), [true, false, false, false]);
+        assert_eq!(settled_at(40, Settling), [true, true, false, false]);
+        assert_eq!(settled_at(40, Steady), [true; 4]);
+        assert_eq!(settled_at(SETTLED_STEPS, Settling), [true; 4]);
+    }
+
+    #[test]
+    fn shares_are_apart_by_percentage_points() {
+        assert_eq!(
+            apart("phases.residual_pct", -88.49),
+            "88.5 percentage points"
+        );
+        assert_eq!(apart("step_ms", -12.5), "12.50 ms");
     }
 
     #[test]

@@ -527,3 +527,22 @@ pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     }
     moved
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_gives_away_what_lies_in_its_middle_or_at_an_end() {
+        let ratio = |from, to| Estimate {
+            from,
+            to,
+            log: true,
+            ..Estimate::default()
+        };
+        let places = [ratio(0.5, 2.0), ratio(0.95, 2.0), ratio(0.2, 2.0)];
+        let places = places.map(|of| of.gives_away(1.0));
+        let told = ["in the middle of its scale", "at an end of its scale"];
+        assert_eq!(places, [Some(told[0]), Some(told[1]), None]);
+    }
+}
