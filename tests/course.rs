@@ -152,6 +152,19 @@ fn one_place_says_which_stages_are_advanced() {
     );
 }
 
+/// Each lesson leads on to the next stage, and to no earlier one as the next.
+#[test]
+fn every_lesson_leads_to_the_next_stage() {
+    let course = Course::builtin();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("lessons");
+    for pair in course.stages.windows(2) {
+        let lesson = fs::read_to_string(root.join(&pair[0].lesson_file)).expect("a lesson");
+        let (_, ends) = lesson.rsplit_once("\n\n").expect("paragraphs");
+        let next = format!("]({})", pair[1].lesson_file);
+        assert!(ends.contains(&next), "{}: {ends}", pair[0].lesson_file);
+    }
+}
+
 #[test]
 fn every_stage_has_all_its_parts() {
     for stage in Course::builtin().stages {
