@@ -45,7 +45,7 @@ pub fn structure(
     for exercise in &course.exercises {
         check.exercise(exercise);
     }
-    check.lessons.iter().for_each(|it| check.lesson(it));
+    check.lessons.iter().for_each(|lesson| check.lesson(lesson));
     let mut unique: Vec<FileError> = Vec::new();
     for problem in loader.problems.into_inner() {
         if !unique.contains(&problem) {
@@ -209,8 +209,8 @@ impl Structure<'_> {
                 && [exercise.folder(), exercise.label()].contains(&mark.text.as_str())
         };
         let naming = self.lessons.iter();
-        let naming = naming.filter(|it| it.parsed.marks.iter().any(is_named));
-        let naming: Vec<&str> = naming.map(|it| it.name.as_str()).collect();
+        let naming = naming.filter(|page| page.parsed.marks.iter().any(is_named));
+        let naming: Vec<&str> = naming.map(|page| page.name.as_str()).collect();
         if naming.is_empty() || naming.contains(&lesson) {
             return None;
         }

@@ -51,7 +51,7 @@ fn each_stage_leads_to_its_page_and_each_page_to_its_script() {
         };
         let widest = lines.lines().map(str::len).max();
         assert!(
-            widest.is_some_and(|it| it < 44),
+            widest.is_some_and(|columns| columns < 44),
             "{file}: the lesson's panel cuts {lines}"
         );
         let text = std::fs::read_to_string(script).unwrap();
