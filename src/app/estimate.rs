@@ -64,7 +64,7 @@ pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
 
 /// The value at a share of the scale.
 fn value(of: &Estimate, share: f64) -> f64 {
-    if of.is_logarithmic() {
+    if of.log {
         of.from * (of.to / of.from).powf(share)
     } else {
         of.from + share * (of.to - of.from)

@@ -137,14 +137,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether its scale is logarithmic, which needs a beginning above 0.
-    pub fn is_logarithmic(&self) -> bool {
-        self.log && self.from > 0.0 && self.to > self.from
-    }
-
     /// Where on its scale a value is, from 0 to 1.
     pub fn share(&self, value: f64) -> f64 {
-        let share = if self.is_logarithmic() {
+        let share = if self.log {
             (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
         } else {
             (value - self.from) / (self.to - self.from)
