@@ -93,7 +93,11 @@ impl Course {
     pub fn in_pytorch(&self, stage: &Stage) -> Option<&TextBlock> {
         let file = format!("pytorch-{}.md", stage.number);
         let page = self.readings.iter().find(|page| page.file == file)?;
-        let mut blocks = page.lesson.sections.iter().flat_map(|section| &section.blocks);
+        let mut blocks = page
+            .lesson
+            .sections
+            .iter()
+            .flat_map(|section| &section.blocks);
         blocks.find(|block| matches!(block, TextBlock::Code { .. }))
     }
 
