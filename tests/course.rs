@@ -21,7 +21,9 @@ use perflings::course::exercise::config::OWN_METRICS;
 use perflings::course::formula::FORMULAS;
 use perflings::course::metric::{self, METRICS, RunMetric};
 use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Course, CourseFiles, SectionKind, TextBlock, TextSpan, lesson};
+use perflings::course::{
+    Course, CourseFiles, SectionKind, StageLevel, TextBlock, TextSpan, lesson,
+};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{StageFacts, evaluate, line};
@@ -118,6 +120,49 @@ fn the_shipped_course_is_whole() {
         [1, 2, 3, 4, 5, 6, 7, 8, 9]
     );
     assert!(course.glossary.is_some());
+}
+
+/// A stage's file says how hard it is; the pages that speak of the advanced ones follow it.
+#[test]
+fn one_place_says_which_stages_are_advanced() {
+    let course = Course::builtin();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect("a page");
+    let mut advanced = Vec::new();
+    for stage in &course.stages {
+        let is_advanced = stage.level == StageLevel::Advanced;
+        let lesson = read(&format!("lessons/{}", stage.lesson_file));
+        assert_eq!(
+            lesson.contains("*Advanced; the course is complete without it.*"),
+            is_advanced,
+            "{}",
+            stage.lesson_file
+        );
+        advanced.extend(is_advanced.then_some(stage));
+    }
+    let [first, .., last] = advanced.as_slice() else {
+        panic!("fewer than two are advanced");
+    };
+    let sentence = format!("Stages {} to {} are advanced", first.number, last.number);
+    assert!(read("README.md").contains(&sentence), "{sentence}");
+    assert_eq!(
+        advanced.len() as u32,
+        last.number - first.number + 1,
+        "{sentence}"
+    );
+}
+
+/// Each lesson leads on to the next stage, and to no earlier one as the next.
+#[test]
+fn every_lesson_leads_to_the_next_stage() {
+    let course = Course::builtin();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("lessons");
+    for pair in course.stages.windows(2) {
+        let lesson = fs::read_to_string(root.join(&pair[0].lesson_file)).expect("a lesson");
+        let (_, ends) = lesson.rsplit_once("\n\n").expect("paragraphs");
+        let next = format!("]({})", pair[1].lesson_file);
+        assert!(ends.contains(&next), "{}: {ends}", pair[0].lesson_file);
+    }
 }
 
 #[test]

@@ -112,8 +112,14 @@ impl Bench {
         Command::Apply { run, request }
     }
 
-    /// Asks for these two in turns.
-    pub(super) fn pair(&mut self, sides: [RunSpec; 2], devices: &Devices, now_ms: u64) -> Command {
+    /// Asks for these two in turns, at most so many times; 0: as often as the pace allows.
+    pub(super) fn pair(
+        &mut self,
+        sides: [RunSpec; 2],
+        pairs: u32,
+        devices: &Devices,
+        now_ms: u64,
+    ) -> Command {
         let to_begin = sides.to_vec();
         let [a, b] = sides;
         Command::Pair {
@@ -122,7 +128,7 @@ impl Bench {
             stage: self.comparison.stage,
             a,
             b,
-            pairs: 0,
+            pairs,
         }
     }
 

@@ -31,7 +31,7 @@ pub const POINTS: u32 = 10;
 impl RangeSteps {
     /// Moves the range round a value, as far as the scale goes.
     pub fn centre(&mut self, of: &Estimate, value: f64) {
-        let middle = (share(of, value) * f64::from(STEPS)).round() as i32;
+        let middle = (of.share(value) * f64::from(STEPS)).round() as i32;
         self.shift(middle - i32::from(self.low.midpoint(self.high)));
     }
 
@@ -65,34 +65,16 @@ pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
     if !(low..=high).contains(&truth) {
         return 0;
     }
-    let width = share(of, high) - share(of, low);
+    let width = of.share(high) - of.share(low);
     ((f64::from(POINTS) * (1.0 - width)).round() as u32).max(1)
-}
-
-fn logarithmic(of: &Estimate) -> bool {
-    of.log && of.from > 0.0 && of.to > of.from
 }
 
 /// The value at a share of the scale.
 fn value(of: &Estimate, share: f64) -> f64 {
-    if logarithmic(of) {
+    if of.log {
         of.from * (of.to / of.from).powf(share)
     } else {
         of.from + share * (of.to - of.from)
-    }
-}
-
-/// Where on the scale a value is, from 0 to 1.
-pub fn share(of: &Estimate, value: f64) -> f64 {
-    let share = if logarithmic(of) {
-        (value.max(f64::MIN_POSITIVE) / of.from).ln() / (of.to / of.from).ln()
-    } else {
-        (value - of.from) / (of.to - of.from)
-    };
-    if share.is_finite() {
-        share.clamp(0.0, 1.0)
-    } else {
-        0.0
     }
 }
 
@@ -141,8 +123,8 @@ mod tests {
             (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
             "{low} {high}"
         );
-        assert!((share(&of, 10.0) - 0.5).abs() < 1e-9);
-        assert_eq!(share(&of, f64::NAN), 0.0);
+        assert!((of.share(10.0) - 0.5).abs() < 1e-9);
+        assert_eq!(of.share(f64::NAN), 0.0);
         let linear = Estimate {
             from: 0.0,
             to: 100.0,

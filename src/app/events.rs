@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bench::Asked;
 use super::bounds::sanitize;
-use super::figures::truth;
+use super::figures::{count_loss_of, truth};
 use super::log::LogLevel;
 use super::source::FromEngine;
 use super::{App, Effect, Overlay, RunState};
@@ -276,10 +276,8 @@ impl App {
         let b = Some(b).filter(|it| !compares || it.description.has(present));
         let config = b.and_then(|it| it.description.config.clone());
         let mut finished = b.and_then(RunStory::summary);
-        // The loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
-        let counts = stage.steps.saturating_sub(1);
-        if let (Some(run), Some(loss)) = (&mut finished, b.and_then(|it| it.loss.at(counts))) {
-            run.loss_last = loss.into();
+        if let (Some(run), Some(b)) = (&mut finished, b) {
+            count_loss_of(stage, run, b);
         }
         let truth = truth(self, stage);
         self.in_lesson(|lesson, context| {

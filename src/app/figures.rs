@@ -3,9 +3,9 @@
 
 use super::App;
 use crate::course::Stage;
-use crate::course::placeholder::{FigureSources, fill_known, number};
-use protocol::Slot;
+use crate::course::placeholder::{FigureSources, fill_known, settled};
 use protocol::story::RunStory;
+use protocol::{Finished, Slot};
 
 /// All figures known now; `None` without a stage.
 pub fn figures(app: &App) -> Option<FigureSources<'_>> {
@@ -35,6 +35,13 @@ pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> 
     }
 }
 
+/// The last loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
+pub(super) fn count_loss_of(stage: &Stage, run: &mut Finished, of: &RunStory) {
+    if let Some(loss) = of.loss.at(stage.steps.saturating_sub(1)) {
+        run.loss_last = loss.into();
+    }
+}
+
 /// The figure that the stage's estimate is about, once it is measured.
 pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
     let (study, of) = (&app.lesson.study, &stage.estimate.as_ref()?.of);
@@ -42,7 +49,11 @@ pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
     if of.starts_with("pair.") && (pairs.is_none() || study.beside(stage).is_some()) {
         return None;
     }
-    number(of, &figures(app)?).filter(|value| value.is_finite())
+    let mut known = figures(app)?;
+    if let Some(run) = &mut known.slots[Slot::B as usize] {
+        count_loss_of(stage, run, app.bench.b_of_lesson());
+    }
+    settled(of, &known, stage.steps)
 }
 
 /// Why the right choice of the stage's prediction is right, as far as its figures are known.

@@ -268,7 +268,8 @@ impl App {
                 },
                 Follow::Run(run) => self.start(run),
                 Follow::Pairs(sides) => {
-                    let command = self.bench.pair(sides, &self.devices, self.clock.now_ms);
+                    let (most, now_ms) = (self.cue().map_or(0, |cue| cue.pairs), self.clock.now_ms);
+                    let command = self.bench.pair(sides, most, &self.devices, now_ms);
                     self.send(command);
                 }
                 Follow::Pause if self.bench.run.state.is_moving() => self.pause(),

@@ -41,6 +41,12 @@ pub fn of_profiles(name: &str) -> bool {
     part_of(name).is_some()
 }
 
+/// Whether this follows from the times of many steps, whose median changes while they are few.
+pub fn of_step_times(name: &str) -> bool {
+    let rate = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
+    name.starts_with("phases.") || find(name).is_some_and(rate)
+}
+
 /// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     let mut rows = profiled(finished)?.kernels.top.iter();
@@ -142,7 +148,7 @@ metrics! {
     "grad.tensors" 0 "" "parameter tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
     "grad.with_grad" 0 "" "those that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
     "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
-    "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero" |f| audited(f)?.grad.zero_pct;
+    "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero, in the step that was profiled last" |f| audited(f)?.grad.zero_pct;
     "grad.loss_scale" 0 "" "factor of the loss in the last profiled step" |f| audited(f)?.grad.loss_scale;
     "grad.skipped" 0 "" "steps left out because a gradient overflowed" |f| Some(f64::from(audited(f)?.grad.skipped?));
     "kernels.launches_per_step" 0 "" "kernels launched in a step" launches;

@@ -134,10 +134,7 @@ impl MeasuredRun<'_> {
                     .distance(&check.test, found)
                     .map_or_else(String::new, |far| {
                         let side = if far > 0.0 { "too high" } else { "too low" };
-                        // A share is off by points: in percent it would be a share of the target.
-                        let far = placeholder::measured(name, far.abs());
-                        let far = far.replace(" %", " percentage points");
-                        format!(", {far} {side}")
+                        format!(", {} {side}", placeholder::apart(name, far))
                     });
                 (shown + &far, Some(false))
             }

@@ -129,6 +129,17 @@ impl RunReport {
         runs.filter(|it| it.stage() == stage).collect()
     }
 
+    /// What is known of the runs of a stage, as found and fixed, for texts with figures.
+    pub fn figures(&self, stage: u32) -> [Option<Finished>; 2] {
+        let runs = self.runs(stage);
+        let named = |names: &[&str]| {
+            let mut runs = runs.iter().rev();
+            let run = runs.find(|it| names.contains(&it.run.name.as_str()));
+            run.map(|run| run.summed_up())
+        };
+        [named(&["broken"]), named(&["fixed", "custom"])]
+    }
+
     /// A stage's curves, and where and when they were measured.
     pub fn of_stage(&self, stage: u32) -> Vec<SheetBlock> {
         let runs = self.runs(stage);
@@ -257,6 +268,22 @@ impl Section {
 
     fn stage(&self) -> u32 {
         self.run.stage
+    }
+
+    /// What it shows, as the summary of a run. It keeps no evidence.
+    fn summed_up(&self) -> Finished {
+        let mut run = RunStory::of(self.run.clone());
+        run.throughput.clone_from(&self.throughput);
+        run.kernels.clone_from(&self.kernels);
+        run.gradients.clone_from(&self.gradients);
+        let loss = |found: Option<(u64, Num)>| found.map_or(Num(f64::NAN), |it| it.1);
+        Finished {
+            steps: self.last.map_or(0, |it| it.0 + 1),
+            loss_first: loss(self.first),
+            loss_last: loss(self.last),
+            memory: self.memory.clone().unwrap_or_default(),
+            ..run.summed_up(self.run.ln_vocab.unwrap_or(f64::NAN))
+        }
     }
 
     /// Its figures; `beside` names what it has that the stage as found has not.

@@ -466,6 +466,26 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     }
 }
 
+/// Where nothing is expected to be found, a room does not wait for the last pair that fits into a minute.
+#[test]
+fn a_beat_measures_at_most_as_many_pairs_as_it_asks_for() {
+    for (number, most) in [(2, 0), (3, 40)] {
+        let mut app = presented();
+        act(&mut app, Action::Stage(number));
+        train(&mut app, 3);
+        let last = last_of(&app, number as usize - 1);
+        while at(&app).1 + 1 < last {
+            act(&mut app, Action::NextBeat);
+        }
+        train(&mut app, 3);
+        let effects = act(&mut app, Action::NextBeat);
+        let [Command::Pair { pairs, .. }] = commands(&effects)[..] else {
+            panic!("stage {number}: {effects:?}");
+        };
+        assert_eq!(*pairs, most, "stage {number}");
+    }
+}
+
 #[test]
 fn the_answer_is_marked_at_the_beat_of_the_vote() {
     let mut app = presented();

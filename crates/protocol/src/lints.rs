@@ -108,7 +108,7 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
         }
         _ => (
             2.0,
-            "with twice the products it should take about 2".to_owned(),
+            "with twice the products it should take 1 to 2".to_owned(),
         ),
     };
     let p = run.phases().filter(|p| {

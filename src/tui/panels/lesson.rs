@@ -256,6 +256,10 @@ impl Text<'_> {
                 self.item("", text);
             }
         }
+        if let Some(lines) = app.lesson.course.in_pytorch(stage) {
+            self.w.heading("In PyTorch, these lines make it");
+            self.w.blocks(std::slice::from_ref(lines));
+        }
         self.sections();
     }
 

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
-use crate::app::estimate::{POINTS, points, share};
+use crate::app::estimate::{POINTS, points};
 use crate::course::save_file::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{ProseWriter, READING};
@@ -104,7 +104,7 @@ pub(super) fn scale(
     let (from, to) = (number(of.from), number(of.to));
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
-    let cell = |value: f64| ((share(of, value) * (room - 1) as f64).round() as usize).min(room - 1);
+    let cell = |value: f64| ((of.share(value) * (room - 1) as f64).round() as usize).min(room - 1);
     let cells = range.map(|range| (cell(range.0), cell(range.1).max(cell(range.0))));
     let mark = truth.map(cell);
     let upright = theme.symbols.vertical;

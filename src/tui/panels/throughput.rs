@@ -25,13 +25,13 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
             "One step in eight of this run ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
              the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
              throughput.",
-            "The wall average is the throughput: samples since the start, over all the time since then.",
+            "By wall time: samples since the start, over all the time since then. That is the throughput.",
         ],
         true => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
-             spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
+             spans over 10 %; settling, neither yet.",
         ],
     }
 }
@@ -203,7 +203,8 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(it) = &run.throughput else {
         return Line::default();
     };
-    let wall = format!("wall average {} samples/s", number(it.wall_samples_per_s));
+    let wall = number(it.wall_samples_per_s);
+    let wall = format!("wall average {wall} samples/s, profiles included");
     let tokens = format!("{} tokens/s", number(it.tokens_per_s));
     let flops = match (it.flops, run.peak_flops()) {
         (Some(flops), Some((peak, Some(_)))) if flops > peak => {
