@@ -155,7 +155,8 @@ impl App {
     /// Figures of one slot.
     fn figure(&mut self, event: &Event) {
         let current = self.bench.is_current();
-        let Some(slot) = event.slot().filter(|_| current) else {
+        let shown = current && !self.unsettles(event);
+        let Some(slot) = event.slot().filter(|_| shown) else {
             return;
         };
         self.bench.run.story.hear(event, self.clock.now_ms);

@@ -16,7 +16,7 @@ use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
 use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
-use protocol::{Command, Pair, Slot};
+use protocol::{Command, Event, Pair, Slot};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -398,6 +398,17 @@ impl App {
         } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
             self.start(run);
         }
+    }
+
+    /// Whether an event would change a figure that an audience reads now: a rate stays until it is of twice as many steps.
+    pub(super) fn unsettles(&self, event: &Event) -> bool {
+        let Event::Throughput(new) = event else {
+            return false;
+        };
+        let shown = self.bench.run.slot(new.slot).throughput.as_ref();
+        let steps = shown.map(|it| it.step_ms.n);
+        let early = |n| (n..2 * n).contains(&new.step_ms.n);
+        self.beat().is_some() && steps.is_some_and(early)
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
