@@ -24,13 +24,13 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
         false => &[
             "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
              it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
-            "The wall average is the throughput: samples since the start, over all the time since then.",
+            "By wall time: samples since the start, over all the time since then; this is the throughput.",
         ],
         true => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
-             spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
+             spans over 10 %; settling, neither yet. Wall average: it includes everything, profiles too.",
         ],
     }
 }
@@ -50,11 +50,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         other => other,
     };
     let mut content = Content::beside(format!("clock: {clock}"));
-    let rate = it.samples_per_s;
-    let large = match rate >= 100.0 {
-        true => format!("{rate:.0}"),
-        false => number(rate),
-    };
+    let large = number(it.samples_per_s);
     let columns = digits::width(&large).unwrap_or(0) + 1;
     let style = theme.slot(app.shown_run().active);
     let numerals = move |area, buffer: &mut Buffer| digits::fill(buffer, area, &large, style);
