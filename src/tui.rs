@@ -3,6 +3,7 @@
 pub mod board;
 pub mod chart;
 pub mod digits;
+mod drawing;
 mod input;
 pub mod keys;
 pub mod layout;

@@ -527,6 +527,7 @@ fn the_rest(said: &mut Said) {
         file: "h100.jsonl".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
+        stage: Some(1),
         paused: false,
         speed: 1.0,
         unsolved: false,

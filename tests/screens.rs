@@ -7,6 +7,8 @@ mod figures;
 mod footer;
 #[path = "screens/located.rs"]
 mod located;
+#[path = "screens/whole.rs"]
+mod whole;
 
 use crate::{sample, screen, session};
 use perflings::app::figures::truth;
@@ -320,7 +322,8 @@ fn says_at(sizes: &[(u16, u16)], app: &App, texts: &[&str]) {
 
 #[test]
 fn one_state_at_each_size() {
-    for size in SIZES {
+    // The notice on a screen that is too small, and a size between the others, have a picture, too.
+    for size in SIZES.into_iter().chain([(59, 15), (160, 45)]) {
         picture("two_runs", &mut toggled(), size);
     }
 }

@@ -86,14 +86,19 @@ impl App {
                     self.bench.run.state = RunState::Running;
                 }
             }
-            // Figures of one slot.
-            _ if event.slot().is_some() && self.bench.is_current() => {
-                self.bench.run.story.hear(&event, self.clock.now_ms);
-                if event.slot() == Some(self.bench.judged(self.mode.compares())) {
-                    self.judge();
-                }
-            }
-            _ => {}
+            _ => self.figure(&event),
+        }
+    }
+
+    /// Figures of one slot.
+    fn figure(&mut self, event: &Event) {
+        let shown = self.bench.is_current() && !self.unsettles(event);
+        let Some(slot) = event.slot().filter(|_| shown) else {
+            return;
+        };
+        self.bench.run.story.hear(event, self.clock.now_ms);
+        if slot == self.bench.judged(self.mode.compares()) {
+            self.judge();
         }
     }
 

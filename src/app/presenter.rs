@@ -18,7 +18,7 @@ use crate::course::Stage;
 use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
 use protocol::story::StreamStory;
-use protocol::{Command, Pair, Slot};
+use protocol::{Command, Event, Pair, Slot};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -509,6 +509,17 @@ impl App {
             true => pair.filter(|pair| !pair.done),
             false => measured,
         };
+    }
+
+    /// Whether an event would change a figure that an audience reads now: a rate stays until it is of twice as many steps.
+    pub(super) fn unsettles(&self, event: &Event) -> bool {
+        let Event::Throughput(new) = event else {
+            return false;
+        };
+        let shown = self.bench.run.slot(new.slot).throughput.as_ref();
+        let steps = shown.map(|it| it.step_ms.n);
+        let early = |n| (n..2 * n).contains(&new.step_ms.n);
+        self.beat().is_some() && steps.is_some_and(early)
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.

@@ -88,6 +88,7 @@ impl App {
         self.mode = Mode::Watching {
             exercise: at,
             recording: Replay {
+                stage: None,
                 file: detective.file.clone(),
                 device: detective.device.clone(),
                 date: detective.date.clone(),

@@ -23,7 +23,7 @@ pub(super) const READING: &[&str] = &[
     "Profiled steps, which count in no median of step times. A row shows the median of the latest profiles; ~: their middle half \
              spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
-    "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data was in a \
+    "% roof: the least time that this device's measured peaks allow, over the time taken; over 100 %, data was in a \
              cache, or the peak was measured low. Rest of the step: time that no row accounts for.",
 ];
 

@@ -41,12 +41,13 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         return Content { title, ..text };
     }
     let Some(stage) = app.stage() else {
-        match app.can_edit() {
-            true => w.keys(
-                "A run without a stage: {} opens the knobs.",
-                &[Action::Knobs],
-            ),
-            false => w.dim("This course has no stage."),
+        if app.can_edit() {
+            let said = "A run without a stage: {} opens the knobs.";
+            w.keys(said, &[Action::Knobs]);
+        } else if app.mode.is_replay() {
+            w.text("A recorded run that belongs to no stage: it has no lesson.");
+        } else {
+            w.dim("This course has no stage.");
         }
         return Content::text("", w.lines);
     };

@@ -15,7 +15,7 @@ use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
-use protocol::units::{duration, ms, number, percent};
+use protocol::units::{duration, ms, number, percent, show};
 use protocol::{ENQUEUE, Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
@@ -49,16 +49,18 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     };
     let mut content = Content::beside(format!("clock: {clock}"));
     let rate = it.samples_per_s;
-    let large = match rate >= 100.0 {
+    let short = match rate >= 100.0 {
         true => format!("{rate:.0}"),
         false => number(rate),
     };
-    let columns = digits::width(&large).unwrap_or(0) + 1;
+    let columns = digits::width(&short).unwrap_or(0) + 1;
     let style = theme.slot(app.shown_run().active);
-    let numerals = move |area, buffer: &mut Buffer| digits::fill(buffer, area, &large, style);
+    let numerals = |said: String| {
+        move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &said, style)
+    };
     let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
     if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
-        content.plot(Size::Normal, (columns, area.height), numerals.clone());
+        content.plot(Size::Normal, (columns, area.height), numerals(short));
         let columns = area.width.saturating_sub(columns + 1);
         let mut lines = beside_numerals(it, app, theme, columns);
         lines.truncate(height);
@@ -82,7 +84,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         Span::styled(format!("   {}", it.state), theme.dim),
     ]);
     content.add(Size::Large, Block::Lines(vec![label]));
-    content.plot(Size::Large, (area.width, area.height), numerals);
+    // With the decimals that the sentence of a beat has.
+    let whole = numerals(show(rate, 1));
+    content.plot(Size::Large, (area.width, area.height), whole);
     content
 }
 
