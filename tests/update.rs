@@ -1090,7 +1090,7 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
     let mut app = asks_for_the_ratio();
     let stage = app.stage().expect("a stage").clone();
     let about = stage.varies[0].clone();
-    let measured = |app: &App| (app.lesson.study.of(&stage).measured, truth(&app, &stage));
+    let measured = |app: &App| (app.lesson.study.of(&stage).measured, truth(app, &stage));
     measure_pairs(&mut app, 2.5, &[&about, "model.loss"]);
     assert_eq!(app.lesson.study.of(&stage).state, StageState::Passed);
     assert_eq!(

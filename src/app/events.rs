@@ -77,8 +77,9 @@ impl App {
             Event::Failed(failed) => self.failed(failed),
             Event::Pair(ref pair) => self.paired(pair, &event),
             Event::Paused { .. } => {
-                if self.bench.run.state == RunState::Pausing {
-                    self.bench.run.state = RunState::Paused;
+                let state = &mut self.bench.run.state;
+                if *state == RunState::Pausing {
+                    *state = RunState::Paused;
                 }
             }
             Event::Resumed { .. } => {
