@@ -743,7 +743,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
             .is_some()
     );
     act(&mut app, Action::RangeShift(1));
-    act(&mut app, Action::RangeShift(24));
+    act(&mut app, Action::RangeShift(-4));
     act(&mut app, Action::RangeWiden(4));
     let effects = act(&mut app, Action::RangeKeep);
     let [Effect::Save(ProgressChange::Stage(_, progress))] = &effects[..] else {
