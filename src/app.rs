@@ -20,6 +20,7 @@ pub mod kernel_rows;
 mod lane_card;
 pub mod lane_view;
 mod lanes;
+mod lesson;
 pub mod log;
 mod may;
 pub mod member;
@@ -42,12 +43,10 @@ mod view_actions;
 
 use std::sync::Arc;
 
-use crate::course::journey::LastJourney;
 use crate::course::save_file::{Progress, ProgressChange};
 use crate::course::{Course, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
-use protocol::{Device, Slot};
 
 pub use crate::panel::Panel;
 pub use may::Refusal;
@@ -63,8 +62,8 @@ pub use view::{
 use bench::Bench;
 use devices::Devices;
 use exercise::{ExerciseState, Exercises};
+pub use lesson::Lesson;
 use member::{JoinSettings, Membership};
-use mystery::MysteryRun;
 use study::Study;
 
 /// What the command line decides.
@@ -112,28 +111,6 @@ pub struct App {
     pub clock: Clock,
     /// Effects of the message that is being processed.
     effects: Vec<Effect>,
-}
-
-/// The course, and where the learner is in it.
-#[derive(Clone, Debug)]
-pub struct Lesson {
-    pub course: Arc<Course>,
-    pub study: Study,
-    /// The last table of `perflings run all`, once it was read.
-    pub journey: Option<LastJourney>,
-}
-
-impl Lesson {
-    /// Where the course has the stage with this id.
-    fn place_of(&self, id: &str) -> Option<usize> {
-        self.course.stages.iter().position(|stage| stage.id == id)
-    }
-
-    /// Where the course has the exercise with this id.
-    fn place_of_exercise(&self, id: &str) -> Option<usize> {
-        let mut exercises = self.course.exercises.iter();
-        exercises.position(|exercise| exercise.id == id)
-    }
 }
 
 /// The time, in milliseconds since the program began.
@@ -195,7 +172,7 @@ impl App {
             app.view.overlay = Some(Overlay::Problems);
         }
         let at = match (options.stage, resumed) {
-            (Some(number), _) => app.place_of_number(number),
+            (Some(number), _) => app.lesson.place_of_number(number),
             (None, Some(id)) => app.lesson.place_of(&id),
             (None, None) => None,
         };
@@ -221,7 +198,8 @@ impl App {
             (None, None) if options.present && !replayed => app.lesson.study.at = at,
             (None, None) => {
                 if !options.present {
-                    app.mark_skipped(at);
+                    let skipped = app.lesson.mark_skipped(at, &app.mode);
+                    app.carry_out(skipped);
                 }
                 app.enter(at);
                 if options.stage.is_some() && app.has_card(Overlay::Skipped) {
@@ -231,7 +209,7 @@ impl App {
         }
         if options.present {
             // A presentation goes on where the last one was.
-            let last = app.presented().filter(|_| options.stage.is_none());
+            let last = app.lesson.presented().filter(|_| options.stage.is_none());
             let (at, beat) = last.unwrap_or((at, 0));
             app.begin_presentation(at, beat);
             app.probe_devices();
@@ -247,43 +225,7 @@ impl App {
 
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
-        let there = self.mode.has_stage();
-        let stage = self.lesson.course.stages.get(self.lesson.study.at);
-        stage.filter(|_| there)
-    }
-
-    /// Where the course has the stage with this number.
-    fn place_of_number(&self, number: u32) -> Option<usize> {
-        let mut stages = self.lesson.course.stages.iter();
-        stages.position(|stage| stage.number == number)
-    }
-
-    /// The recording that is shown instead of a live engine's run.
-    pub fn recording(&self) -> Option<&Replay> {
-        self.mode.recording()
-    }
-
-    /// The open mystery.
-    pub fn mystery(&self) -> Option<&MysteryRun> {
-        self.mode.mystery()
-    }
-
-    /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
-    pub fn hints(&self) -> (usize, usize) {
-        let (id, of) = match (self.exercise(), self.stage()) {
-            (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
-            (None, Some(stage)) => (&stage.id, stage.hints.len()),
-            (None, None) => return (0, 0),
-        };
-        let known = self.lesson.study.progress.stages.get(id);
-        (known.map_or(0, |known| known.hints as usize).min(of), of)
-    }
-
-    /// Calls `change` with the stage that the learner is in; `None` where there is no stage.
-    fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
-        let course = Arc::clone(&self.lesson.course);
-        self.stage()?;
-        Some(change(self, &course.stages[self.lesson.study.at]))
+        self.lesson.stage(&self.mode)
     }
 
     /// Shows a sentence for a while.
@@ -296,54 +238,10 @@ impl App {
         });
     }
 
-    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.
-    pub fn withholds(&self, what: &str) -> bool {
-        let withheld = |stage| self.lesson.study.withholds(stage, what);
-        !self.mode.is_watching() && self.stage().is_some_and(withheld)
-    }
-
-    /// The same of what names the fault at a glance, a figure of the header or the lints: until the learner has said which panel
-    /// shows it.
-    pub fn withholds_mark(&self, what: &str) -> bool {
-        let open = |stage: &Stage| Study::hides(stage, what) && !self.points_out(stage);
-        self.withholds(what) || !self.mode.is_watching() && self.stage().is_some_and(open)
-    }
-
-    /// The slot's letter and what runs there: `A broken`.
-    pub fn slot_name(&self, slot: Slot) -> String {
-        let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match &*self.shown_run().slot(slot).description.name {
-            "" => letter.to_string(),
-            variant => format!("{letter} {variant}"),
-        }
-    }
-
-    /// Points for all ranges that were judged.
-    pub fn range_points(&self) -> u32 {
-        let stages = self.lesson.course.stages.iter();
-        let points = stages.filter_map(|stage| {
-            let known = self.lesson.study.of(stage);
-            let of = stage.estimate.as_ref()?;
-            Some(estimate::points(of, known.estimate?, known.measured?))
-        });
-        points.sum()
-    }
-
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
         let pair = self.shown_pair();
         self.shown_run().state == RunState::Finished && pair.is_some_and(|pair| pair.done)
-    }
-
-    /// The device that the run computes on, once it is known.
-    pub fn device(&self) -> Option<&Device> {
-        self.shown_run().shown().description.device.as_ref()
-    }
-
-    /// The last step of the running slot.
-    pub fn step(&self) -> Option<u64> {
-        let last = self.shown_run().shown().last.as_ref();
-        last.map(|step| step.step)
     }
 }
 
@@ -369,7 +267,9 @@ impl App {
         match message {
             Message::Action(action) => self.act(action),
             Message::Engine(report) => self.hear_engine(report),
-            Message::Recorded(report) => self.hear_recording(report),
+            // The recording of an exercise. It may have been left meanwhile.
+            Message::Recorded(report) if self.mode.is_watching() => self.hear(report),
+            Message::Recorded(_) => {}
             Message::Tick { now_ms } => self.tick(now_ms),
             Message::Resized { width, height } => self.view.size = (width, height),
             Message::Drawn(limits) => {
@@ -383,12 +283,16 @@ impl App {
                 }
             }
             Message::FileSaved { config } => self.file_saved(config),
-            Message::FileRead { stage, config } => self.take_file_at_entry(&stage, config),
+            Message::FileRead { stage, config } if self.presenter.presentation.is_none() => {
+                let follows = self.bench.take_file_at_entry(&stage, config);
+                self.carry_out(follows);
+            }
+            Message::FileRead { .. } => {}
             Message::KernelsRead {
                 device,
                 config,
                 texts,
-            } => self.kernels_read(device, config, texts),
+            } => self.view.kernels_read(device, config, texts),
             Message::Journey(journey) => {
                 self.lesson.journey = journey.map(|it| bounds::journey(*it))
             }
@@ -407,8 +311,8 @@ impl App {
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
-        // Whatever came may have paused the run for which a measurement waits.
-        self.in_open_exercise(ExerciseState::begin_measurement);
+        // Whatever came may have paused the run for which a measurement waits, or let it go on beside a kernel exercise.
+        self.in_open_exercise(ExerciseState::settle);
     }
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.

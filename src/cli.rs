@@ -31,7 +31,7 @@ mod workshop;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
@@ -39,8 +39,8 @@ pub use crate::out::{Exit, ExitError};
 
 use args::{Cli, CliCommand, CourseCommand};
 
+use crate::course::context::CourseContext;
 use crate::course::embedded;
-use crate::files;
 use crate::out;
 use crate::settings::Settings;
 use protocol::handle::EngineCommand;
@@ -52,8 +52,19 @@ pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
-    files::report_size_limit_as_error();
+    report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
+}
+
+/// From now on, writing past the limit on file size (`ulimit -f`) is an error, as on a full disk, instead of the end of
+/// this program. Processes that it starts are not affected.
+fn report_size_limit_as_error() {
+    #[cfg(unix)]
+    {
+        // A signal that is caught leaves the error to the write. Where it cannot be caught, nothing is lost.
+        let _ =
+            signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    }
 }
 
 /// Runs the program with these arguments, the first of which is its own name.
@@ -80,7 +91,10 @@ pub fn run(
                 drop(error.print());
                 return Exit::Ok;
             }
-            out::error(error.render().to_string().trim_end());
+            match no_command(&error) {
+                Some(refusal) => return out::report(&refusal),
+                None => out::error(error.render().to_string().trim_end()),
+            }
             return Exit::Usage;
         }
     };
@@ -92,6 +106,16 @@ pub fn run(
         Ok(exit) => exit,
         Err(error) => out::report(&error),
     }
+}
+
+/// Where a name of the course stands in the place of a command, as in `perflings 3`: which command takes it.
+fn no_command(error: &clap::Error) -> Option<anyhow::Error> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let context = CourseContext::load(None).ok()?;
+    let (what, instead) = variant::meaning(name, &context)?;
+    Some(variant::refused(name, what, "a command", &instead))
 }
 
 /// Refuses flags of the workshop before a command, which is not the workshop. `args_conflicts_with_subcommands` would refuse

@@ -89,6 +89,18 @@ impl Course {
         self.stages.iter().find(|stage| stage.id == id)
     }
 
+    /// The lines that make a stage's fault in PyTorch: the first code of the page about it, `pytorch-7.md` for stage 7.
+    pub fn in_pytorch(&self, stage: &Stage) -> Option<&TextBlock> {
+        let file = format!("pytorch-{}.md", stage.number);
+        let page = self.readings.iter().find(|page| page.file == file)?;
+        let mut blocks = page
+            .lesson
+            .sections
+            .iter()
+            .flat_map(|section| &section.blocks);
+        blocks.find(|block| matches!(block, TextBlock::Code { .. }))
+    }
+
     /// The exercise whose id this is.
     pub fn exercise_by_id(&self, id: &str) -> Option<&Exercise> {
         self.exercises.iter().find(|exercise| exercise.id == id)

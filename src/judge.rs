@@ -50,6 +50,22 @@ pub struct CriterionResult {
     pub optional: bool,
 }
 
+/// What passing these criteria means: that all are met, or how many, and which were not measured and why.
+pub fn met(criteria: &[CriterionResult]) -> String {
+    let not_measured = |line: &&CriterionResult| line.outcome == Outcome::NotMeasured;
+    let open = criteria.iter().filter(not_measured);
+    let open: Vec<String> = open
+        .map(|line| format!("`{}` is open ({})", line.name, line.measured))
+        .collect();
+    match open.len() {
+        0 => "every check is met".to_owned(),
+        count => {
+            let (met, all) = (criteria.len() - count, criteria.len());
+            format!("{met} of {all} checks are met, {}", open.join(", "))
+        }
+    }
+}
+
 /// What was found, and whether it passes; `None` where it was not measured.
 type Found = (String, Option<bool>);
 

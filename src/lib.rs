@@ -14,7 +14,7 @@
 //! | [`watch`] | trainings of other programs, followed while they run |
 //! | [`record`], [`run_trace`], [`pages`] | recordings, and what they become: traces, reports, tables |
 //! | [`lanes`] | what was recorded of a learner's kernel on the host |
-//! | [`files`], [`sanitize`], [`table`] | files read and written whole; text made safe to show; columns of text |
+//! | [`sanitize`], [`table`] | text made safe to show; columns of text |
 //! | [`settings`] | defaults for command-line flags, from the user's config file |
 //! | [`exit`], [`out`] | exit codes; printed lines |
 
@@ -33,7 +33,6 @@ pub mod class;
 pub mod cli;
 pub mod course;
 pub mod exit;
-pub mod files;
 pub mod judge;
 pub mod lanes;
 pub mod measure;
@@ -48,3 +47,5 @@ pub mod shell;
 pub mod table;
 pub mod tui;
 pub mod watch;
+
+use protocol::files;

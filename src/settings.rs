@@ -8,7 +8,7 @@ use toml_edit::{Document, DocumentMut, Item, Key, value};
 use crate::course::config_file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
 use crate::course::workspace::write;
 use crate::files;
-use protocol::config::nearest;
+use protocol::config::unknown;
 
 /// Each key, and what it decides.
 pub const KEYS: &[(&str, &str)] = &[
@@ -44,12 +44,11 @@ pub fn load() -> Result<Settings, FileError> {
     let text = read_text(&path, MAX_BYTES)?;
     let document = Document::parse(text.as_str())
         .map_err(|error| not_toml(&shown, &text, error.message(), error.span()))?;
-    let unknown = |(key, _): &(&str, &Item)| {
+    let is_none = |(key, _): &(&str, &Item)| {
         *key != RETIRED_KEY && !KEYS.iter().any(|(known, _)| known == key)
     };
-    if let Some((key, _)) = document.iter().find(unknown) {
-        let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
-        let what = format!("unknown key `{key}`; the nearest known key is `{near}`");
+    if let Some((key, _)) = document.iter().find(is_none) {
+        let what = unknown("key", key, KEYS.iter().map(|(known, _)| *known));
         let span = document.key(key).and_then(Key::span);
         let line = span.map_or(0, |span| line_of(&text, span.start));
         return Err(FileError::new(shown, line, what));

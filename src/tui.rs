@@ -3,6 +3,7 @@
 pub mod board;
 pub mod chart;
 pub mod digits;
+mod drawing;
 mod input;
 pub mod keys;
 pub mod layout;
@@ -36,7 +37,7 @@ use theme::Theme;
 pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
-    if app.audience_screen() == AudienceScreen::Blank {
+    if app.presenter.audience_screen(app.beat()) == AudienceScreen::Blank {
         return DrawnFrame::default();
     }
     let on_stage = app.beat().map(|_| theme.on_stage());
@@ -59,7 +60,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
         for (panel, area) in it.panels {
             let scrolls = draw(panel, area, app, theme, frame);
             limits.panels.push((panel, scrolls));
-            if app.marks_row(panel) && app.view.overlay.is_none() {
+            if app.reading().marks_row(panel) && app.view.overlay.is_none() {
                 limits.rows = mark_row(frame, area, app.view.row, theme);
             }
         }

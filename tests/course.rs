@@ -21,14 +21,16 @@ use perflings::course::exercise::config::OWN_METRICS;
 use perflings::course::formula::FORMULAS;
 use perflings::course::metric::{self, METRICS, RunMetric};
 use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Course, CourseFiles, SectionKind, TextBlock, TextSpan, lesson};
+use perflings::course::{
+    Course, CourseFiles, SectionKind, StageLevel, TextBlock, TextSpan, lesson,
+};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{StageFacts, evaluate, line};
 use perflings::sanitize::without_escapes;
 use proptest::prelude::*;
 use protocol::config::{Data, KNOBS, Knob, RunConfig};
-use protocol::{Finished, KernelMetric, Pair, Verdict};
+use protocol::{Finished, KernelMetric, Pair, PhaseTimes, Verdict};
 
 const KEYS: &str =
     "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
@@ -118,6 +120,49 @@ fn the_shipped_course_is_whole() {
         [1, 2, 3, 4, 5, 6, 7, 8, 9]
     );
     assert!(course.glossary.is_some());
+}
+
+/// A stage's file says how hard it is; the pages that speak of the advanced ones follow it.
+#[test]
+fn one_place_says_which_stages_are_advanced() {
+    let course = Course::builtin();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect("a page");
+    let mut advanced = Vec::new();
+    for stage in &course.stages {
+        let is_advanced = stage.level == StageLevel::Advanced;
+        let lesson = read(&format!("lessons/{}", stage.lesson_file));
+        assert_eq!(
+            lesson.contains("*Advanced; the course is complete without it.*"),
+            is_advanced,
+            "{}",
+            stage.lesson_file
+        );
+        advanced.extend(is_advanced.then_some(stage));
+    }
+    let [first, .., last] = advanced.as_slice() else {
+        panic!("fewer than two are advanced");
+    };
+    let sentence = format!("Stages {} to {} are advanced", first.number, last.number);
+    assert!(read("README.md").contains(&sentence), "{sentence}");
+    assert_eq!(
+        advanced.len() as u32,
+        last.number - first.number + 1,
+        "{sentence}"
+    );
+}
+
+/// Each lesson leads on to the next stage, and to no earlier one as the next.
+#[test]
+fn every_lesson_leads_to_the_next_stage() {
+    let course = Course::builtin();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("lessons");
+    for pair in course.stages.windows(2) {
+        let lesson = fs::read_to_string(root.join(&pair[0].lesson_file)).expect("a lesson");
+        let (_, ends) = lesson.rsplit_once("\n\n").expect("paragraphs");
+        let next = format!("]({})", pair[1].lesson_file);
+        assert!(ends.contains(&next), "{}: {ends}", pair[0].lesson_file);
+    }
 }
 
 #[test]
@@ -669,6 +714,86 @@ fn a_ratio_that_must_be_small_is_judged_by_its_high_end() {
         };
         assert_eq!(line(stage, &check, facts).outcome, outcome);
     }
+}
+
+#[test]
+fn a_share_is_off_by_percentage_points_and_a_figure_by_its_unit() {
+    let course = Course::builtin();
+    let stage = course.stage_by_id("missing-sync").expect("stage 3");
+    let run = Finished {
+        steps: 60,
+        phases_ms: Some(PhaseTimes::of([0.1, 0.1, 0.1], 300.0)),
+        ..Finished::default()
+    };
+    let measured = StageFacts {
+        config: Some(&stage.fixed),
+        finished: Some(&run),
+        ..StageFacts::default()
+    };
+    let lines = evaluate(stage, measured).lines.into_iter();
+    let failed: Vec<_> = lines.filter(|it| it.outcome == Outcome::Failed).collect();
+    let of_share = failed.iter().find(|it| it.asked.contains("_pct"));
+    let said = &of_share.expect("most of the step is unaccounted").measured;
+    assert!(
+        said.contains("99.9 %, 94.9 percentage points too high"),
+        "{said}"
+    );
+    let others = failed.iter().filter(|it| !it.asked.contains("_pct"));
+    assert!(others.clone().all(|it| !it.measured.contains("points")));
+}
+
+/// Each figure of the peak says in its sentence which of the two it is.
+#[test]
+fn a_beat_says_whether_memory_is_measured_or_by_formula() {
+    for stage in Course::builtin().stages {
+        for cue in &stage.cues {
+            let (id, said) = (&stage.id, &cue.say);
+            for (figure, word) in [("memory.peak", "measured"), ("formula.peak", "by formula")] {
+                let told = !said.contains(figure) || said.contains(word);
+                assert!(
+                    told,
+                    "{id}: `{said}` shows {figure} and does not say \"{word}\""
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn time_in_no_phase_is_unaccounted_and_residual_is_what_blocks_add_to() {
+    let files = ["lessons", "exercises"].map(Path::new).into_iter();
+    let files = files.flat_map(|folder| texts(folder));
+    for (path, text) in files {
+        let words = text.replace("phases.residual", "");
+        let mut after = words.split("residual").skip(1);
+        let other = after.find(|it| {
+            let next = it.trim_start_matches(['*', ' ', '\n']);
+            !["stream", "sums", ", adamw", "\"\n"]
+                .iter()
+                .any(|known| next.starts_with(known))
+        });
+        assert_eq!(
+            other.map(|it| &it[..it.len().min(40)]),
+            None,
+            "{}",
+            path.display()
+        );
+    }
+}
+
+/// Markdown and TOML in a folder and those below it.
+fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(folder).expect("a folder of the course");
+    let paths = entries.map(|it| it.expect("an entry").path());
+    let read = |path: PathBuf| match path.extension().and_then(|it| it.to_str()) {
+        _ if path.is_dir() => texts(&path),
+        Some("md" | "toml") => {
+            let text = std::fs::read_to_string(&path).expect("text");
+            vec![(path, text)]
+        }
+        _ => Vec::new(),
+    };
+    paths.flat_map(read).collect()
 }
 
 #[test]

@@ -25,8 +25,12 @@ fn course() -> Course {
 }
 
 fn begin() -> App {
+    begin_on("vulkan-cpu")
+}
+
+fn begin_on(device: &str) -> App {
     let options = Options {
-        device: Some("vulkan-cpu".to_owned()),
+        device: Some(device.to_owned()),
         ..Options::default()
     };
     let (mut app, _) = session::begin(course(), options);
@@ -277,10 +281,8 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
     let opens = Effect::OpenExercise { exercise, device };
     assert!(effects.contains(&opens), "{effects:?}");
     assert!(
-        !effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Send(_))),
-        "the run goes on: {effects:?}"
+        sends(&effects, &Command::Pause),
+        "the run waits: {effects:?}"
     );
     assert_eq!(
         app.lesson.study.progress.stage("swiglu").state,
@@ -294,7 +296,9 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
     let effects = act(&mut app, Action::NextStage);
     assert!(effects.contains(&Effect::LeaveExercise));
     assert_eq!(app.exercise().map(|it| it.label()), Some("k02"));
-    assert_eq!(act(&mut app, Action::Stage(1)), vec![Effect::LeaveExercise]);
+    let goes_on = Effect::Send(Command::Resume);
+    let left = act(&mut app, Action::Stage(1));
+    assert_eq!(left, vec![Effect::LeaveExercise, goes_on]);
     assert!(app.exercise().is_none());
 }
 
@@ -327,11 +331,11 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
         why_not: why_not.map(str::to_owned),
     };
     hear(&mut app, used(None));
-    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
     // A wrong one afterwards changes nothing in the model.
     let effects = news(&mut app, ExerciseNews::Checked(Box::new(nonsense())));
     assert_eq!(effects, Vec::new());
-    assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
+    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
     // A new run may be in another process: it is asked again.
     let run = app.bench.run.wanted.clone().expect("a run");
     act(&mut app, Action::Restart);
@@ -349,6 +353,130 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
         ..swap()
     };
     assert_eq!(sends(&effects), vec![back]);
+}
+
+/// For every kernel exercise, whatever comes while it is open.
+#[test]
+fn no_model_trains_beside_a_kernel_exercise_unless_its_kernel_computes_there() {
+    for device in ["vulkan-cpu", "cpu"] {
+        let kernels = course().exercises.into_iter();
+        for exercise in kernels.filter(|it| it.kernels().is_some()) {
+            let mut app = begin_on(device);
+            let trains = |app: &App| app.bench.run.state.is_moving();
+            assert!(trains(&app));
+            open(&mut app, exercise.label());
+            assert!(!trains(&app), "{}", exercise.id);
+            let part = exercise.kernels().and_then(|it| it.replaces.clone());
+            let verdict = KernelVerdict {
+                swap: part.clone().map(|_| swap()),
+                ..passed()
+            };
+            let checks = [starter(), no_adapter(), nonsense()];
+            for report in checks {
+                about(&mut app, ExerciseNews::Begun);
+                assert!(!trains(&app), "{}", exercise.id);
+                about(&mut app, ExerciseNews::Checked(Box::new(report)));
+                assert!(!trains(&app), "{}", exercise.id);
+            }
+            // Another run takes its place.
+            act(&mut app, Action::Restart);
+            train(&mut app, 3);
+            assert!(!trains(&app), "{}", exercise.id);
+            act(&mut app, Action::Pause);
+            assert!(!trains(&app), "{}", exercise.id);
+            // A kernel that is right computes where it replaces a part of a model on a device that runs WGSL.
+            let effects = about(&mut app, ExerciseNews::Checked(Box::new(verdict)));
+            let takes_over = part.is_some() && device != "cpu";
+            assert_eq!(trains(&app), takes_over, "{}", exercise.id);
+            let asked = |effect: &Effect| matches!(effect, Effect::Send(Command::UseKernel { .. }));
+            assert_eq!(effects.iter().any(asked), takes_over, "{}", exercise.id);
+            let state = app.exercise.of(&exercise).expect("known");
+            if part.is_some() && device == "cpu" {
+                let told = matches!(&state.in_model, InModel::Not(why) if why.contains("GPU"));
+                assert!(told, "where it can is said at once: {:?}", state.in_model);
+            }
+            if let Some(part) = part.filter(|_| takes_over) {
+                let why_not = Some("no such part".to_owned());
+                let exercise = exercise.id.clone();
+                hear(
+                    &mut app,
+                    Event::KernelUsed {
+                        exercise,
+                        part,
+                        why_not,
+                    },
+                );
+                assert!(!trains(&app));
+            }
+            act(&mut app, Action::LeaveExercise);
+            assert!(trains(&app), "{}: goes on after it", exercise.id);
+        }
+    }
+}
+
+#[test]
+fn a_kernel_is_timed_beside_the_last_one_that_passed() {
+    let timed = |ms: f64| {
+        let mut report = passed();
+        let spread = Spread {
+            median: ms,
+            ..Spread::default()
+        };
+        let time = KernelTime {
+            shape: "small".to_owned(),
+            ms: spread,
+            clock: "device".to_owned(),
+            ..KernelTime::default()
+        };
+        report.facts.files = vec![KernelResult {
+            name: "starter.wgsl".to_owned(),
+            time: Some(time),
+            ..KernelResult::default()
+        }];
+        report
+    };
+    let mut app = checked(timed(2.0));
+    let card = |app: &App| {
+        let state = app.exercise.of(app.exercise().expect("open"));
+        let report = state.and_then(|it| it.report.clone()).expect("checked");
+        let lines = report.card.into_iter().map(|line| line.text);
+        lines
+            .filter(|text| text.contains("last accepted"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(card(&app), Vec::<String>::new(), "there is none before it");
+    for (ms, told) in [(1.0, ["2.00 ms", "1.00 ms"]), (4.0, ["1.00 ms", "4.00 ms"])] {
+        news(&mut app, ExerciseNews::Checked(Box::new(timed(ms))));
+        let said = card(&app);
+        assert!(
+            said.len() == 1 && told.iter().all(|it| said[0].contains(it)),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn what_was_not_checked_is_never_told_as_met() {
+    let mut report = passed();
+    let line = |name: &str, outcome| judge::CriterionResult {
+        name: name.to_owned(),
+        asked: String::new(),
+        measured: "not timed: a CPU driver's time says nothing about a GPU".to_owned(),
+        outcome,
+        optional: false,
+    };
+    report.criteria = vec![
+        line("right", Outcome::Passed),
+        line("faster", Outcome::NotMeasured),
+    ];
+    let mut app = checked(report);
+    let notice = app.view.notice.clone().expect("told").text;
+    assert!(
+        notice.contains("1 of 2") && notice.contains("`faster`") && notice.contains("not timed"),
+        "{notice}"
+    );
+    let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+    assert!(text(&buffer).contains("── passed, not all was checked ──"));
 }
 
 #[test]
@@ -385,7 +513,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
         app.lesson.study.progress.stage("swiglu").state,
         StageState::New
     );
-    assert_eq!(app.hints().0, 0);
+    assert_eq!(app.reading().hints().0, 0);
 }
 
 #[test]

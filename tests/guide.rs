@@ -10,7 +10,8 @@ use perflings::app::guide::{SentencePart, confirmation, next_move};
 use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Replay, ThemeName, update,
+    Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Panel, Replay, ThemeName,
+    update,
 };
 use perflings::course::Course;
 use perflings::course::save_file::{Prediction, StageState};
@@ -162,13 +163,15 @@ fn stage(said: &mut Said, number: u32) {
     said.did(&mut app, Action::NextPointer);
     said.look(&app);
     said.did(&mut app, Action::No);
-    // Which panel shows it? The lints do not, whatever the stage is about.
-    said.did(&mut app, Action::Focus(perflings::app::Panel::Lints));
-    app.view.notice = None;
-    said.look(&app);
-    said.did(&mut app, Action::Locate);
-    app.view.notice = None;
-    said.look(&app);
+    // Which panel shows it? The lints show nothing yet; the loss does or does not, and after a wrong answer there is a second try.
+    for panel in [Panel::Lints, Panel::Loss, Panel::Loss] {
+        said.did(&mut app, Action::Focus(panel));
+        app.view.notice = None;
+        said.look(&app);
+        said.did(&mut app, Action::Locate);
+        app.view.notice = None;
+        said.look(&app);
+    }
     said.did(&mut app, Action::Close);
     app.view.notice = None;
     said.look(&app);
@@ -524,6 +527,7 @@ fn the_rest(said: &mut Said) {
         file: "h100.jsonl".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
+        stage: Some(1),
         paused: false,
         speed: 1.0,
         unsolved: false,

@@ -48,6 +48,7 @@ fn states() -> Vec<(&'static str, App)> {
         file: "x".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
+        stage: Some(1),
         paused: false,
         speed: 1.0,
         unsolved: false,

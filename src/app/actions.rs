@@ -3,17 +3,13 @@
 
 use std::sync::Arc;
 
-use super::estimate::RangeSteps;
 use super::guide::leaving;
-use super::may::{Refusal, neighbour};
 use super::message::{Action, Effect};
 use super::mode::Mode;
 use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
-use super::presenter::AudienceScreen;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
-use super::{App, RunState};
-use crate::course::Stage;
+use super::{App, Lesson, RunState};
 use crate::panel::Panel;
 use protocol::Command;
 use protocol::config::RunConfig;
@@ -26,9 +22,14 @@ impl App {
             .notice
             .take_if(|notice| notice.until_ms == u64::MAX);
         if let Err(refusal) = self.may(action) {
-            return self.tell_refusal(&refusal);
+            self.carry_out(refusal.told());
+            return;
         }
         if self.in_class(|member, context| member.update(action, context)) {
+            return;
+        }
+        let follows = self.devices.update(action, &self.view);
+        if self.carry_out(follows) {
             return;
         }
         if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
@@ -43,13 +44,6 @@ impl App {
         }
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.note_looks(&self.view);
-        }
-    }
-
-    /// Says why an action is not possible now.
-    pub(super) fn tell_refusal(&mut self, refusal: &Refusal) {
-        if let Refusal::NotNow(why) = refusal {
-            self.tell(why, false);
         }
     }
 
@@ -71,17 +65,25 @@ impl App {
                 }
             }
             Action::Report => self.effects.push(Effect::WriteReport(Box::new(
-                self.own_study().progress.clone(),
+                self.presenter
+                    .own_study(&self.lesson.study)
+                    .progress
+                    .clone(),
             ))),
             Action::Stage(number) => {
-                if let Some(at) = self.place_of_number(number) {
+                if let Some(at) = self.lesson.place_of_number(number) {
                     self.leave_for(at);
                 }
             }
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
             Action::No => self.view.confirm = None,
             Action::Yes => self.confirmed(),
-            Action::OpenEditor => self.open_editor(),
+            Action::OpenEditor => {
+                if let Some((id, file, line)) = self.file_to_edit() {
+                    let stage = id.to_owned();
+                    self.effects.push(Effect::OpenEditor { stage, file, line });
+                }
+            }
             Action::Pause => self.pause(),
             Action::Restart => self.restart(),
             Action::Toggle => self.after_prediction(AfterSkip::Toggle),
@@ -92,11 +94,6 @@ impl App {
             Action::Profile => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile { request: 0 });
-            }
-            Action::SwitchDevice => {
-                if let Some(select) = self.devices.offer().map(str::to_owned) {
-                    self.use_device(&select);
-                }
             }
             Action::InF32 => {
                 if let Some(config) = self.bench.in_f32() {
@@ -110,46 +107,6 @@ impl App {
         }
     }
 
-    /// Carries out an action that a stage handles itself, live or recorded; false for all others.
-    pub(super) fn act_in_stage(&mut self, stage: &Stage, action: Action) -> bool {
-        match action {
-            Action::NextStage => self.go_by(1),
-            Action::PreviousStage => self.go_by(-1),
-            Action::Answer(choice) => self.answer(stage, choice),
-            Action::Question => self.show_question(stage),
-            Action::RangeShift(by) => self.lesson.study.set_range(by, RangeSteps::shift),
-            Action::RangeWiden(by) => self.lesson.study.set_range(by, RangeSteps::widen),
-            Action::RangeKeep => {
-                self.lesson.study.keep_range(stage);
-                self.open_page(LessonPage::Evidence);
-                self.save(&stage.id);
-            }
-            Action::Hint => {
-                self.next_hint(&stage.id);
-                self.view.show_lesson();
-                self.open_page(LessonPage::Start);
-            }
-            Action::Solution => self.solution(self.lesson.study.solution),
-            Action::Present => self.present(),
-            Action::PresentFrom(start) => self.present_from(start),
-            Action::BlankScreen => self.cover_screen(AudienceScreen::Blank),
-            Action::FreezeScreen => self.cover_screen(AudienceScreen::Frozen),
-            Action::NextBeat => self.beat_by(1),
-            Action::PreviousBeat => self.beat_by(-1),
-            Action::GoToBeat { stage, beat } => {
-                if let Some(at) = self.place_of_number(stage) {
-                    self.show_beat(at, beat);
-                }
-            }
-            Action::EndPresentation => self.stop_presenting(),
-            Action::ShowAnswer => self.show_answer(),
-            Action::NextPointer => self.next_pointer(stage),
-            Action::Locate => self.locate(stage),
-            _ => return false,
-        }
-        true
-    }
-
     /// The file of the exercise or the stage that is edited: whose it is, its name, and the line to look at.
     pub(super) fn file_to_edit(&self) -> Option<(&str, String, Option<u32>)> {
         if let Some(exercise) = self.exercise() {
@@ -160,30 +117,15 @@ impl App {
         Some((&stage.id, stage.files.first()?.name.clone(), None))
     }
 
-    /// Opens that file in the learner's editor.
-    fn open_editor(&mut self) {
-        if let Some((id, file, line)) = self.file_to_edit() {
-            let stage = id.to_owned();
-            self.effects.push(Effect::OpenEditor { stage, file, line });
-        }
-    }
-
     /// The learner answered the confirmation with yes.
     fn confirmed(&mut self) {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
-                self.with_stage(|app, stage| {
-                    app.lesson.study.skip(stage);
-                    app.save(&stage.id);
-                });
+                self.in_lesson(Lesson::skip_prediction);
                 self.after_skip(then);
             }
             Some(Confirm::SkipLocating) => {
-                self.with_stage(|app, stage| {
-                    app.lesson.study.of_mut(&stage.id).located = Some(false);
-                    app.save(&stage.id);
-                    app.next_pointer(stage);
-                });
+                self.in_lesson(Lesson::skip_locating);
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
@@ -192,13 +134,8 @@ impl App {
                 self.in_open_exercise(|it, context| it.reset(known, context));
             }
             Some(Confirm::Reset) => {
-                self.with_stage(|app, stage| {
-                    app.lesson.study.forget(stage);
-                    app.effects.push(Effect::ResetStage {
-                        stage: stage.id.clone(),
-                    });
-                    app.enter(app.lesson.study.at);
-                });
+                self.in_lesson(Lesson::reset);
+                self.enter(self.lesson.study.at);
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
@@ -226,16 +163,7 @@ impl App {
             }
         };
         self.lesson.study.of_mut(id).solution_shown = true;
-        self.save(id);
-    }
-
-    /// Goes to the next stage or the one before; after the last one comes the summary.
-    fn go_by(&mut self, by: isize) {
-        let (at, of) = (self.lesson.study.at, self.lesson.course.stages.len());
-        match neighbour(at, by, of, "stage") {
-            Ok(to) => self.leave_for(to),
-            Err(_) => self.look(Action::Open(Overlay::Summary)),
-        }
+        self.effects.push(self.lesson.saved(id));
     }
 
     /// Goes to another stage; asks for confirmation where the present one is not finished.
@@ -263,40 +191,11 @@ impl App {
         }
         self.view.focus = Some(Panel::Lesson);
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        let late = self.mark_skipped(at);
+        let skipped = self.lesson.mark_skipped(at, &self.mode);
+        let late = self.carry_out(skipped);
         self.enter(at);
         if late {
             self.catch_up();
-        }
-    }
-
-    fn answer(&mut self, stage: &Stage, choice: usize) {
-        let asked = self.lesson.study.question(stage);
-        let quiz = asked.is_some_and(|(quiz, _)| quiz.is_some());
-        self.lesson.study.answer(stage, choice);
-        // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
-        // whether it was right, and why.
-        if quiz {
-            self.open_page(LessonPage::Quiz);
-        } else {
-            self.open_page(LessonPage::Start);
-            self.open_page(LessonPage::Evidence);
-        }
-        self.save(&stage.id);
-    }
-
-    /// Shows one more hint for the stage or exercise `id`.
-    pub(super) fn next_hint(&mut self, id: &str) {
-        self.lesson.study.of_mut(id).hints += 1;
-        self.save(id);
-    }
-
-    /// Shows the solution; the first time, asks for confirmation.
-    pub(super) fn solution(&mut self, shown_before: bool) {
-        if shown_before {
-            self.look(Action::Open(Overlay::Solution));
-        } else {
-            self.view.confirm = Some(Confirm::ShowSolution);
         }
     }
 
@@ -326,15 +225,18 @@ impl App {
                 }
                 self.pair();
             }
-            AfterSkip::Knobs => return self.open_knobs(),
+            AfterSkip::Knobs => return self.view.open_knobs(),
         }
-        self.open_page(LessonPage::Result);
+        self.in_lesson(|lesson, context| {
+            let stage = lesson.stage(context.mode)?;
+            Some(Vec::from_iter(lesson.opened(stage, LessonPage::Result)))
+        });
     }
 
     /// Chooses a line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
-            Some(Overlay::Stages) if self.mystery().is_some() => self.leave_mystery(line),
+            Some(Overlay::Stages) if self.mode.mystery().is_some() => self.leave_mystery(line),
             Some(Overlay::Stages) => match line.checked_sub(self.lesson.course.stages.len()) {
                 None => self.leave_for(line),
                 Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),
@@ -349,20 +251,14 @@ impl App {
                 }
             },
             Some(Overlay::Skipped) => {
-                if let Some(at) = self.skipped_stages().get(line).copied() {
+                if let Some(at) = self.lesson.skipped_stages().get(line).copied() {
                     self.leave_for(at);
                 }
             }
-            Some(Overlay::Attempts) => self.back_to_attempt(line),
-            Some(Overlay::Devices) => {
-                let Some(info) = self.devices.known.get(line) else {
-                    return;
-                };
-                let select = info.select.clone();
+            Some(Overlay::Attempts) => {
                 self.view.overlay = None;
-                if select != self.devices.using {
-                    self.use_device(&select);
-                }
+                let follows = self.bench.back_to_attempt(line);
+                self.carry_out(follows);
             }
             _ => {}
         }

@@ -4,7 +4,8 @@
 //! Curve, first loss, evidence and pairs belong to an attempt and are shown only beside it. Where another attempt has trained the weights since,
 //! its loss is the one before (`RunStory::own_loss`).
 
-use super::{App, RequestedRun};
+use super::part::{Follow, Follows};
+use super::{Bench, RequestedRun};
 use protocol::config::RunConfig;
 use protocol::story::RunStory;
 use protocol::{Pair, Slot};
@@ -27,12 +28,15 @@ impl RequestedRun {
         let mut of_b = self.runs_of_b(|it| it.description.has(config));
         of_b.find_map(|it| it.pair.as_ref())
     }
-}
 
-impl App {
+    /// The result of an attempt's pairs with A.
+    pub fn pair_of_attempt(&self, attempt: &RunStory) -> Option<&Pair> {
+        self.pair_of(attempt.description.config.as_ref()?)
+    }
+
     /// A, then every B that ran in this stage, in the order of their starts; the longest run of each configuration.
     pub fn attempts(&self) -> Vec<&RunStory> {
-        let mut all: Vec<&RunStory> = self.bench.run.story.runs().collect();
+        let mut all: Vec<&RunStory> = self.story.runs().collect();
         all.sort_by_key(|it| (it.description.slot, it.number));
         let mut rows: Vec<&RunStory> = Vec::new();
         for attempt in all {
@@ -44,58 +48,42 @@ impl App {
         }
         rows
     }
+}
 
+impl Bench {
     /// The attempt of B that a lesson describes: the present one, or the latest if B equals A again.
     pub(super) fn b_of_lesson(&self) -> &RunStory {
-        let bench = self.shown_bench();
-        let latest = bench.run.runs_of_b(|it| !it.of_pairs).next();
-        let latest = latest.filter(|_| bench.comparison.same());
-        latest.unwrap_or_else(|| bench.run.slot(Slot::B))
-    }
-
-    /// The result of an attempt's pairs with A.
-    pub fn pair_of_attempt(&self, attempt: &RunStory) -> Option<&Pair> {
-        self.bench.run.pair_of(attempt.description.config.as_ref()?)
+        let latest = self.run.runs_of_b(|it| !it.of_pairs).next();
+        let latest = latest.filter(|_| self.comparison.same());
+        latest.unwrap_or_else(|| self.run.slot(Slot::B))
     }
 
     /// The knobs in which an attempt differs from A: `model.norm fused`.
     pub fn knobs_of_attempt(&self, attempt: &RunStory) -> String {
         let config = attempt.description.config.as_ref();
-        config.map_or_else(String::new, |config| {
-            self.bench.comparison.differences_of(config)
-        })
+        config.map_or_else(String::new, |config| self.comparison.differences_of(config))
     }
 
     /// Whether an attempt has B's present configuration.
     pub fn is_present(&self, attempt: &RunStory) -> bool {
-        attempt.description.has(&self.bench.comparison.config_b)
-    }
-
-    /// Whether the log can be opened: there are attempts, and they are not hidden.
-    pub fn has_attempts(&self) -> bool {
-        self.can_edit()
-            && !self.bench.comparison.hidden
-            && self.presenter.presentation.is_none()
-            && self.bench.run.slot(Slot::A).has_begun()
+        attempt.description.has(&self.comparison.config_b)
     }
 
     /// Sets B to the configuration of an attempt.
-    pub(super) fn back_to_attempt(&mut self, line: usize) {
-        let attempts = self.attempts();
-        let chosen = attempts.get(line);
-        let Some(config) = chosen.and_then(|it| it.description.config.clone()) else {
-            return;
-        };
-        self.view.overlay = None;
-        if config == self.bench.comparison.config_b {
-            return;
+    pub(super) fn back_to_attempt(&mut self, line: usize) -> Option<Follows> {
+        let config = self.run.attempts().get(line)?.description.config.clone()?;
+        if config == self.comparison.config_b {
+            return None;
         }
-        self.bench.comparison.set_b(config, false);
-        let text = match self.bench.comparison.same() {
+        self.comparison.set_b(config, false);
+        let text = match self.comparison.same() {
             true => "B is again the same as A".to_owned(),
-            false => format!("B is again: {}", self.bench.comparison.differences()),
+            false => format!("B is again: {}", self.comparison.differences()),
         };
-        self.b_replaced();
-        self.tell(&text, false);
+        Some(vec![
+            self.write_b(),
+            Follow::Changed(false),
+            Follow::Tell(text),
+        ])
     }
 }

@@ -7,12 +7,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::figures::figures;
 use super::pages::LessonPage;
-use super::presenter::AudienceScreen;
 use super::{Action, App, Effect, Overlay, Panel};
-use crate::course::placeholder::fill_known;
-use crate::course::save_file::{ProgressChange, StageState};
+use crate::course::save_file::ProgressChange;
 use crate::course::{Beat, BeatChange, Stage};
 use protocol::Slot;
 
@@ -120,9 +117,7 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
 impl App {
     /// The beat on the screen; an open exercise stands in its place.
     pub fn beat(&self) -> Option<BeatState> {
-        let presentation = self.presenter.presentation.as_ref();
-        let at = presentation.filter(|_| !self.mode.is_exercise())?.beat;
-        beats(self.lesson.study.at, self.stage()?).get(at).copied()
+        self.presenter.beat(&self.lesson, &self.mode)
     }
 
     /// What that beat says and shows.
@@ -133,68 +128,6 @@ impl App {
     /// Whether what happens now is the learner's own progress.
     pub fn keeps_progress(&self) -> bool {
         self.presenter.presentation.is_none() && !self.mode.is_replay()
-    }
-
-    /// Presenter mode on, at the first beat of the stage, or off.
-    pub(super) fn present(&mut self) {
-        match self.presenter.presentation {
-            Some(_) => self.stop_presenting(),
-            None => self.begin_presentation(self.lesson.study.at, 0),
-        }
-    }
-
-    /// Where the next beat is, or the one before, by stage and place; beyond the ends of a stage those of its neighbours follow.
-    pub(super) fn beat_after(&self, by: isize) -> Option<(usize, usize)> {
-        let beat = self.beat()?;
-        if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
-            return Some((beat.stage, at));
-        }
-        let to = beat.stage.checked_add_signed(by)?;
-        let last = cues(self.lesson.course.stages.get(to)?)
-            .len()
-            .saturating_sub(1);
-        Some((to, if by > 0 { 0 } else { last }))
-    }
-
-    /// Shows that beat.
-    pub(super) fn beat_by(&mut self, by: isize) {
-        // A notice about this beat is not shown below the next.
-        self.view.notice.take_if(|notice| !notice.warning);
-        if let Some((stage, beat)) = self.beat_after(by) {
-            self.show_beat(stage, beat);
-        }
-    }
-
-    /// Presents from the first beat of the course, or from where the last presentation was.
-    pub(super) fn present_from(&mut self, start: bool) {
-        let last = self.presented().unwrap_or((self.lesson.study.at, 0));
-        let (at, beat) = if start { (0, 0) } else { last };
-        if start || self.presenter.presentation.is_none() {
-            self.begin_presentation(at, beat);
-        } else {
-            self.show_beat(at, beat);
-        }
-    }
-
-    /// The place of the stage, and the beat, where the last presentation was.
-    pub(super) fn presented(&self) -> Option<(usize, usize)> {
-        let (id, beat) = self.lesson.study.progress.presented.as_ref()?;
-        Some((self.lesson.place_of(id)?, *beat))
-    }
-
-    /// Empties or freezes what the audience sees, or shows it again.
-    pub(super) fn cover_screen(&mut self, cover: AudienceScreen) {
-        let covered = self.audience_screen() == cover;
-        if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.audience_screen = if covered { AudienceScreen::Live } else { cover };
-        }
-    }
-
-    /// Whether the audience sees what happens.
-    pub fn audience_screen(&self) -> AudienceScreen {
-        let presentation = self.presenter.presentation.as_ref();
-        let shown = presentation.filter(|_| self.beat().is_some());
-        shown.map_or(AudienceScreen::Live, |it| it.audience_screen)
     }
 
     /// Shows the presentation's beat again, if there is a presentation.
@@ -215,16 +148,16 @@ impl App {
         let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
         };
-        self.keep_beats_before(beat);
+        self.presenter
+            .keep_beats_before(beat, &self.lesson, &self.mode, &self.bench);
         if at != self.lesson.study.at {
-            self.change_presented_stage(at);
-        }
-        if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.beat = beat.at;
-            if presentation.audience_screen == AudienceScreen::Blank {
-                presentation.audience_screen = AudienceScreen::Live;
+            self.view.notice = None;
+            if self.mode.is_live() {
+                self.bench.run.story = self.presenter.story_of(at);
+                self.leave_run();
             }
         }
+        self.presenter.go_to(beat);
         self.lesson.study.progress.presented = Some((stage.id.clone(), beat.at));
         let presented = ProgressChange::Presented(stage.id.clone(), beat.at);
         self.effects.push(Effect::Save(presented));
@@ -235,37 +168,8 @@ impl App {
         (view.overlay, view.confirm, view.third) = (None, None, None);
         view.to_top();
         view.lesson_page = LessonPage::Start;
-        self.open_page(beat.page);
-    }
-
-    /// Marks the right choice at the beat of the vote, or no longer. With a room its vote has to be closed.
-    pub(super) fn show_answer(&mut self) {
-        let at = self.lesson.study.at;
-        if let Some(presentation) = &mut self.presenter.presentation
-            && !presentation.answered.remove(&at)
-        {
-            presentation.answered.insert(at);
-            self.order_answer();
-        }
-    }
-
-    /// Whether the right choice of the stage that is presented is marked.
-    pub fn answer_shown(&self) -> bool {
-        let presentation = self.presenter.presentation.as_ref();
-        presentation.is_some_and(|it| it.answered.contains(&self.lesson.study.at))
-    }
-
-    /// Why the right choice is right, as far as its figures are known.
-    pub fn reason_of_answer(&self) -> Option<String> {
-        let now = figures(self)?;
-        Some(fill_known(&self.stage()?.prediction.explanation, &now))
-    }
-
-    /// Stages before this one that were jumped over, by their place.
-    pub fn skipped_stages(&self) -> Vec<usize> {
-        let (course, study) = (&self.lesson.course, &self.lesson.study);
-        let skipped = |at: &usize| study.of(&course.stages[*at]).state == StageState::Skipped;
-        (0..study.at).filter(skipped).collect()
+        let page = self.lesson.opened(stage, beat.page);
+        self.carry_out(page.map(|page| vec![page]));
     }
 
     /// Shows who comes late to a room what the class has done before.
@@ -274,24 +178,5 @@ impl App {
         if in_room && self.has_card(Overlay::Skipped) {
             self.look(Action::Open(Overlay::Skipped));
         }
-    }
-
-    /// Marks the stages before this one that were not passed as skipped, and tells whether there were any; that never counts as
-    /// passed.
-    pub(super) fn mark_skipped(&mut self, to: usize) -> bool {
-        if !self.mode.is_live() {
-            return false;
-        }
-        let course = Arc::clone(&self.lesson.course);
-        let mut any = false;
-        for stage in course.stages.iter().take(to) {
-            let known = self.lesson.study.of_mut(&stage.id);
-            if known.state < StageState::Skipped {
-                known.state = StageState::Skipped;
-                self.save(&stage.id);
-                any = true;
-            }
-        }
-        any
     }
 }

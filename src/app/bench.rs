@@ -8,7 +8,7 @@ use super::comparison::Comparison;
 use super::devices::Devices;
 use super::run::{RequestedRun, RunState};
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
-use protocol::{Command, Failed, FailedKind, Pair, RunSpec, Slot, Started};
+use protocol::{Command, Event, Failed, FailedKind, Pair, RunSpec, Slot, Started};
 
 /// A and B, and the run that was asked for.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Pending {
     pub due_ms: Option<u64>,
     /// The engine was replaced because it did not answer, and no step has come since.
     pub replaced: bool,
+    /// It was asked while steps were made: the one in progress ends before the engine hears of it.
+    pub interrupts: bool,
 }
 
 /// What the latest request asked for, as far as the engine has not done it.
@@ -77,8 +79,14 @@ impl Bench {
     /// Notes what is asked for, and numbers it.
     fn ask(&mut self, asked: Asked, now_ms: u64) -> u64 {
         if asked != Asked::Change {
+            // A GPU may compile kernels before its first step, which is no step.
+            let shown = self.run.shown();
+            let steps = shown.last.is_some() || shown.description.on_cpu();
+            let steps = steps && self.run.state.is_active() && self.is_current();
+            self.pending.interrupts = steps || self.leaves_a_step();
             let run = &mut self.run;
             (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
+            run.diverged = None;
         }
         self.pending.asked = asked;
         self.pending.request += 1;
@@ -104,8 +112,14 @@ impl Bench {
         Command::Apply { run, request }
     }
 
-    /// Asks for these two in turns.
-    pub(super) fn pair(&mut self, sides: [RunSpec; 2], devices: &Devices, now_ms: u64) -> Command {
+    /// Asks for these two in turns, at most so many times; 0: as often as the pace allows.
+    pub(super) fn pair(
+        &mut self,
+        sides: [RunSpec; 2],
+        pairs: u32,
+        devices: &Devices,
+        now_ms: u64,
+    ) -> Command {
         let to_begin = sides.to_vec();
         let [a, b] = sides;
         Command::Pair {
@@ -114,7 +128,7 @@ impl Bench {
             stage: self.comparison.stage,
             a,
             b,
-            pairs: 0,
+            pairs,
         }
     }
 
@@ -124,6 +138,80 @@ impl Bench {
         (self.run.wanted, self.run.state) = (None, RunState::Finished);
         self.pending.due_ms = None;
         Command::Stop
+    }
+
+    /// Pauses the run that makes steps, or lets the paused one go on. Pairs do not wait.
+    pub(super) fn pause(&mut self) -> Option<Command> {
+        if self.pairing() {
+            return None;
+        }
+        let (state, command) = match &self.run.state {
+            state if state.is_moving() => (RunState::Pausing, Command::Pause),
+            state if state.is_paused() => (RunState::Resuming, Command::Resume),
+            _ => return None,
+        };
+        self.run.state = state;
+        Some(command)
+    }
+
+    /// Takes the run off the bench while a recorded one is shown there. It is paused until then, and goes on later if it made steps (true). A run that
+    /// is starting, or pairs, cannot wait: they are ended. Returns also what the engine is told.
+    pub(super) fn hold(&mut self) -> (Option<Command>, Option<(RequestedRun, bool)>) {
+        use RunState::{EngineGone, Paused, Pausing, Starting};
+        let asked = std::mem::take(&mut self.pending.asked);
+        let mut run = std::mem::take(&mut self.run);
+        let settled = matches!(asked, Asked::Nothing | Asked::Leave);
+        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
+            return (Some(Command::Stop), None);
+        }
+        let moves = run.state.is_moving();
+        if moves || run.state == Pausing {
+            run.state = Paused;
+        }
+        (moves.then_some(Command::Pause), Some((run, moves)))
+    }
+
+    /// Puts a run that was held on the bench again, and lets it go on if it `resumes`; returns what the engine is told.
+    pub(super) fn take_up(&mut self, run: RequestedRun, resumes: bool) -> Option<Command> {
+        (self.run, self.pending.asked) = (run, Asked::Nothing);
+        if resumes { self.pause() } else { None }
+    }
+
+    /// The slot that the criteria are about: B, or A while both are compared and B is the same.
+    pub(super) fn judged(&self, compares: bool) -> Slot {
+        let same = compares && self.comparison.same();
+        if same { Slot::A } else { Slot::B }
+    }
+
+    /// The engine compiles the kernels of the run.
+    pub(super) fn compiling(&mut self, kernels: u32, latest: String) {
+        self.run.compiling = Some((kernels, latest));
+        if self.run.state == RunState::Starting {
+            self.run.state = RunState::Warming;
+        }
+    }
+
+    /// A step was made; `hidden` if what it shows is not for the learner.
+    pub(super) fn stepped(&mut self, event: &Event, hidden: bool, now_ms: u64) {
+        if !self.is_current() {
+            return;
+        }
+        let run = &mut self.run;
+        if matches!(run.state, RunState::Starting | RunState::Warming)
+            || matches!(run.state, RunState::Finished | RunState::Failed { .. })
+        {
+            run.state = RunState::Running;
+        }
+        run.step_ms = now_ms;
+        if let Event::Step(step) = event
+            && step.loss.is_some_and(|loss| !loss.0.is_finite())
+        {
+            run.diverged.get_or_insert((step.slot, step.step));
+        }
+        self.pending.replaced = false;
+        if !hidden {
+            run.story.hear(event, now_ms);
+        }
     }
 
     /// Whether the run in progress can take the knobs of this one at a step boundary: its parameters can stay.

@@ -3,8 +3,10 @@
 
 use super::comparison::Comparison;
 use super::may::SAME;
+use super::part::{Follow, Follows};
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Panel, ScreenSize};
+use super::{Action, App, Bench, Effect, Panel, ScreenSize, View};
+use crate::course::Stage;
 use crate::course::at_preset;
 use crate::course::named::NamedConfig;
 use protocol::Slot;
@@ -15,6 +17,16 @@ const MAX_VALUE_LETTERS: usize = 20;
 
 /// How long B waits for more changes before it starts again.
 const SETTLE_MS: u64 = 500;
+
+/// What an action does to a value that is typed.
+enum Typing {
+    /// None is typed any more.
+    None,
+    /// It is typed further, or left.
+    Goes,
+    /// This value is kept.
+    Kept(String),
+}
 
 impl App {
     /// Whether the knobs can be opened: there is something to change, and it can run.
@@ -29,90 +41,41 @@ impl App {
         view.knobs && !covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
     }
 
-    /// Carries out an action on the knobs; false for any other action.
+    /// Carries out an action on the knobs; false for any other action. An action that types no value ends the typing.
     pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
-        if let Some(text) = self.view.value.take() {
-            return self.type_value(text, action);
-        }
-        match action {
-            Action::TypeValue => self.view.value = Some(String::new()),
-            Action::Knobs if self.knobs_open() => self.view.knobs = false,
-            Action::Knobs => self.after_prediction(AfterSkip::Knobs),
-            Action::KnobRow(by) => {
-                let row = self.bench.comparison.row.saturating_add_signed(by as isize);
-                self.bench.comparison.select(row);
+        let follows = match (self.view.type_value(action), action) {
+            (Typing::Kept(value), _) => Some(self.bench.type_knob(&value)),
+            (Typing::Goes, _) => Some(Vec::new()),
+            (Typing::None, Action::TypeValue) => {
+                self.view.value = Some(String::new());
+                return true;
             }
-            Action::KnobTurn(by) => self.change_knob(|comparison| comparison.step(by)),
-            Action::KnobAt(row) if row == self.bench.comparison.row => {
-                self.change_knob(|comparison| comparison.step(1));
+            (Typing::None, Action::Knobs) if self.knobs_open() => {
+                self.view.knobs = false;
+                return true;
             }
-            Action::KnobAt(row) => self.bench.comparison.select(row),
-            Action::TakeSolution => self.take_solution(),
-            _ => return false,
-        }
-        true
-    }
-
-    pub(super) fn open_knobs(&mut self) {
-        let view = &mut self.view;
-        (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
-        (view.overlay, view.focus) = (None, Some(Panel::Lesson));
+            (Typing::None, Action::Knobs) => {
+                self.after_prediction(AfterSkip::Knobs);
+                return true;
+            }
+            (Typing::None, _) => self.bench.update(action, self.lesson.stage(&self.mode)),
+        };
+        self.carry_out(follows)
     }
 
     /// While B is the same as A, opens the knobs and says so; returns whether it is.
     pub(super) fn open_knobs_if_same(&mut self) -> bool {
         let same = self.bench.comparison.same();
         if same {
-            self.open_knobs();
+            self.view.open_knobs();
             self.tell(SAME, false);
         }
         same
     }
 
-    /// Carries out an action while a value is typed. Any other action ends the typing and is carried out as usual.
-    fn type_value(&mut self, mut text: String, action: Action) -> bool {
-        match action {
-            Action::Type(letter) => {
-                if letter.is_ascii_graphic() && text.len() < MAX_VALUE_LETTERS {
-                    text.push(letter);
-                }
-                self.view.value = Some(text);
-            }
-            Action::Erase => {
-                text.pop();
-                self.view.value = Some(text);
-            }
-            Action::KeepSearch if !text.is_empty() => {
-                let value = KnobValue::from_word(&text);
-                self.change_knob(|comparison| comparison.set(comparison.row, &value));
-            }
-            Action::KeepSearch | Action::Close => {}
-            _ => return self.act_on_knobs(action),
-        }
-        true
-    }
-
-    /// Changes B at the selected row. Where `change` is refused, the row says why.
-    fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) {
-        let knob = self.bench.comparison.knob();
-        if !change(&mut self.bench.comparison) {
-            return;
-        }
-        // Earlier notices about B do not apply to this one.
-        self.view.notice = None;
-        self.write_b();
-        self.b_changed(knob.is_some_and(Comparison::starts_again));
-    }
-
-    /// B was replaced as a whole: the learner's file and the run follow.
-    pub(super) fn b_replaced(&mut self) {
-        self.write_b();
-        self.b_changed(false);
-    }
-
     /// B has changed: drops what was measured with the old one, and runs the new one, `delayed` if more changes may come.
-    fn b_changed(&mut self, delayed: bool) {
-        self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
+    pub(super) fn b_changed(&mut self, delayed: bool) {
+        self.lesson.note_fix_tried(&self.mode);
         self.lesson.study.report = None;
         self.lesson.study.pair = self.bench.pairs_of_b();
         // A B that runs is shown until the changed one takes over from it.
@@ -154,84 +117,137 @@ impl App {
             self.show_present_b();
         }
     }
+}
 
-    /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
-    pub(super) fn write_b(&mut self) {
-        let comparison = &self.bench.comparison;
-        let Some(stage) = comparison.file.clone() else {
-            return;
+impl View {
+    /// Carries out an action while a value is typed; any other action ends the typing.
+    fn type_value(&mut self, action: Action) -> Typing {
+        let Some(mut text) = self.value.take() else {
+            return Typing::None;
         };
-        if let Some(problem) = &comparison.problem {
-            let text = format!("B changed; the file did not: {problem}");
-            return self.tell(&text, true);
+        match action {
+            Action::Type(letter) => {
+                if letter.is_ascii_graphic() && text.len() < MAX_VALUE_LETTERS {
+                    text.push(letter);
+                }
+                self.value = Some(text);
+            }
+            Action::Erase => {
+                text.pop();
+                self.value = Some(text);
+            }
+            Action::KeepSearch if !text.is_empty() => return Typing::Kept(text),
+            Action::KeepSearch | Action::Close => {}
+            _ => return Typing::None,
         }
+        Typing::Goes
+    }
+}
+
+impl Bench {
+    /// Carries out an action on the knobs.
+    pub(super) fn update(&mut self, action: Action, stage: Option<&Stage>) -> Option<Follows> {
+        let comparison = &mut self.comparison;
+        match action {
+            Action::KnobRow(by) => {
+                comparison.select(comparison.row.saturating_add_signed(by as isize));
+            }
+            Action::KnobAt(row) if row != comparison.row => comparison.select(row),
+            Action::KnobAt(_) => return Some(self.change_knob(|it| it.step(1))),
+            Action::KnobTurn(by) => return Some(self.change_knob(|it| it.step(by))),
+            Action::TakeSolution => {
+                let config = NamedConfig::fixed(stage?, self.preset).config;
+                comparison.set_b(config, true);
+                return Some(vec![
+                    Follow::Card(None),
+                    self.write_b(),
+                    Follow::Changed(false),
+                ]);
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    /// Gives the selected knob a value that was typed.
+    fn type_knob(&mut self, value: &str) -> Follows {
+        let value = KnobValue::from_word(value);
+        self.change_knob(|comparison| comparison.set(comparison.row, &value))
+    }
+
+    /// Changes B at the selected row. Where `change` is refused, the row says why.
+    fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) -> Follows {
+        let knob = self.comparison.knob();
+        if !change(&mut self.comparison) {
+            return Vec::new();
+        }
+        let delayed = knob.is_some_and(Comparison::starts_again);
+        // Earlier notices about B do not apply to this one.
+        vec![
+            Follow::Untell { warnings: true },
+            self.write_b(),
+            Follow::Changed(delayed),
+        ]
+    }
+
+    /// Writes B's knobs to the learner's file, if there is one. A file that cannot be read stays as it is until it can.
+    pub(super) fn write_b(&self) -> Follow {
+        let comparison = &self.comparison;
         let offers = comparison.offers.iter();
-        self.effects.push(Effect::WriteKnobs {
-            stage,
-            config: Box::new(comparison.config_b.clone()),
-            offers: offers.map(|knob| knob.path.to_owned()).collect(),
-        });
+        match (&comparison.file, &comparison.problem) {
+            (None, _) => Follow::Nothing,
+            (_, Some(problem)) => Follow::Warn(format!("B changed; the file did not: {problem}")),
+            (Some(stage), None) => Follow::Effect(Effect::WriteKnobs {
+                stage: stage.clone(),
+                config: Box::new(comparison.config_b.clone()),
+                offers: offers.map(|knob| knob.path.to_owned()).collect(),
+            }),
+        }
     }
 
     /// The learner's configuration was saved: it is B from now on.
-    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) {
-        let was_unreadable = self.bench.comparison.problem.is_some();
-        let Some(config) = self.config_of_file(config) else {
-            return;
+    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) -> Follows {
+        let was_unreadable = self.comparison.problem.is_some();
+        let config = match self.config_of_file(config) {
+            Ok(config) => config,
+            Err(what) => return vec![Follow::Warn(what)],
         };
-        if self.bench.comparison.config_b == config || self.bench.comparison.offers.is_empty() {
-            return;
+        if self.comparison.config_b == config || self.comparison.offers.is_empty() {
+            return Vec::new();
         }
-        if was_unreadable {
-            self.tell("The file can be read again: B is what it says", false);
-        }
-        self.bench.comparison.set_b(config, false);
-        match self.may_move_run() {
-            Ok(()) => self.b_changed(false),
-            Err(refusal) => self.tell_refusal(&refusal),
-        }
+        self.comparison.set_b(config, false);
+        let text = "The file can be read again: B is what it says";
+        let told = was_unreadable.then(|| Follow::tell(text)).into_iter();
+        told.chain([Follow::Changed(false)]).collect()
     }
 
-    /// What the learner's file held when the stage was entered.
+    /// What the learner's file of this stage held when the stage was entered.
     pub(super) fn take_file_at_entry(
         &mut self,
         stage: &str,
         config: Result<Box<RunConfig>, String>,
-    ) {
-        let there = self.bench.comparison.file.as_deref() == Some(stage);
-        if !there || self.presenter.presentation.is_some() {
-            return;
+    ) -> Follows {
+        if self.comparison.file.as_deref() != Some(stage) {
+            return Vec::new();
         }
-        if let Some(config) = self.config_of_file(config) {
-            let comparison = &mut self.bench.comparison;
-            comparison.set_b(config, false);
-            if !comparison.same() {
-                let text = format!("B is as you left it: {}", comparison.differences());
-                self.tell(&text, false);
-            }
-        }
+        let config = match self.config_of_file(config) {
+            Ok(config) => config,
+            Err(what) => return vec![Follow::Warn(what)],
+        };
+        self.comparison.set_b(config, false);
+        let text = format!("B is as you left it: {}", self.comparison.differences());
+        let differs = !self.comparison.same();
+        Vec::from_iter(differs.then_some(Follow::Tell(text)))
     }
 
-    /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
-    fn config_of_file(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
-        self.bench.comparison.problem = config.as_ref().err().cloned();
-        match (config, self.bench.preset) {
-            (Ok(config), Some(preset)) => Some(at_preset(&config, preset)),
-            (Ok(config), None) => Some(*config),
-            (Err(what), _) => {
-                self.tell(&what, true);
-                None
-            }
-        }
-    }
-
-    /// Makes the shown solution B.
-    fn take_solution(&mut self) {
-        self.with_stage(|app, stage| {
-            app.view.overlay = None;
-            let config = NamedConfig::fixed(stage, app.bench.preset).config;
-            app.bench.comparison.set_b(config, true);
-            app.b_replaced();
-        });
+    /// The configuration in the learner's file, at the requested preset. What is wrong with a file that cannot be read is noted.
+    fn config_of_file(
+        &mut self,
+        config: Result<Box<RunConfig>, String>,
+    ) -> Result<RunConfig, String> {
+        self.comparison.problem = config.as_ref().err().cloned();
+        let config = config?;
+        let preset = self.preset;
+        Ok(preset.map_or_else(|| *config.clone(), |preset| at_preset(&config, preset)))
     }
 }

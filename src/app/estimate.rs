@@ -15,17 +15,24 @@ pub struct RangeSteps {
 
 /// How wide a range is when it is placed.
 const PLACED: u16 = 6;
+
+impl Default for RangeSteps {
+    /// Where the first key places it: in the middle of the scale.
+    fn default() -> Self {
+        let low = (STEPS - PLACED) / 2;
+        let high = low + PLACED;
+        Self { low, high }
+    }
+}
+
 /// The most points of a range that contains the measured figure; a wider range earns fewer.
 pub const POINTS: u32 = 10;
 
 impl RangeSteps {
-    /// Where the first key places it: at the end of the scale that the arrow points away from.
-    pub fn placed(by: i32) -> Self {
-        let low = if by < 0 { STEPS - PLACED } else { 0 };
-        Self {
-            low,
-            high: low + PLACED,
-        }
+    /// Moves the range round a value, as far as the scale goes.
+    pub fn centre(&mut self, of: &Estimate, value: f64) {
+        let middle = (of.share(value) * f64::from(STEPS)).round() as i32;
+        self.shift(middle - i32::from(self.low.midpoint(self.high)));
     }
 
     /// Moves the range, its width kept.
@@ -58,34 +65,16 @@ pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
     if !(low..=high).contains(&truth) {
         return 0;
     }
-    let width = share(of, high) - share(of, low);
+    let width = of.share(high) - of.share(low);
     ((f64::from(POINTS) * (1.0 - width)).round() as u32).max(1)
-}
-
-fn logarithmic(of: &Estimate) -> bool {
-    of.log && of.from > 0.0 && of.to > of.from
 }
 
 /// The value at a share of the scale.
 fn value(of: &Estimate, share: f64) -> f64 {
-    if logarithmic(of) {
+    if of.log {
         of.from * (of.to / of.from).powf(share)
     } else {
         of.from + share * (of.to - of.from)
-    }
-}
-
-/// Where on the scale a value is, from 0 to 1.
-pub fn share(of: &Estimate, value: f64) -> f64 {
-    let share = if logarithmic(of) {
-        (value.max(f64::MIN_POSITIVE) / of.from).ln() / (of.to / of.from).ln()
-    } else {
-        (value - of.from) / (of.to - of.from)
-    };
-    if share.is_finite() {
-        share.clamp(0.0, 1.0)
-    } else {
-        0.0
     }
 }
 
@@ -95,9 +84,8 @@ mod tests {
 
     #[test]
     fn a_range_stays_on_the_scale() {
-        assert_eq!(RangeSteps::placed(-1), RangeSteps { low: 54, high: 60 });
-        let mut range = RangeSteps::placed(1);
-        assert_eq!(range, RangeSteps { low: 0, high: 6 });
+        let mut range = RangeSteps::default();
+        assert_eq!(range, RangeSteps { low: 27, high: 33 });
         range.shift(100);
         assert_eq!(range, RangeSteps { low: 54, high: 60 });
         range.widen(100);
@@ -135,8 +123,8 @@ mod tests {
             (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
             "{low} {high}"
         );
-        assert!((share(&of, 10.0) - 0.5).abs() < 1e-9);
-        assert_eq!(share(&of, f64::NAN), 0.0);
+        assert!((of.share(10.0) - 0.5).abs() < 1e-9);
+        assert_eq!(of.share(f64::NAN), 0.0);
         let linear = Estimate {
             from: 0.0,
             to: 100.0,

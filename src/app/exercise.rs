@@ -21,7 +21,7 @@ use crate::course::Exercise;
 use crate::course::save_file::StageProgress;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::lanes::KernelLanes;
-use protocol::{KernelResult, KernelSwap};
+use protocol::{KernelReport, KernelResult, KernelSwap};
 
 /// The exercises of the course.
 #[derive(Clone, Debug, Default)]
@@ -67,10 +67,12 @@ pub struct ExerciseState {
     pub draft: AnswerDraft,
     pub measuring: Option<Measuring>,
     pub measured: Option<Measurement>,
-    /// The stage's run was paused for a check or a measurement and goes on afterwards.
-    holds_run: bool,
+    /// The stage's run was paused for this exercise and goes on afterwards.
+    pub holds_run: bool,
     /// Kernels of the last check that passed.
     good: Option<KernelSwap>,
+    /// The last check that passed, to set its times beside those of the next one.
+    accepted: Option<KernelReport>,
 }
 
 /// A check in progress.

@@ -159,7 +159,7 @@ fn unmet_checks(app: &App) -> Option<String> {
     );
     let stage = app.stage().filter(|_| goes && app.mode.compares())?;
     let wanted = missing::missing(app, stage).filter(|_| !app.knobs_open());
-    let asked = app.view.lesson_visible() && app.asked_here();
+    let asked = app.view.lesson_visible() && app.reading().asked_here();
     wanted.or_else(|| missing::lost(app, stage).filter(|_| !asked))
 }
 
@@ -179,7 +179,7 @@ fn next_text(app: &App) -> &'static str {
         }
         _ => {}
     }
-    if let Some(mystery) = app.mystery() {
+    if let Some(mystery) = app.mode.mystery() {
         return mystery_move(app, mystery);
     }
     if app.knobs_open() {
@@ -252,19 +252,19 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
         Activity::Predict if study.estimate(stage).is_some() && study.range.is_none() => {
-            "How much? {down} and {up} place a range on the scale"
+            "How much? {down} and {up} place a range on the scale, or type the figure"
         }
         Activity::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps"
         }
-        Activity::Predict if app.reads_on() => {
+        Activity::Predict if app.reading().reads_on() => {
             "Answer the question: {a} to {last}; {page} reads on"
         }
         Activity::Predict => "Answer the question: {a} to {last}",
         Activity::Evidence => match study.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} continues to the cause",
             Some(_) => "{pointer} shows the next panel, {close} returns to the lesson",
-            None if app.asks_where() => {
+            None if app.reading().asks_where() => {
                 "Which panel, which number? {focus} next panel, {row} next row, {locate} chooses"
             }
             None if reads => {
@@ -272,7 +272,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             }
             None => "{lesson} shows where to look",
         },
-        Activity::Fix if app.reads_background() => {
+        Activity::Fix if app.reading().reads_background() => {
             "Read the background; {page} reads on, to the cause"
         }
         Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
@@ -288,14 +288,16 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
         Activity::LookBack
-            if study.question(stage).is_some() && app.asked_here() && app.reads_on() =>
+            if study.question(stage).is_some()
+                && app.reading().asked_here()
+                && app.reading().reads_on() =>
         {
             "Answer the question: {a} to {last}; {page} shows the rest of the reasons"
         }
-        Activity::LookBack if study.question(stage).is_some() && app.asked_here() => {
+        Activity::LookBack if study.question(stage).is_some() && app.reading().asked_here() => {
             "Answer the question: {a} to {last}; {page-back} turns back"
         }
-        Activity::LookBack if study.question(stage).is_some() => match app.page().0 {
+        Activity::LookBack if study.question(stage).is_some() => match app.reading().page().0 {
             LessonPage::Result | LessonPage::LookBack => {
                 "{question} goes to the questions; {page} reads on"
             }
@@ -421,7 +423,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
         Some(report) if report.passed => {
             "{next} next exercise, {solution} the solution, {leave} back to the stage"
         }
-        Some(_) if app.hints().0 >= exercise.hints.len() => {
+        Some(_) if app.reading().hints().0 >= exercise.hints.len() => {
             "{edit} opens the file; fix it and save. {solution} shows the solution"
         }
         Some(_) => "{edit} opens the file; fix it and save. {hint} gives a hint",

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use super::App;
 use super::timeline::{TimelineMove, TimelineSeen, TimelineView};
+use super::{RequestedRun, View};
 use crate::run_trace;
 use protocol::Slot;
 
-impl App {
+impl View {
     /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.
-    pub fn timeline(&self) -> Option<(TimelineView, Slot, Option<u64>, u64)> {
-        let (slot, kernels) = self.profiled()?;
-        let reading = self.shown_run().slot(slot).ledger;
+    pub fn timeline_of(
+        &self,
+        run: &RequestedRun,
+    ) -> Option<(TimelineView, Slot, Option<u64>, u64)> {
+        let (slot, kernels) = run.profiled()?;
+        let reading = run.slot(slot).ledger;
         let phases = reading.as_ref().map(|it| &it.phases);
-        let trace = run_trace::step(&self.slot_name(slot), phases, &kernels);
+        let trace = run_trace::step(&run.slot_name(slot), phases, &kernels);
         let mut view = TimelineView::new(Arc::new(trace), Vec::new(), 0);
-        let seen = &self.view.timeline;
+        let seen = &self.timeline;
         let (low, high) = view.timeline.bounds;
         let place = |share: f64| low.saturating_add((share * low.abs_diff(high) as f64) as i64);
         if let Some((from, to)) = seen.shares {
@@ -29,15 +32,15 @@ impl App {
         Some((view, slot, reading.map(|it| it.step), kernels.step))
     }
 
-    pub(super) fn move_timeline(&mut self, to: TimelineMove) {
-        let Some((mut view, ..)) = self.timeline() else {
+    pub(super) fn move_timeline(&mut self, to: TimelineMove, run: &RequestedRun) {
+        let Some((mut view, ..)) = self.timeline_of(run) else {
             return;
         };
         view.go(to);
         let (low, high) = view.timeline.bounds;
         let share = |at: i64| at.abs_diff(low) as f64 / low.abs_diff(high).max(1) as f64;
         let whole = view.seen == (low, high);
-        self.view.timeline = TimelineSeen {
+        self.timeline = TimelineSeen {
             shares: (!whole).then(|| (share(view.seen.0), share(view.seen.1))),
             row: view.row,
             slice: view.slice,

@@ -5,16 +5,15 @@
 
 use std::borrow::Cow;
 
-use super::beats::VoteState;
-use super::estimate::RangeSteps;
+use super::beats::{BeatState, VoteState};
 use super::exercise::measuring::AnswerFile;
-use super::lane_view::LaneMove;
+use super::lane_view::{LaneMove, LaneView};
 use super::member::Link;
-use super::study::Activity;
+use super::part::{Follow, Follows};
 use super::view::Overlay;
 use super::{Action, App};
 use crate::course::Stage;
-use crate::panel::Panel;
+use protocol::Slot;
 use protocol::config::{Knob, ValueKind};
 
 /// Why an action is not carried out.
@@ -36,17 +35,17 @@ const KEPT: &str =
 /// Nothing can be compared before B was changed.
 pub(super) const SAME: &str = "B is still the same as A: change a knob first";
 
-fn not_now(why: impl Into<Cow<'static, str>>) -> Refusal {
+pub(super) fn not_now(why: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::NotNow(why.into())
 }
 
 /// Possible where this holds; elsewhere it means nothing.
-fn here(holds: bool) -> Result<(), Refusal> {
+pub(super) fn here(holds: bool) -> Result<(), Refusal> {
     if holds { Ok(()) } else { Err(NothingHere) }
 }
 
 /// Possible unless this holds; then the learner is told why not.
-fn unless(refused: bool, why: &'static str) -> Result<(), Refusal> {
+pub(super) fn unless(refused: bool, why: &'static str) -> Result<(), Refusal> {
     if refused { Err(not_now(why)) } else { Ok(()) }
 }
 
@@ -57,17 +56,35 @@ pub(super) fn neighbour(at: usize, by: isize, of: usize, what: &str) -> Result<u
     to.ok_or_else(|| not_now(format!("This is the {end} {what}")))
 }
 
+/// Before the vote of a presentation nothing shows B: it is the solution.
+fn after_vote(beat: Option<BeatState>) -> Result<(), Refusal> {
+    let ahead = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
+    unless(ahead, "B is the solution: it is shown after the vote")
+}
+
+impl Refusal {
+    /// What the learner is told.
+    pub(super) fn told(self) -> Follows {
+        match self {
+            NothingHere => Vec::new(),
+            Self::NotNow(why) => vec![Follow::tell(why)],
+        }
+    }
+}
+
 impl App {
     /// Whether an action is possible now.
     pub fn may(&self, action: Action) -> Result<(), Refusal> {
         use Action as A;
         let (view, class) = (&self.view, self.class.as_ref());
+        let beat = self.beat();
+        let votes = beat.is_some_and(|beat| beat.vote == VoteState::Open);
+        if let Some(said) = self.reading().may(action) {
+            return said;
+        }
         match action {
             A::Yes | A::No => here(view.confirm.is_some()),
             // The course.
-            A::Stage(number) => self.may_go_to(number),
-            A::NextStage => self.may_go_by(1),
-            A::PreviousStage => self.may_go_by(-1),
             A::Choose => self.may_choose(view.selected),
             A::ChooseLine(line) => self.may_choose(line),
             A::Reset => {
@@ -86,26 +103,12 @@ impl App {
             }
             // The text of a stage or an exercise.
             A::Answer(choice) => self.may_answer(choice),
-            A::Question => self.may_ask(),
-            A::RangeShift(by) => self.may_set_range(by, RangeSteps::shift),
-            A::RangeWiden(by) => self.may_set_range(by, RangeSteps::widen),
-            A::RangeKeep => {
-                here(self.estimates())?;
-                let none = self.lesson.study.range.is_none();
-                unless(none, "No range yet: the arrow keys place one on the scale")
-            }
-            A::Hint => self.may_hint(),
             A::Solution if view.overlay == Some(Overlay::Skipped) => here(!view.fault_shown),
-            A::Solution => self.may_see_solution(),
-            A::Locate => {
-                here(self.asks_where() && view.focus.is_some_and(|it| it != Panel::Lesson))
+            A::Solution => {
+                after_vote(beat)?;
+                let known = self.stage().is_some() || self.mode.plays_mystery();
+                here(known && self.mode.is_live())
             }
-            A::NextPointer => here(self.activity() == Some(Activity::Evidence)),
-            A::Evidence => {
-                let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
-                here(named && !self.asks_where())
-            }
-            A::TurnPage(by) if view.overlay.is_none() => self.may_read_on(by),
             A::TurnPage(_) if view.overlay == Some(Overlay::Glossary) => {
                 here(!self.lesson.course.readings.is_empty())
             }
@@ -115,19 +118,19 @@ impl App {
             A::StopMeasuring => here(self.measuring().is_some()),
             A::LeaveExercise => here(self.mode.is_exercise()),
             // An audience and a room.
-            A::Present | A::PresentFrom(_) => here(self.stage_read().is_some()),
+            A::Present | A::PresentFrom(_) => here(self.reading().stage_read().is_some()),
             A::NextBeat => self.may_show_beat_by(1),
             A::PreviousBeat => self.may_show_beat_by(-1),
             A::GoToBeat { stage, .. } => {
-                here(self.beat().is_some() && self.place_of_number(stage).is_some())
+                here(beat.is_some() && self.lesson.place_of_number(stage).is_some())
             }
-            A::EndPresentation | A::BlankScreen | A::FreezeScreen => here(self.beat().is_some()),
+            A::EndPresentation | A::BlankScreen | A::FreezeScreen => here(beat.is_some()),
             A::ShowAnswer => {
-                here(self.votes())?;
+                here(votes)?;
                 let why = "The vote is open: V closes it, then the answer can be shown";
                 unless(self.tally().is_some_and(|tally| tally.open), why)
             }
-            A::OpenVote => here(self.votes() && class.is_some_and(|it| it.board.is_some())),
+            A::OpenVote => here(votes && class.is_some_and(|it| it.board.is_some())),
             A::RaiseHand | A::LeaveRoom => {
                 here(class.is_some_and(|it| !matches!(it.link, Link::Over(_))))
             }
@@ -172,52 +175,26 @@ impl App {
             A::Type(_) | A::Erase | A::KeepSearch => here(view.typing()),
             A::Expand => here(view.overlay == Some(Overlay::Kernel) || view.focus.is_some()),
             A::OpenKernel => {
-                let slot = self.profiled().map(|(slot, _)| self.shown_run().slot(slot));
+                let run = self.shown_run();
+                let slot = run.profiled().map(|(slot, _)| run.slot(slot));
                 let known = slot.is_some_and(|run| run.description.config.is_some());
-                here(known && self.selected_kernel().is_some())?;
-                let hidden = self.withholds("names");
+                here(known && view.selected_kernel(run).is_some())?;
+                let hidden = self.reading().withholds("names");
                 unless(hidden, "The kernels' names come after your prediction")
             }
-            A::Timeline(_) => here(self.profiled().is_some() && !self.withholds("clocks")),
-            A::Lanes(to) => self.may_move_lanes(to),
-            A::Scroll(lines) if self.turns_pages(lines) => self.may_read_on(lines.signum()),
+            A::Timeline(_) => {
+                here(self.shown_run().profiled().is_some() && !self.reading().withholds("clocks"))
+            }
+            A::Lanes(to) => self.exercise.lanes.may(to),
+            // `Reading::may` has answered for these.
+            A::Stage(_) | A::NextStage | A::PreviousStage | A::Question | A::Hint => Ok(()),
+            A::RangeShift(_) | A::RangeWiden(_) | A::RangeKeep => Ok(()),
+            A::Locate | A::NextPointer | A::Evidence => Ok(()),
             // The program can always be left, and what is seen always be moved and drawn in another way.
             A::Quit | A::AskQuit | A::Suspend | A::Close => Ok(()),
             A::FocusNext | A::FocusPrevious | A::Focus(_) | A::Roofline | A::Lesson => Ok(()),
             A::LogAxis | A::Window | A::Smooth | A::Markers | A::Theme | A::Sort => Ok(()),
             A::Scroll(_) | A::ScrollPanel(..) | A::ScrollToTop | A::ScrollToEnd => Ok(()),
-        }
-    }
-
-    /// The stage whose text is read: no exercise stands in its place.
-    pub(super) fn stage_read(&self) -> Option<&Stage> {
-        self.stage().filter(|_| self.mode.reads_stage())
-    }
-
-    /// What the learner does next in that stage.
-    pub fn activity(&self) -> Option<Activity> {
-        let stage = self.stage_read();
-        stage.map(|stage| self.lesson.study.activity(stage))
-    }
-
-    fn may_go_to(&self, number: u32) -> Result<(), Refusal> {
-        let Some(at) = self.place_of_number(number) else {
-            return Err(not_now(format!("There is no stage {number}")));
-        };
-        let there = at == self.lesson.study.at && self.mode.reads_stage();
-        here(!there || self.beat().is_some() || self.view.overlay.is_some())
-    }
-
-    fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
-        let (course, at) = (&self.lesson.course, self.lesson.study.at);
-        if let Some(at) = self.mode.exercise() {
-            return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
-        }
-        here(!course.stages.is_empty())?;
-        // After the last stage comes the summary; what is no stage is left for the one before.
-        match self.stage() {
-            Some(_) if by < 0 => neighbour(at, by, course.stages.len(), "stage").map(drop),
-            _ => Ok(()),
         }
     }
 
@@ -242,61 +219,8 @@ impl App {
     fn may_answer(&self, choice: usize) -> Result<(), Refusal> {
         let choices = self.question().map_or(0, |question| question.choices.len());
         here(self.beat().is_none() && choice < choices)?;
-        let read = self.view.lesson_visible() && self.asked_here();
+        let read = self.view.lesson_visible() && self.reading().asked_here();
         unless(!read, "Read the question first; it is in the lesson")
-    }
-
-    fn may_ask(&self) -> Result<(), Refusal> {
-        let stage = self.stage_read().ok_or(NothingHere)?;
-        here(match self.asked_on() {
-            Some(_) => !(self.view.lesson_visible() && self.asked_here()),
-            None => self.lesson.study.can_ask_again(stage),
-        })
-    }
-
-    /// Whether the figure of the stage that is read is to be guessed.
-    pub fn estimates(&self) -> bool {
-        self.stage_read()
-            .is_some_and(|stage| self.lesson.study.estimate(stage).is_some())
-    }
-
-    fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
-        here(self.estimates())?;
-        let mut range = self.lesson.study.range;
-        range.iter_mut().for_each(|range| change(range, by));
-        let stays = range.is_some() && range == self.lesson.study.range;
-        unless(stays, "The range goes no further that way")
-    }
-
-    fn may_hint(&self) -> Result<(), Refusal> {
-        let (shown, hints) = self.hints();
-        here(hints > 0 && !self.mode.is_replay())?;
-        unless(shown == hints, "All hints are shown")?;
-        // The second and third hints of a stage nearly give the answer to the prediction.
-        let predicted = |stage| self.lesson.study.predicted(stage);
-        let open = self.stage_read().is_some_and(|stage| !predicted(stage));
-        let why = "The next hint comes once you have answered the question";
-        unless(open && shown > 0, why)
-    }
-
-    fn may_see_solution(&self) -> Result<(), Refusal> {
-        self.may_show_b()?;
-        let known = self.stage().is_some() || self.mode.plays_mystery();
-        here(known && self.mode.is_live())
-    }
-
-    /// Before the vote of a presentation nothing shows B: it is the solution.
-    fn may_show_b(&self) -> Result<(), Refusal> {
-        let beat = self.beat();
-        let ahead = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
-        unless(ahead, "B is the solution: it is shown after the vote")
-    }
-
-    fn may_read_on(&self, by: i32) -> Result<(), Refusal> {
-        here(self.stage_read().is_some())?;
-        let more = self.lines_left(by) > 0 || self.page_after(by).is_some();
-        unless(!more && by < 0, "This is the first page for now")?;
-        unless(!more, "This is the last page for now")
     }
 
     fn may_show_beat_by(&self, by: isize) -> Result<(), Refusal> {
@@ -305,16 +229,12 @@ impl App {
             true => "This was the last beat of the last stage",
             false => "This is the first beat",
         };
-        unless(self.beat_after(by).is_none(), why)
-    }
-
-    /// Whether the beat on the screen is that of the vote.
-    fn votes(&self) -> bool {
-        self.beat().is_some_and(|beat| beat.vote == VoteState::Open)
+        let next = self.presenter.beat_after(by, &self.lesson, &self.mode);
+        unless(next.is_none(), why)
     }
 
     fn may_open_knobs(&self) -> Result<(), Refusal> {
-        self.may_show_b()?;
+        after_vote(self.beat())?;
         unless(self.shows_kept_beat(), KEPT)?;
         let Some(exercise) = self.exercise() else {
             unless(self.mode.is_replay(), RECORDED)?;
@@ -335,7 +255,7 @@ impl App {
 
     /// Toggling and pairing need another B than A; they open the knobs where these are closed.
     fn may_compare(&self) -> Result<(), Refusal> {
-        self.may_show_b()?;
+        after_vote(self.beat())?;
         unless(self.shows_kept_beat(), KEPT)?;
         let why = "That belongs to the stage; go back to it first";
         unless(self.mode.is_exercise(), why)?;
@@ -367,27 +287,37 @@ impl App {
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";
         unless(self.bench.pairing(), why)?;
+        let held = self.open_state().is_some_and(|state| state.holds_run);
+        let why = "The run waits for this exercise and goes on after it";
+        unless(held, why)?;
         here(run.state.is_moving() || run.state.is_paused())
     }
 
     /// Whether there is something to open in this card.
     pub(super) fn has_card(&self, overlay: Overlay) -> bool {
         match overlay {
-            Overlay::Attempts => self.has_attempts(),
+            Overlay::Attempts => {
+                let begun = self.bench.run.slot(Slot::A).has_begun();
+                let own = self.presenter.presentation.is_none();
+                self.can_edit() && !self.bench.comparison.hidden && own && begun
+            }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
             Overlay::Lanes => self.exercise().is_some_and(|it| it.kernels().is_some()),
             Overlay::Skipped => {
                 let own = self.mode.is_live() && self.presenter.presentation.is_none();
-                own && !self.skipped_stages().is_empty()
+                own && !self.lesson.skipped_stages().is_empty()
             }
             _ => true,
         }
     }
+}
 
-    fn may_move_lanes(&self, to: LaneMove) -> Result<(), Refusal> {
-        here(self.exercise.lanes.run().is_some())?;
+impl LaneView {
+    /// Whether the card can look there.
+    fn may(&self, to: LaneMove) -> Result<(), Refusal> {
+        here(self.run().is_some())?;
         let why = "There is none in this workgroup, or none after this step";
         let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
-        unless(!other && self.exercise.lanes.after(to).is_none(), why)
+        unless(!other && self.after(to).is_none(), why)
     }
 }

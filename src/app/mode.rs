@@ -7,7 +7,7 @@
 //! | `Watching` | the exercise's recording; the stage's run is paused | the exercise's | yes |
 //! | `Free` | live, of no stage | none: the knobs | no |
 //! | `Mystery` | live, of no stage, its faults hidden | the task, then the faults | its score |
-//! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
+//! | `Replay` | the recording named on the command line | that of its stage, nothing hidden; none for a free run | no |
 //!
 //! `behaviour.rs` says what a key, a message and a tick do in each; the methods of `Mode` say what a mode allows.
 //!
@@ -58,6 +58,8 @@ pub struct Replay {
     pub file: String,
     pub device: Device,
     pub date: String,
+    /// The stage that its first run is of; none for a free run.
+    pub stage: Option<u32>,
     pub paused: bool,
     pub speed: f64,
     /// It holds a fault to be named: what would name it at a glance is not shown.
@@ -82,12 +84,15 @@ impl Mode {
 
     /// The learner is in a stage, though an exercise may cover its text.
     pub fn has_stage(&self) -> bool {
-        !matches!(self, Self::Free | Self::Mystery(_))
+        match self {
+            Self::Replay(recording) => recording.stage.is_some(),
+            _ => !matches!(self, Self::Free | Self::Mystery(_)),
+        }
     }
 
     /// The stage's text is what is read.
     pub fn reads_stage(&self) -> bool {
-        matches!(self, Self::Stage | Self::Replay(_))
+        matches!(self, Self::Stage) || self.is_replay() && self.has_stage()
     }
 
     /// An exercise stands in the place of the stage's text.

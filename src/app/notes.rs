@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::beats::{VoteState, beats, cues};
 use super::figures::{as_found, figures};
 use super::{Action, App};
+use crate::class::board::VoteTally;
 use crate::course::placeholder::{FigureSources, fill};
 use crate::sanitize;
 
@@ -144,7 +145,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         planned_s: seconds(cue.minutes),
         used_s: used(beat.stage, beat.at).unwrap_or(0) / 1000,
         vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
-        votes: app.tally_in_words().unwrap_or_default(),
+        votes: app.tally().map_or_else(String::new, VoteTally::in_words),
         covered: presentation.audience_screen.into_str().to_owned(),
         run: app.bench.run.state.into_str().to_owned(),
         agenda: course.iter().enumerate().map(item).collect(),

@@ -1,27 +1,65 @@
-//! A stage's text in pages, and the walk through the panels that its evidence names.
+//! A stage's text in pages, and what the learner is asked there.
 //!
 //! The order is fixed, whatever the order of the sections in the document: the symptom, where to look, each background section, the cause, the
 //! result, looking back, the quiz. A page that may not be read yet does not exist. On small screens a question stands on one page only and is
 //! answered there, so that no key answers a question that is not shown.
 
+use super::estimate::RangeSteps;
 use super::kernel_rows::name;
+use super::lesson::Context;
+use super::may::Refusal::{self, NothingHere};
+use super::may::{here, neighbour, not_now, unless};
 use super::study::Activity;
 pub use super::study::{LessonPage, pages};
-use super::{App, Confirm};
-use crate::course::{PanelPointer, Stage};
+use super::{Action, Lesson, Study};
+use crate::course::Stage;
 use crate::panel::Panel;
 
 /// Lines that a key moves a text by.
 pub(super) const PAGE: i32 = 10;
 
-impl App {
+/// The lesson as it is read now, which depends on what the screen shows beside it.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    lesson: &'a Lesson,
+    context: Context<'a>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn of(lesson: &'a Lesson, context: &Context<'a>) -> Self {
+        Self {
+            lesson,
+            context: *context,
+        }
+    }
+
+    fn study(&self) -> &'a Study {
+        &self.lesson.study
+    }
+
+    fn stage(&self) -> Option<&'a Stage> {
+        self.lesson.stage(self.context.mode)
+    }
+
+    /// The stage whose text is read: no exercise stands in its place.
+    pub(super) fn stage_read(&self) -> Option<&'a Stage> {
+        self.stage().filter(|_| self.context.mode.reads_stage())
+    }
+
+    /// What the learner does next in that stage.
+    pub fn activity(&self) -> Option<Activity> {
+        let stage = self.stage_read();
+        stage.map(|stage| self.study().activity(stage))
+    }
+
     /// The page shown, its number from 1, and how many there are.
     pub fn page(&self) -> (LessonPage, usize, usize) {
         let Some(stage) = self.stage() else {
             return (LessonPage::Start, 1, 1);
         };
-        let all = pages(&self.lesson.study, stage);
-        match all.iter().position(|page| *page == self.view.lesson_page) {
+        let all = pages(self.study(), stage);
+        let shown = self.context.view.lesson_page;
+        match all.iter().position(|page| *page == shown) {
             Some(at) => (all[at], at + 1, all.len()),
             None => (LessonPage::Start, 1, all.len()),
         }
@@ -31,45 +69,29 @@ impl App {
     /// for the quiz.
     pub fn asked_on(&self) -> Option<LessonPage> {
         let stage = self.stage()?;
-        if self.lesson.study.estimate(stage).is_some() {
+        if self.study().estimate(stage).is_some() {
             return Some(LessonPage::Start);
         }
-        let (quiz, _) = self.lesson.study.question(stage)?;
+        let (quiz, _) = self.study().question(stage)?;
         Some(quiz.map_or(LessonPage::Start, |_| LessonPage::Quiz))
     }
 
     /// Whether what is asked stands on the screen with its choices.
     pub fn asked_here(&self) -> bool {
-        self.mode.is_exercise() || self.asked_on() == Some(self.page().0)
+        self.context.mode.is_exercise() || self.asked_on() == Some(self.page().0)
     }
 
-    /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
-    pub(super) fn show_question(&mut self, stage: &Stage) {
-        if self.asked_on().is_none() {
-            self.lesson.study.ask_again(stage);
-        }
-        if let Some(page) = self.asked_on() {
-            self.view.show_lesson();
-            self.view.expanded = false;
-            self.open_page(page);
-        }
-    }
-
-    /// Opens a page from its first line, if it can be read now.
-    pub(super) fn open_page(&mut self, page: LessonPage) {
-        if let Some(stage) = self.stage()
-            && page.can_open(&self.lesson.study, stage)
-        {
-            self.view.lesson_page = page;
-            self.view.scroll.remove(&Panel::Lesson);
-        }
+    /// Whether the figure of the stage that is read is to be guessed.
+    pub fn estimates(&self) -> bool {
+        let stage = self.stage_read();
+        stage.is_some_and(|stage| self.study().estimate(stage).is_some())
     }
 
     /// `; page 5 of the lesson shows the result`, of a run; nothing while that page is read. A run turns no page by itself: the learner may be reading,
     /// or answering a question.
     pub(super) fn place_of_result(&self) -> Option<String> {
-        let own = self.presenter.presentation.is_none() && self.mode.reads_stage();
-        let all = pages(&self.lesson.study, self.stage().filter(|_| own)?);
+        let stage = self.stage_read().filter(|_| !self.context.presents)?;
+        let all = pages(self.study(), stage);
         let at = all.iter().position(|page| *page == LessonPage::Result)?;
         let page = at + 1;
         (self.page().1 != page).then(|| format!("; page {page} of the lesson shows the result"))
@@ -77,143 +99,210 @@ impl App {
 
     /// The page so many pages on, or back.
     pub(super) fn page_after(&self, by: i32) -> Option<LessonPage> {
-        let all = pages(&self.lesson.study, self.stage()?);
+        let all = pages(self.study(), self.stage()?);
         let to = (self.page().1 - 1).checked_add_signed(by as isize)?;
         all.get(to).copied()
     }
 
-    /// Lines of the page that are left below what is seen, or above it.
-    pub(super) fn lines_left(&self, by: i32) -> u16 {
-        let limit = self.view.limit_of(Panel::Lesson);
-        let before = self.view.scroll_of(Panel::Lesson).min(limit);
-        if by > 0 { limit - before } else { before }
-    }
-
-    /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the next page.
-    pub(super) fn read_on(&mut self, by: i32) {
-        if self.lines_left(by) > 0 {
-            self.view.scroll_by(Panel::Lesson, by.signum() * PAGE);
-        } else if let Some(page) = self.page_after(by) {
-            self.open_page(page);
-            if by < 0 {
-                self.view.scroll.insert(Panel::Lesson, u16::MAX);
-            }
-        }
+    /// Whether keys that scroll so far turn the pages of the stage's text.
+    pub(super) fn turns_pages(&self, lines: i32) -> bool {
+        let view = self.context.view;
+        let text = view.focus == Some(Panel::Lesson) && !view.selects_kernels();
+        view.overlay.is_none() && text && self.stage_read().is_some() && lines.abs() == PAGE
     }
 
     /// Whether a page is read that the cause comes after.
     pub fn reads_background(&self) -> bool {
-        self.view.lesson_visible() && matches!(self.page().0, LessonPage::Background(_))
+        self.context.view.lesson_visible() && matches!(self.page().0, LessonPage::Background(_))
     }
 
     /// Whether there is more to read: on this page, or after it.
     pub fn reads_on(&self) -> bool {
         let (_, at, of) = self.page();
-        at < of || self.view.scroll_of(Panel::Lesson) < self.view.limit_of(Panel::Lesson)
+        at < of || self.context.view.lines_left(1) > 0
     }
 
     /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
-            self.lesson.study.activity(stage) == Activity::Evidence && !self.points_out(stage)
+            let study = self.study();
+            let asked = study.second_try || !self.points_out(stage);
+            asked && study.activity(stage) == Activity::Evidence
         };
-        self.presenter.presentation.is_none()
-            && self.mode.reads_stage()
-            && self.stage().is_some_and(asks)
+        !self.context.presents && self.stage_read().is_some_and(asks)
     }
 
     /// Whether panels may be pointed out: the learner was asked which one shows the fault, or no longer is to find it.
     pub fn points_out(&self, stage: &Stage) -> bool {
-        let located =
-            self.lesson.study.of(stage).located.is_some() || self.lesson.study.pointer.is_some();
-        self.presenter.presentation.is_some()
-            || !self.mode.reads_stage()
+        let study = self.study();
+        let located = study.of(stage).located.is_some() && !study.second_try;
+        let located = located || study.pointer.is_some();
+        self.context.presents
+            || !self.context.mode.reads_stage()
             || located
-            || self.lesson.study.revealed(stage)
+            || study.revealed(stage)
+    }
+
+    /// The panels that the stage's evidence names and that show something now, in the order of the screen: `loss, ledger or memory`.
+    pub fn panels_named(&self, stage: &Stage) -> String {
+        let mut panels: Vec<Panel> = stage.evidence.iter().map(|it| it.panel).collect();
+        panels.sort_unstable();
+        panels.dedup();
+        let names = panels.iter().map(Panel::into_str);
+        let mut names: Vec<&str> = names.filter(|name| !self.withholds_mark(name)).collect();
+        let last = names.pop().unwrap_or_default();
+        match names.is_empty() {
+            true => last.to_owned(),
+            false => format!("{} or {last}", names.join(", ")),
+        }
     }
 
     /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
     pub fn marks_row(&self, panel: Panel) -> bool {
-        panel.has_rows() && self.view.focus == Some(panel) && self.asks_where()
+        panel.has_rows() && self.context.view.focus == Some(panel) && self.asks_where()
     }
 
     /// What stands in the marked row.
     pub fn marked_row(&self) -> String {
-        match self.view.focus {
-            Some(Panel::Kernels) => self
-                .selected_kernel()
+        let view = self.context.view;
+        let row = match view.focus {
+            Some(Panel::Kernels) => view
+                .selected_kernel(&self.context.bench.run)
                 .as_ref()
-                .map_or_else(String::new, name),
-            _ => {
-                let last = self.view.rows.len().saturating_sub(1);
-                let row = self.view.rows.get(self.view.row.min(last));
-                row.cloned().unwrap_or_default()
-            }
-        }
+                .map(name),
+            _ => view.marked_row().cloned(),
+        };
+        row.unwrap_or_default()
     }
 
-    /// The marked row is said to show the fault. It is judged, and what shows it is looked at, with the reason.
-    pub(super) fn locate(&mut self, stage: &Stage) {
-        let Some(panel) = self.view.focus else {
-            return;
+    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.
+    pub fn withholds(&self, what: &str) -> bool {
+        let withheld = |stage| self.study().withholds(stage, what);
+        !self.context.mode.is_watching() && self.stage().is_some_and(withheld)
+    }
+
+    /// The same of what names the fault at a glance, a figure of the header or the lints: until the learner has said which panel
+    /// shows it.
+    pub fn withholds_mark(&self, what: &str) -> bool {
+        let open = |stage: &Stage| Study::hides(stage, what) && !self.points_out(stage);
+        self.withholds(what) || !self.context.mode.is_watching() && self.stage().is_some_and(open)
+    }
+
+    /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
+    pub fn hints(&self) -> (usize, usize) {
+        let open = self.context.mode.exercise();
+        let exercise = open.and_then(|at| self.lesson.course.exercises.get(at));
+        let (id, of) = match (exercise, self.stage()) {
+            (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
+            (None, Some(stage)) => (&stage.id, stage.hints.len()),
+            (None, None) => return (0, 0),
         };
-        let (row, evidence) = (self.marked_row(), &stage.evidence);
-        let here = |it: &&PanelPointer| it.shows && it.panel == panel;
-        let found = evidence.iter().position(|it| here(&it) && it.is_row(&row));
-        let elsewhere = evidence.iter().position(|it| here(&it));
-        let shows = || evidence.iter().position(|it| it.shows);
-        let at = found.or(elsewhere).or_else(shows).unwrap_or(0);
-        let Some(pointer) = evidence.get(at) else {
-            return;
-        };
-        self.lesson.study.of_mut(&stage.id).located = Some(found.is_some());
-        self.lesson.study.pointer = Some(at);
-        self.view.mark(pointer.panel);
-        let (said, shows) = (panel.into_str(), pointer.panel.into_str());
-        let text = match (found, elsewhere) {
-            (Some(_), _) => format!("Right: the panel {said} shows it there"),
-            (None, Some(_)) => format!(
-                "The panel {said} shows it, in another row: {}",
-                pointer.row.replace(", ", " or ")
+        let known = self.study().progress.stages.get(id);
+        (known.map_or(0, |known| known.hints as usize).min(of), of)
+    }
+}
+
+impl Reading<'_> {
+    /// Whether an action on the text is possible; `None` for any other action.
+    pub(super) fn may(&self, action: Action) -> Option<Result<(), Refusal>> {
+        let (view, study) = (self.context.view, self.study());
+        Some(match action {
+            Action::Stage(number) => self.may_go_to(number),
+            Action::NextStage => self.may_go_by(1),
+            Action::PreviousStage => self.may_go_by(-1),
+            Action::Question => self.may_ask(),
+            Action::RangeShift(by) => self.may_set_range(by, RangeSteps::shift),
+            Action::RangeWiden(by) => self.may_set_range(by, RangeSteps::widen),
+            Action::RangeKeep if self.estimates() => unless(
+                study.range.is_none(),
+                "No range yet: the arrow keys place one on the scale",
             ),
-            (None, None) => format!("The panel {said} does not show it; {shows} does"),
+            Action::RangeKeep => Err(NothingHere),
+            Action::Hint => self.may_hint(),
+            Action::Locate => self.may_locate(),
+            Action::Type(letter) if self.estimates() && !view.typing() => {
+                here(letter.is_ascii_digit() || letter == '.')
+            }
+            Action::Erase if self.estimates() && !view.typing() => here(!study.typed.is_empty()),
+            Action::NextPointer => here(self.activity() == Some(Activity::Evidence)),
+            Action::Evidence => {
+                let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
+                here(named && !self.asks_where())
+            }
+            Action::TurnPage(by) if view.overlay.is_none() => self.may_read_on(by),
+            Action::Scroll(lines) if self.turns_pages(lines) => self.may_read_on(lines.signum()),
+            _ => return None,
+        })
+    }
+
+    fn may_go_to(&self, number: u32) -> Result<(), Refusal> {
+        let Some(at) = self.lesson.place_of_number(number) else {
+            return Err(not_now(format!("There is no stage {number}")));
         };
-        self.tell(&text, found.is_none());
-        self.save(&stage.id);
+        let there = at == self.study().at && self.context.mode.reads_stage();
+        here(!there || self.context.presents || self.context.view.overlay.is_some())
     }
 
-    /// Shows the next thing that the evidence names, and after the last one the cause. Where the learner has not said which panel
-    /// shows the fault, asks first.
-    pub(super) fn next_pointer(&mut self, stage: &Stage) {
-        if self.asks_where() {
-            self.view.confirm = Some(Confirm::SkipLocating);
-            return;
+    fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
+        let (course, at) = (&self.lesson.course, self.study().at);
+        if let Some(at) = self.context.mode.exercise() {
+            return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
         }
-        let at = self.lesson.study.pointer.map_or(0, |at| at + 1);
-        match stage.evidence.get(at) {
-            Some(pointer) => {
-                self.lesson.study.pointer = Some(at);
-                self.view.mark(pointer.panel);
-            }
-            None => {
-                self.lesson.study.note_evidence_seen(stage);
-                self.view.show_lesson();
-                // What the cause refers to comes before it.
-                let mut pages = pages(&self.lesson.study, stage).into_iter();
-                let first =
-                    pages.find(|it| !matches!(it, LessonPage::Start | LessonPage::Evidence));
-                self.open_page(first.unwrap_or(LessonPage::Cause));
-            }
+        here(!course.stages.is_empty())?;
+        // After the last stage comes the summary; what is no stage is left for the one before.
+        match self.stage() {
+            Some(_) if by < 0 => neighbour(at, by, course.stages.len(), "stage").map(drop),
+            _ => Ok(()),
         }
     }
 
-    /// Returns from the walk through the evidence to the text; false where there was none.
-    pub(super) fn leave_walk(&mut self) -> bool {
-        let walking = self.lesson.study.pointer.take().is_some();
-        if walking {
-            self.view.show_lesson();
-            self.open_page(LessonPage::Evidence);
-        }
-        walking
+    fn may_ask(&self) -> Result<(), Refusal> {
+        let stage = self.stage_read().ok_or(NothingHere)?;
+        here(match self.asked_on() {
+            Some(_) => !(self.context.view.lesson_visible() && self.asked_here()),
+            None => self.study().can_ask_again(stage),
+        })
+    }
+
+    fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
+        here(self.estimates())?;
+        let mut range = self.study().range;
+        range.iter_mut().for_each(|range| change(range, by));
+        let stays = range.is_some() && range == self.study().range;
+        unless(stays, "The range goes no further that way")
+    }
+
+    /// A panel that shows nothing cannot be where the fault shows.
+    fn may_locate(&self) -> Result<(), Refusal> {
+        let focus = self.context.view.focus;
+        let asked = focus.filter(|panel| *panel != Panel::Lesson && self.asks_where());
+        let panel = asked.ok_or(NothingHere)?;
+        let picture = matches!(
+            panel,
+            Panel::Loss | Panel::Roofline | Panel::Exponents | Panel::Timeline
+        );
+        let drawn = picture && self.context.bench.run.step().is_some();
+        let shown = drawn || !self.marked_row().is_empty();
+        let hidden = self.withholds_mark(panel.into_str());
+        let why = "This panel shows no figure now that could be marked";
+        unless(hidden || !shown, why)
+    }
+
+    fn may_hint(&self) -> Result<(), Refusal> {
+        let (shown, hints) = self.hints();
+        here(hints > 0 && !self.context.mode.is_replay())?;
+        unless(shown == hints, "All hints are shown")?;
+        // The second and third hints of a stage nearly give the answer to the prediction.
+        let predicted = |stage| self.study().predicted(stage);
+        let open = self.stage_read().is_some_and(|stage| !predicted(stage));
+        let why = "The next hint comes once you have answered the question";
+        unless(open && shown > 0, why)
+    }
+
+    fn may_read_on(&self, by: i32) -> Result<(), Refusal> {
+        here(self.stage_read().is_some())?;
+        let more = self.context.view.lines_left(by) > 0 || self.page_after(by).is_some();
+        unless(!more && by < 0, "This is the first page for now")?;
+        unless(!more, "This is the last page for now")
     }
 }

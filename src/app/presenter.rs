@@ -6,17 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::beats::{BeatState, VoteState, beats};
+use super::beats::{BeatState, VoteState, beats, cues};
 use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
+use super::part::{Follow, Follows, Place};
 use super::run::RunState;
 use super::study::Study;
 use super::view::View;
-use super::{App, Bench, RequestedRun};
+use super::{Action, App, Bench, Lesson, Mode, RequestedRun};
 use crate::course::Stage;
 use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
-use protocol::{Command, Pair, Slot};
+use protocol::story::StreamStory;
+use protocol::{Command, Event, Pair, Slot};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +77,189 @@ pub enum AudienceScreen {
 }
 
 impl Presenter {
+    /// Carries out an action on what is shown to an audience.
+    pub(super) fn update(
+        &mut self,
+        action: Action,
+        lesson: &Lesson,
+        mode: &Mode,
+    ) -> Option<Follows> {
+        let here = lesson.study.at;
+        let place = match action {
+            Action::Present if self.presentation.is_some() => Place::Own,
+            Action::EndPresentation => Place::Own,
+            Action::Present => Place::Presentation(here, 0),
+            Action::PresentFrom(true) => Place::Presentation(0, 0),
+            Action::PresentFrom(false) => {
+                let (at, beat) = lesson.presented().unwrap_or((here, 0));
+                match self.presentation {
+                    Some(_) => Place::Beat(at, beat),
+                    None => Place::Presentation(at, beat),
+                }
+            }
+            Action::NextBeat | Action::PreviousBeat => {
+                let by = if action == Action::NextBeat { 1 } else { -1 };
+                let (at, beat) = self.beat_after(by, lesson, mode)?;
+                // A notice about this beat is not shown below the next.
+                return Some(vec![
+                    Follow::Untell { warnings: false },
+                    Follow::Go(Place::Beat(at, beat)),
+                ]);
+            }
+            Action::GoToBeat { stage, beat } => Place::Beat(lesson.place_of_number(stage)?, beat),
+            Action::BlankScreen => return self.cover_screen(AudienceScreen::Blank),
+            Action::FreezeScreen => return self.cover_screen(AudienceScreen::Frozen),
+            Action::ShowAnswer => {
+                let answered = &mut self.presentation.as_mut()?.answered;
+                if answered.remove(&here) {
+                    return Some(Vec::new());
+                }
+                answered.insert(here);
+                return Some(vec![Follow::OrderAnswer]);
+            }
+            _ => return None,
+        };
+        Some(vec![Follow::Go(place)])
+    }
+
+    /// Empties or freezes what the audience sees, or shows it again.
+    fn cover_screen(&mut self, cover: AudienceScreen) -> Option<Follows> {
+        let screen = &mut self.presentation.as_mut()?.audience_screen;
+        let covered = *screen == cover;
+        *screen = if covered { AudienceScreen::Live } else { cover };
+        Some(Vec::new())
+    }
+
+    /// Whether the audience sees what happens; it does where no `beat` is shown.
+    pub fn audience_screen(&self, beat: Option<BeatState>) -> AudienceScreen {
+        let shown = self.presentation.as_ref().filter(|_| beat.is_some());
+        shown.map_or(AudienceScreen::Live, |it| it.audience_screen)
+    }
+
+    /// The beat on the screen; an open exercise stands in its place.
+    pub(super) fn beat(&self, lesson: &Lesson, mode: &Mode) -> Option<BeatState> {
+        let shown = self.presentation.as_ref().filter(|_| !mode.is_exercise())?;
+        let all = beats(lesson.study.at, lesson.stage(mode)?);
+        all.get(shown.beat).copied()
+    }
+
+    /// Where the next beat is, or the one before, by stage and place; beyond the ends of a stage those of its neighbours follow.
+    pub(super) fn beat_after(
+        &self,
+        by: isize,
+        lesson: &Lesson,
+        mode: &Mode,
+    ) -> Option<(usize, usize)> {
+        let beat = self.beat(lesson, mode)?;
+        if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
+            return Some((beat.stage, at));
+        }
+        let to = beat.stage.checked_add_signed(by)?;
+        let last = cues(lesson.course.stages.get(to)?).len().saturating_sub(1);
+        Some((to, if by > 0 { 0 } else { last }))
+    }
+
+    /// Shows a beat from now on; the audience's screen is not empty any more.
+    pub(super) fn go_to(&mut self, beat: BeatState) {
+        if let Some(presentation) = &mut self.presentation {
+            presentation.beat = beat.at;
+            if presentation.audience_screen == AudienceScreen::Blank {
+                presentation.audience_screen = AudienceScreen::Live;
+            }
+        }
+    }
+
+    /// The learner's own progress; while a presentation is shown, `study` is that of the presentation.
+    pub(super) fn own_study<'a>(&'a self, study: &'a Study) -> &'a Study {
+        let presentation = self.presentation.as_ref();
+        presentation.map_or(study, |it| &it.learner.study)
+    }
+
+    /// Whether the right choice of the stage at this place is marked.
+    pub fn answer_shown(&self, at: usize) -> bool {
+        let presentation = self.presentation.as_ref();
+        presentation.is_some_and(|it| it.answered.contains(&at))
+    }
+
+    /// What the beat on the screen showed when it was left; none for a beat that is still measured.
+    fn kept_beat(&self, lesson: &Lesson, mode: &Mode) -> Option<&KeptBeat> {
+        let shown = self.presentation.as_ref().filter(|_| !mode.is_exercise())?;
+        shown.kept.get(&(lesson.study.at, shown.beat))
+    }
+
+    /// A and B as the screen shows them.
+    pub(super) fn shown<'a>(&'a self, bench: &'a Bench, lesson: &Lesson, mode: &Mode) -> &'a Bench {
+        let kept = self.kept_beat(lesson, mode);
+        kept.map_or(bench, |kept| &kept.bench)
+    }
+
+    /// The runs of a stage that its last kept beat shows.
+    pub(super) fn story_of(&self, stage: usize) -> StreamStory {
+        let kept = self.presentation.iter().flat_map(|it| &it.kept);
+        let mut of_stage = kept.filter(|((at, _), _)| *at == stage);
+        let last = of_stage.next_back().map(|(_, kept)| &kept.bench.run.story);
+        last.cloned().unwrap_or_default()
+    }
+
+    /// Whether the run of the beat that is shown moved before it waits, and is to go on with its own beat.
+    pub(super) fn note_wait(&mut self, moved: bool) {
+        if let Some(presentation) = &mut self.presentation {
+            presentation.waits |= moved;
+        }
+    }
+
+    /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
+    /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
+    pub(super) fn keep_beats_before(
+        &mut self,
+        to: BeatState,
+        lesson: &Lesson,
+        mode: &Mode,
+        bench: &Bench,
+    ) {
+        let from = self.beat(lesson, mode).filter(|_| mode.is_live());
+        let (Some(from), Some(presentation)) = (from, &mut self.presentation) else {
+            return;
+        };
+        let Some(stage) = lesson.course.stages.get(from.stage) else {
+            return;
+        };
+        let stays = to.stage == from.stage;
+        let hides_b =
+            to.variant < from.variant && !presentation.kept.contains_key(&(to.stage, to.at));
+        let end = if stays && !hides_b { to.at } else { from.of };
+        let steps = if stays && to.pairs { 0 } else { stage.steps };
+        let pair = bench.pairs_of_b();
+        for beat in beats(from.stage, stage).into_iter().take(end) {
+            let has_run = beat.pairs || bench.has_shown(beat, steps);
+            if has_run && (pair.is_some() || !beat.paired) {
+                let place = (beat.stage, beat.at);
+                presentation.kept.entry(place).or_insert_with(|| KeptBeat {
+                    bench: bench.at_beat(beat),
+                    pair: pair.clone().filter(|_| beat.paired),
+                });
+            }
+        }
+    }
+
+    /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.
+    fn show_run(&mut self, beat: BeatState, stage: &Stage, bench: &Bench) -> Option<Follow> {
+        let run = bench.comparison.run_of(beat.variant);
+        let waits = self.presentation.as_mut();
+        let waits = waits.is_some_and(|it| std::mem::take(&mut it.waits));
+        let pairing = bench.pairing();
+        let wanted = bench.run.wanted.as_ref() == Some(&run) && !pairing;
+        let steps = if pairing { 0 } else { stage.steps };
+        if wanted && bench.run.state.is_active() {
+            return waits.then_some(Follow::Resume);
+        }
+        if bench.has_shown(beat, steps) {
+            return Some(Follow::Wait);
+        }
+        let failed = matches!(bench.run.state, RunState::Failed { .. });
+        (!(wanted && failed)).then_some(Follow::Run(run))
+    }
+
     /// Counts the time for which a beat of the stage `at` is shown.
     pub(super) fn count_beat(&mut self, at: usize, ms: u64) {
         if let Some(presentation) = &self.presentation {
@@ -133,6 +318,26 @@ impl Bench {
         }
     }
 
+    /// Whether pairs or a run of B are in progress that belong to a later beat than this one, which was jumped over.
+    fn shows_later(&self, beat: BeatState) -> bool {
+        let wanted = self.run.wanted.as_ref();
+        let of_b = wanted.is_some_and(|run| run.slot == Slot::B) && self.run.state.is_active();
+        of_b && beat.variant == Slot::A || self.pairing() && !beat.paired
+    }
+
+    /// The run waits while the screen shows what was measured before; pairs do not. Returns what the engine is told, and whether the run made
+    /// steps.
+    pub(super) fn wait(&mut self, now_ms: u64) -> (Option<Command>, bool) {
+        if self.pairing() || self.run.state.is_paused() {
+            return (None, false);
+        }
+        if matches!(self.pending.asked, Asked::Start { .. }) {
+            return (Some(self.leave(now_ms)), false);
+        }
+        let moves = self.run.state.is_moving();
+        (self.pause(), moves)
+    }
+
     /// Its run has ended because the engine does something else: what it says until the next start is about another run.
     fn stopped(mut self) -> Self {
         let state = &mut self.run.state;
@@ -159,7 +364,7 @@ impl Study {
 impl App {
     /// A and B as the screen shows them.
     pub fn shown_bench(&self) -> &Bench {
-        self.kept_beat().map_or(&self.bench, |kept| &kept.bench)
+        self.presenter.shown(&self.bench, &self.lesson, &self.mode)
     }
 
     /// Their runs.
@@ -169,27 +374,15 @@ impl App {
 
     /// The result of their pairs.
     pub fn shown_pair(&self) -> Option<&Pair> {
-        let pair = &self.lesson.study.pair;
-        self.kept_beat().map_or(pair, |kept| &kept.pair).as_ref()
-    }
-
-    /// The learner's own progress, also while a presentation is shown.
-    pub(super) fn own_study(&self) -> &Study {
-        let presentation = self.presenter.presentation.as_ref();
-        presentation.map_or(&self.lesson.study, |it| &it.learner.study)
-    }
-
-    /// What the beat on the screen showed when it was left; none for a beat that is still measured.
-    fn kept_beat(&self) -> Option<&KeptBeat> {
-        let presentation = self.presenter.presentation.as_ref();
-        let presentation = presentation.filter(|_| !self.mode.is_exercise())?;
-        let at = (self.lesson.study.at, presentation.beat);
-        presentation.kept.get(&at)
+        let kept = self.presenter.kept_beat(&self.lesson, &self.mode);
+        kept.map_or(&self.lesson.study.pair, |kept| &kept.pair)
+            .as_ref()
     }
 
     /// Whether the beat on the screen shows what was measured before, and no run.
     pub fn shows_kept_beat(&self) -> bool {
-        self.kept_beat().is_some()
+        let kept = self.presenter.kept_beat(&self.lesson, &self.mode);
+        kept.is_some()
     }
 
     /// Begins a presentation, in which nothing is measured yet. The learner's runs, progress and screen are put away, unless they are
@@ -256,7 +449,8 @@ impl App {
             self.lesson.study.pair = None;
         }
         if let Some(config) = presentation.saved {
-            self.take_saved_file(config);
+            let follows = self.bench.take_saved_file(config);
+            self.carry_out(follows);
         }
         true
     }
@@ -274,51 +468,8 @@ impl App {
         self.tell(text, false);
     }
 
-    /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
-    /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
-    pub(super) fn keep_beats_before(&mut self, to: BeatState) {
-        let (Some(from), true) = (self.beat(), self.mode.is_live()) else {
-            return;
-        };
-        let stays = to.stage == from.stage;
-        let kept = |it: &Presentation| it.kept.contains_key(&(to.stage, to.at));
-        let hides_b =
-            to.variant < from.variant && !self.presenter.presentation.as_deref().is_some_and(kept);
-        let end = if stays && !hides_b { to.at } else { from.of };
-        let stage = self.lesson.course.stages.get(from.stage);
-        let (Some(stage), Some(presentation)) = (stage, &mut self.presenter.presentation) else {
-            return;
-        };
-        let steps = if stays && to.pairs { 0 } else { stage.steps };
-        let pair = self.bench.pairs_of_b();
-        for beat in beats(from.stage, stage).into_iter().take(end) {
-            let has_run = beat.pairs || self.bench.has_shown(beat, steps);
-            if has_run && (pair.is_some() || !beat.paired) {
-                let place = (beat.stage, beat.at);
-                presentation.kept.entry(place).or_insert_with(|| KeptBeat {
-                    bench: self.bench.at_beat(beat),
-                    pair: pair.clone().filter(|_| beat.paired),
-                });
-            }
-        }
-    }
-
-    /// Another stage: its runs are those that its last kept beat shows.
-    pub(super) fn change_presented_stage(&mut self, to: usize) {
-        self.view.notice = None;
-        let (true, Some(presentation)) = (self.mode.is_live(), &self.presenter.presentation) else {
-            return;
-        };
-        let mut kept = presentation.kept.range((to, 0)..(to + 1, 0));
-        let last = kept
-            .next_back()
-            .map(|(_, kept)| kept.bench.run.story.clone());
-        self.bench.run.story = last.unwrap_or_default();
-        self.leave_run();
-    }
-
     /// Ends the run in progress; later events about it are ignored.
-    fn leave_run(&mut self) {
+    pub(super) fn leave_run(&mut self) {
         let command = self.bench.leave(self.clock.now_ms);
         self.send(command);
     }
@@ -339,13 +490,17 @@ impl App {
         self.bench.present(stage);
         if self.shows_kept_beat() {
             self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
-            return self.let_run_wait();
+            self.carry_out(vec![Follow::Wait]);
+            return;
         }
-        self.leave_what_comes_later(beat);
+        if self.bench.shows_later(beat) {
+            self.leave_run();
+        }
         self.show_present_b();
         let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
         if !beat.pairs {
-            self.show_run(beat, stage);
+            let follow = self.presenter.show_run(beat, stage, &self.bench);
+            self.carry_out(follow.map(|follow| vec![follow]));
         } else if measured.is_none() && !self.bench.pairing() {
             self.pair();
         }
@@ -356,48 +511,15 @@ impl App {
         };
     }
 
-    /// The screen shows what was measured before; the run goes on with its own beat. Pairs do not wait.
-    fn let_run_wait(&mut self) {
-        if self.bench.pairing() || self.bench.run.state.is_paused() {
-            return;
-        }
-        if matches!(self.bench.pending.asked, Asked::Start { .. }) {
-            return self.leave_run();
-        }
-        let moves = self.bench.run.state.is_moving();
-        self.pause();
-        if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.waits |= moves;
-        }
-    }
-
-    /// A beat that was jumped over is measured after a later one: pairs, or a run of B, that belong to the later one end.
-    fn leave_what_comes_later(&mut self, beat: BeatState) {
-        let run = &self.bench.run;
-        let of_b = run.wanted.as_ref().is_some_and(|it| it.slot == Slot::B);
-        let b_runs = of_b && run.state.is_active() && beat.variant == Slot::A;
-        if b_runs || self.bench.pairing() && !beat.paired {
-            self.leave_run();
-        }
-    }
-
-    /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.
-    fn show_run(&mut self, beat: BeatState, stage: &Stage) {
-        let run = self.bench.comparison.run_of(beat.variant);
-        let waits = self.presenter.presentation.as_mut();
-        let waits = waits.is_some_and(|it| std::mem::take(&mut it.waits));
-        let pairing = self.bench.pairing();
-        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !pairing;
-        let steps = if pairing { 0 } else { stage.steps };
-        if wanted && self.bench.run.state.is_active() {
-            if waits && self.bench.run.state.is_paused() {
-                self.pause();
-            }
-        } else if self.bench.has_shown(beat, steps) {
-            self.let_run_wait();
-        } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
-            self.start(run);
-        }
+    /// Whether an event would change a figure that an audience reads now: a rate stays until it is of twice as many steps.
+    pub(super) fn unsettles(&self, event: &Event) -> bool {
+        let Event::Throughput(new) = event else {
+            return false;
+        };
+        let shown = self.bench.run.slot(new.slot).throughput.as_ref();
+        let steps = shown.map(|it| it.step_ms.n);
+        let early = |n| (n..2 * n).contains(&new.step_ms.n);
+        self.beat().is_some() && steps.is_some_and(early)
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.

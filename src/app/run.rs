@@ -2,7 +2,7 @@
 //! It reads events and decides nothing.
 
 use protocol::story::{RunStory, StreamStory};
-use protocol::{FailedKind, RunSpec, Slot};
+use protocol::{Device, FailedKind, RunSpec, Slot};
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
 #[derive(Clone, Debug, Default, PartialEq, strum::IntoStaticStr)]
@@ -74,6 +74,8 @@ pub struct RequestedRun {
     pub wanted: Option<RunSpec>,
     /// Kernels compiled so far, and the latest.
     pub compiling: Option<(u32, String)>,
+    /// The first step since the last request whose loss is not finite, and whose it is.
+    pub diverged: Option<(Slot, u64)>,
     /// When the run was asked for.
     pub asked_ms: u64,
     /// When the last step came.
@@ -96,6 +98,25 @@ impl RequestedRun {
     /// The other slot, if anything ran there.
     pub fn other(&self) -> Option<&RunStory> {
         Some(self.slot(self.active.other())).filter(|it| it.has_begun())
+    }
+
+    /// The slot's letter and what runs there: `A broken`.
+    pub fn slot_name(&self, slot: Slot) -> String {
+        let letter = if slot == Slot::A { 'A' } else { 'B' };
+        match &*self.slot(slot).description.name {
+            "" => letter.to_string(),
+            variant => format!("{letter} {variant}"),
+        }
+    }
+
+    /// The device that the run computes on, once it is known.
+    pub fn device(&self) -> Option<&Device> {
+        self.shown().description.device.as_ref()
+    }
+
+    /// The last step of the running slot.
+    pub fn step(&self) -> Option<u64> {
+        self.shown().last.as_ref().map(|step| step.step)
     }
 
     /// The loss of step 0, before any update, of the weights that train now.

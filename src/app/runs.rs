@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
+use super::part::Follow;
 use super::{App, Effect, Mode, RunState};
 use crate::course::save_file::ProgressChange;
 use protocol::config::RunConfig;
@@ -46,7 +47,7 @@ impl App {
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.bench.comparison = Comparison::free(config);
         self.begin_with_a();
-        self.open_knobs();
+        self.view.open_knobs();
     }
 
     /// Starts A of a comparison that replaces another one. After the first run of all, asks for the devices.
@@ -70,13 +71,6 @@ impl App {
 
     pub(super) fn send(&mut self, command: Command) {
         self.effects.push(Effect::Send(command));
-    }
-
-    /// Keeps what was done in a stage or an exercise.
-    pub(super) fn save(&mut self, id: &str) {
-        let progress = Box::new(self.lesson.study.progress.stage(id));
-        let change = ProgressChange::Stage(id.to_owned(), progress);
-        self.effects.push(Effect::Save(change));
     }
 
     /// Starts a run, replacing what is in progress. An engine that is gone or hangs is replaced first.
@@ -112,7 +106,7 @@ impl App {
 
     /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
-        if self.engine_hangs() || !self.bench.can_change_to(&run) {
+        if self.bench.hangs(self.clock.now_ms) || !self.bench.can_change_to(&run) {
             return self.start(run);
         }
         let command = self.bench.change(run, self.clock.now_ms);
@@ -132,7 +126,7 @@ impl App {
         self.cancel_verdict();
         let slot = self.bench.other_side();
         if slot == Slot::B {
-            self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
+            self.lesson.note_fix_tried(&self.mode);
         }
         self.change_to(self.bench.comparison.run_of(slot));
     }
@@ -153,14 +147,8 @@ impl App {
         self.show_present_b();
         let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
         self.lesson.study.pair = None;
-        self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
-        self.run_pairs(a, b);
-    }
-
-    /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
-    pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
-        let command = self.bench.pair([a, b], &self.devices, self.clock.now_ms);
-        self.send(command);
+        self.lesson.note_fix_tried(&self.mode);
+        self.carry_out(vec![Follow::Pairs([a, b])]);
     }
 
     /// The same run again, from its first step.
@@ -183,17 +171,9 @@ impl App {
         }
     }
 
+    /// Pauses the run, or lets it go on.
     pub(super) fn pause(&mut self) {
-        if self.bench.pairing() {
-            return;
-        }
-        let (state, command) = match &self.bench.run.state {
-            state if state.is_moving() => (RunState::Pausing, Command::Pause),
-            state if state.is_paused() => (RunState::Resuming, Command::Resume),
-            _ => return,
-        };
-        self.bench.run.state = state;
-        self.send(command);
+        self.effects.extend(self.bench.pause().map(Effect::Send));
     }
 
     /// Moves to another device. Figures of two devices are not compared, so the other slot is cleared.

@@ -2,7 +2,7 @@
 //! that the work continues. An engine whose device hangs is replaced.
 //!
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
-//! everything else.
+//! everything else. What was asked in place of a run whose step does not end waits for 8 s only: a long step can be left.
 
 use super::bench::Bench;
 use super::{App, Effect, RunState};
@@ -47,19 +47,43 @@ impl Bench {
         works.then(|| now_ms.saturating_sub(since))
     }
 
+    /// Whether the engine hangs and has to be replaced before the next command.
+    pub(super) fn hangs(&self, now_ms: u64) -> bool {
+        let no_step = self.stalled_s(now_ms).is_some_and(|it| it >= NO_STEP_S);
+        no_step || self.device_silent_s(now_ms).is_some()
+    }
+
+    /// At every tick: seconds of silence, where a command is not answered within its limit. Time in which the program was suspended does not count
+    /// as silence.
+    fn overdue_s(&mut self, before_ms: u64, now_ms: u64) -> Option<u64> {
+        if now_ms.saturating_sub(before_ms) > AWAY_MS || self.run.state == RunState::Paused {
+            self.run.progress_ms = now_ms;
+        }
+        let (silent, limit) = self.silent_ms(now_ms).zip(self.answer_limit_ms())?;
+        let seconds = self.device_silent_s(now_ms);
+        seconds.filter(|_| silent >= limit)
+    }
+
     fn device_silent_s(&self, now_ms: u64) -> Option<u64> {
         let silent = self.silent_ms(now_ms)?;
         let limit = match (&self.run.state, &self.run.compiling) {
             (RunState::Warming, Some(_)) => SILENT_COMPILING_MS,
             _ => SILENT_MS,
         };
-        let odd = silent >= limit && silent as f64 > STEPS * self.usual_ms();
+        let long = silent as f64 > STEPS * self.usual_ms() || self.leaves_a_step();
+        let odd = silent >= limit && long;
         odd.then_some(silent / 1000)
+    }
+
+    /// Whether something else was asked for since the step in progress began.
+    pub(super) fn leaves_a_step(&self) -> bool {
+        self.pending.interrupts && !self.is_current() && self.run.progress_ms <= self.run.asked_ms
     }
 
     /// How long the device may be silent before the engine is replaced; `None` while no command waits for its answer.
     fn answer_limit_ms(&self) -> Option<u64> {
         match self.run.state {
+            RunState::Starting if self.leaves_a_step() => Some(SILENT_MS),
             RunState::Starting => Some(START_MS),
             RunState::Pausing | RunState::Resuming => Some(ANSWER_MS),
             _ => (self.switching() || !self.is_current()).then_some(ANSWER_MS),
@@ -80,25 +104,10 @@ impl App {
         silent.filter(|_| self.mode.is_live())
     }
 
-    /// Whether the engine hangs and has to be replaced before the next command.
-    pub(super) fn engine_hangs(&self) -> bool {
-        let no_step = self.stalled_s().is_some_and(|seconds| seconds >= NO_STEP_S);
-        no_step || self.device_silent_s().is_some()
-    }
-
-    /// At every tick: replaces the engine, once, if a command is not answered within its limit. Time in which the program was suspended
-    /// does not count as silence.
+    /// At every tick: replaces the engine, once, if a command is not answered within its limit.
     pub(super) fn watch_silence(&mut self, before_ms: u64) {
-        let now_ms = self.clock.now_ms;
-        if now_ms.saturating_sub(before_ms) > AWAY_MS || self.bench.run.state == RunState::Paused {
-            self.bench.run.progress_ms = now_ms;
-        }
-        let waits = self
-            .bench
-            .silent_ms(now_ms)
-            .zip(self.bench.answer_limit_ms());
-        let overdue = waits.is_some_and(|(silent, limit)| silent >= limit);
-        let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
+        let overdue = self.bench.overdue_s(before_ms, self.clock.now_ms);
+        let Some(seconds) = overdue.filter(|_| self.mode.is_live()) else {
             return;
         };
         if std::mem::replace(&mut self.bench.pending.replaced, true) {
@@ -107,21 +116,27 @@ impl App {
             ));
             return self.effects.push(Effect::Kill);
         }
+        let said = match self.bench.leaves_a_step() {
+            true => {
+                format!("A step did not end in {seconds} s: a new engine begins what you asked for")
+            }
+            false => {
+                format!("The device did not answer for {seconds} s: a new engine restarts the run")
+            }
+        };
         self.restart();
-        self.tell(
-            &format!("The device did not answer for {seconds} s: a new engine restarts the run"),
-            true,
-        );
+        self.tell(&said, true);
     }
 
     /// Replaces the engine where it is gone or hangs. A learner's kernel that was in the model is not put into the new one.
     pub(super) fn renew_engine(&mut self) {
-        let hangs = self.engine_hangs();
+        let hangs = self.bench.hangs(self.clock.now_ms);
         if hangs {
             self.in_open_exercise(|it, _| it.distrust_kernel());
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);
+            self.bench.run.state = RunState::Idle;
         }
     }
 }

@@ -2,10 +2,10 @@
 //! saved by an effect.
 //!
 //! There are five activities: predict, evidence, fix, check, look back. A stage counts as predicted once the choice is made and, where there is
-//! one, the range is set. Then the learner is asked once which panel shows the fault, and which row of it (`App::locate`); right is what an
-//! `[[evidence]]` names that `shows` it. Then `enter` leads through these panels and the background pages (`app::pages`) to the cause; who
-//! changes B first sees it then. A range over `pair.…` keeps the stage in *check* until pairs have measured it, even if the stage already counts as
-//! passed.
+//! one, the range is set. Then the learner is asked which panel shows the fault, and which row of it (`Lesson::locate`); right is what an
+//! `[[evidence]]` names that `shows` it. The first answer counts; after a wrong one there is a second try. Then `enter` leads through all these
+//! panels and the background pages (`app::pages`) to the cause; who changes B first sees it then. A range over `pair.…` keeps the stage in
+//! *check* until pairs have measured it, even if the stage already counts as passed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -35,6 +35,9 @@ pub enum Activity {
     LookBack,
 }
 
+/// Most digits of a figure that is typed.
+const MAX_DIGITS: usize = 8;
+
 /// Where the learner is.
 #[derive(Clone, Debug, Default)]
 pub struct Study {
@@ -51,6 +54,10 @@ pub struct Study {
     pub range: Option<RangeSteps>,
     /// The pointer of the evidence that is looked at.
     pub pointer: Option<usize>,
+    /// The first answer to where the fault shows was wrong; it is asked once more.
+    pub second_try: bool,
+    /// The figure that is typed as the middle of the range.
+    pub typed: String,
     /// A recording is replayed: nothing is asked and nothing is hidden.
     pub nothing_hidden: bool,
     /// Stages whose evidence was looked at in this session.
@@ -94,8 +101,9 @@ impl Study {
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
-        self.pointer = None;
+        (self.pointer, self.second_try) = (None, false);
         self.range = None;
+        self.typed.clear();
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(&stage.id);
         known.state = known.state.max(StageState::Seen);
@@ -119,13 +127,13 @@ impl Study {
 
     /// Notes that the evidence was looked at.
     pub fn note_evidence_seen(&mut self, stage: &Stage) {
-        self.pointer = None;
+        (self.pointer, self.second_try) = (None, false);
         self.looked.insert(stage.id.clone());
     }
 
     /// Notes that the fix was tried.
     pub fn note_fix_tried(&mut self, stage: &Stage) {
-        self.pointer = None;
+        (self.pointer, self.second_try) = (None, false);
         self.tried.insert(stage.id.clone());
     }
 
@@ -151,6 +159,17 @@ impl Study {
         self.nothing_hidden
             || self.of(stage).state == StageState::Passed
             || paired && self.tried(stage)
+    }
+
+    /// A knob other than the one that the stage is about in which the measured pairs differ: their ratio does not answer the stage's
+    /// question.
+    pub fn beside(&self, stage: &Stage) -> Option<&str> {
+        let [about] = &stage.varies[..] else {
+            return None;
+        };
+        let pairs = self.pair.as_ref().filter(|pair| pair.done)?;
+        let other = pairs.differs.iter().find(|path| *path != about);
+        other.map(String::as_str)
     }
 
     /// Whether the range that was drawn waits for pairs.
@@ -228,11 +247,23 @@ impl Study {
         }
     }
 
-    /// Moves or resizes the range. The first key places it: no range is suggested.
+    /// Moves or resizes the range. The first key places it in the middle of the scale, and counts like the others.
     pub fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
-        match &mut self.range {
-            Some(range) => change(range, by),
-            None => self.range = Some(RangeSteps::placed(by)),
+        change(self.range.get_or_insert_default(), by);
+        self.typed.clear();
+    }
+
+    /// Types a digit of the figure round which the range lies, or takes the last one back.
+    pub fn type_range(&mut self, of: &Estimate, letter: Option<char>) {
+        match letter {
+            Some(letter) if self.typed.len() < MAX_DIGITS => self.typed.push(letter),
+            Some(_) => {}
+            None => {
+                self.typed.pop();
+            }
+        }
+        if let Ok(value) = self.typed.parse() {
+            self.range.get_or_insert_default().centre(of, value);
         }
     }
 

@@ -317,6 +317,19 @@ impl View {
         self.limits.get(&panel).copied().unwrap_or(0)
     }
 
+    /// Lines of the lesson that are left below what is seen, or above it.
+    pub(super) fn lines_left(&self, by: i32) -> u16 {
+        let limit = self.limit_of(Panel::Lesson);
+        let before = self.scroll_of(Panel::Lesson).min(limit);
+        if by > 0 { limit - before } else { before }
+    }
+
+    /// What stands in the marked row of a panel other than the kernels.
+    pub(super) fn marked_row(&self) -> Option<&String> {
+        let last = self.rows.len().saturating_sub(1);
+        self.rows.get(self.row.min(last))
+    }
+
     /// Shows every panel from its first line or row.
     pub fn to_top(&mut self) {
         self.scroll.clear();

@@ -2,9 +2,11 @@
 //! view's own state; `App::look` leads those that concern other parts there.
 
 use super::exercise::Exercises;
+use super::lesson::Lesson;
 use super::pages::PAGE;
+use super::study::LessonPage;
 use super::view::{ScreenSize, Search, View, after};
-use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
+use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
 
 /// What the view reads of the other parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,10 +32,23 @@ impl App {
                 let panels: Vec<Panel> = pointers.map(|pointer| pointer.panel).collect();
                 self.view.show_next(&panels);
             }
-            Action::OpenKernel => self.open_kernel(),
-            Action::Timeline(to) => self.move_timeline(to),
-            Action::Scroll(lines) if self.turns_pages(lines) => self.read_on(lines.signum()),
-            Action::TurnPage(by) if self.view.overlay.is_none() => self.read_on(by),
+            Action::OpenKernel => {
+                let shown = self.presenter.shown(&self.bench, &self.lesson, &self.mode);
+                let device = Some(&*self.devices.using).filter(|_| self.mode.is_live());
+                let asked = self.view.open_kernel(&shown.run, device);
+                self.effects.extend(asked);
+            }
+            Action::Timeline(to) => {
+                let shown = self.presenter.shown(&self.bench, &self.lesson, &self.mode);
+                self.view.move_timeline(to, &shown.run);
+            }
+            Action::Scroll(lines) if self.reading().turns_pages(lines) => {
+                let by = lines.signum();
+                self.view.read_on(by, self.reading().page_after(by));
+            }
+            Action::TurnPage(by) if self.view.overlay.is_none() => {
+                self.view.read_on(by, self.reading().page_after(by));
+            }
             _ => {
                 let context = self.view_context(action);
                 self.effects.extend(self.view.update(action, &context));
@@ -58,9 +73,12 @@ impl App {
         ViewContext {
             lines,
             at,
-            kernels: self.profiled().map_or(0, |(_, step)| step.rows.len()),
-            log_axis: self.log_axis(),
-            asks_where: self.asks_where(),
+            kernels: self
+                .shown_run()
+                .profiled()
+                .map_or(0, |(_, step)| step.rows.len()),
+            log_axis: self.view.log_axis(self.shown_run()),
+            asks_where: self.reading().asks_where(),
         }
     }
 
@@ -84,36 +102,15 @@ impl App {
                 (self.devices.known.len(), at)
             }
             Overlay::Attempts => {
-                let attempts = self.attempts();
-                let at = attempts.iter().position(|it| self.is_present(it));
+                let attempts = self.bench.run.attempts();
+                let at = attempts.iter().position(|it| self.bench.is_present(it));
                 (attempts.len(), at)
             }
-            Overlay::Skipped => (self.skipped_stages().len(), None),
+            Overlay::Skipped => (self.lesson.skipped_stages().len(), None),
             Overlay::Glossary => (self.lesson.course.readings.len() + 1, None),
             _ => (0, None),
         };
         (lines, at.unwrap_or(0))
-    }
-
-    /// Whether keys that scroll so far turn the pages of the stage's text.
-    pub(super) fn turns_pages(&self, lines: i32) -> bool {
-        let view = &self.view;
-        let text = view.focus == Some(Panel::Lesson) && !view.selects_kernels();
-        view.overlay.is_none() && text && self.stage_read().is_some() && lines.abs() == PAGE
-    }
-
-    /// Whether the loss is drawn on a logarithmic axis now.
-    pub fn log_axis(&self) -> bool {
-        let slots = self.shown_run().story.slots.iter();
-        let ranges = slots.filter_map(|run| run.loss.range());
-        let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
-            (low.min(l), high.max(h))
-        });
-        match self.view.axis {
-            Axis::Linear => false,
-            Axis::Log => low > 0.0,
-            Axis::Auto => low > 0.0 && low.is_finite() && high > 10.0 * low,
-        }
     }
 
     /// Closes what lies on top, one layer at a time.
@@ -123,7 +120,7 @@ impl App {
             if card == Some(Overlay::Welcome) && self.view.overlay.is_none() {
                 self.catch_up();
             }
-        } else if !self.leave_walk() && !self.view.close_panel() {
+        } else if !self.in_lesson(Lesson::leave_walk) && !self.view.close_panel() {
             self.view.notice = None;
             // A refusal is dismissed; a lost engine stays reported.
             if matches!(self.bench.run.state, RunState::Failed { .. }) {
@@ -134,6 +131,20 @@ impl App {
 }
 
 impl View {
+    /// Whether the losses of these runs are drawn on a logarithmic axis now.
+    pub fn log_axis(&self, run: &RequestedRun) -> bool {
+        let slots = run.story.slots.iter();
+        let ranges = slots.filter_map(|run| run.loss.range());
+        let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
+            (low.min(l), high.max(h))
+        });
+        match self.axis {
+            Axis::Linear => false,
+            Axis::Log => low > 0.0,
+            Axis::Auto => low > 0.0 && low.is_finite() && high > 10.0 * low,
+        }
+    }
+
     /// Carries out an action on what is shown; any other action changes nothing.
     pub(super) fn update(&mut self, action: Action, context: &ViewContext) -> Vec<Effect> {
         match action {
@@ -159,8 +170,8 @@ impl View {
                 self.overlay_scroll = 0;
             }
             Action::KeepSearch => self.search.typing = false,
-            Action::FocusNext => self.focus_by(1),
-            Action::FocusPrevious => self.focus_by(-1),
+            Action::FocusNext => self.focus_by(1, context),
+            Action::FocusPrevious => self.focus_by(-1, context),
             Action::Focus(panel) => {
                 if self.focus == Some(panel) && panel != Panel::Lesson {
                     self.expanded = !self.expanded;
@@ -260,6 +271,38 @@ impl View {
         (self.focus, self.knobs) = (Some(Panel::Lesson), false);
     }
 
+    /// Brings the lesson, or what stands in its place, into view, from its first line.
+    pub(super) fn show_text(&mut self) {
+        // Also set on a large screen: the frame may become smaller, as beside an editor.
+        (self.lesson_open, self.expanded) = (true, false);
+        (self.focus, self.knobs) = (Some(Panel::Lesson), false);
+        self.scroll.remove(&Panel::Lesson);
+    }
+
+    /// Brings the knobs into the lesson's place.
+    pub(super) fn open_knobs(&mut self) {
+        (self.knobs, self.expanded, self.lesson_open) = (true, false, false);
+        (self.overlay, self.focus) = (None, Some(Panel::Lesson));
+    }
+
+    /// Shows a page of the stage's text from its first line.
+    pub(super) fn open_page(&mut self, page: LessonPage) {
+        self.lesson_page = page;
+        self.scroll.remove(&Panel::Lesson);
+    }
+
+    /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the page `next`.
+    pub(super) fn read_on(&mut self, by: i32, next: Option<LessonPage>) {
+        if self.lines_left(by) > 0 {
+            self.scroll_by(Panel::Lesson, by.signum() * PAGE);
+        } else if let Some(page) = next {
+            self.open_page(page);
+            if by < 0 {
+                self.scroll.insert(Panel::Lesson, u16::MAX);
+            }
+        }
+    }
+
     /// Shows the next of these panels over all others; after the last one, none.
     fn show_next(&mut self, panels: &[Panel]) {
         let now = self.focus.filter(|_| self.expanded);
@@ -296,14 +339,20 @@ impl View {
         open
     }
 
-    fn focus_by(&mut self, by: isize) {
-        let next = self.focus.map(|panel| after(panel, by));
-        self.mark(next.unwrap_or(Panel::Lesson));
+    fn focus_by(&mut self, by: isize, context: &ViewContext) {
+        let next = self.focus.map_or(Panel::Lesson, |panel| after(panel, by));
+        self.mark(next);
+        // A strip has no room for the rows that may be marked.
+        let strips = self.screen_size() == ScreenSize::Compact;
+        self.expanded |= context.asks_where && strips && next != Panel::Lesson;
     }
 
     /// Marks a panel and brings it onto the screen.
     pub(super) fn mark(&mut self, panel: Panel) {
-        (self.focus, self.row) = (Some(panel), 0);
+        if self.focus.replace(panel) != Some(panel) {
+            // What stands in its rows is known once it is drawn.
+            (self.row, self.rows) = (0, Vec::new());
+        }
         let large = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
         if large {
             self.third = Some(panel);

@@ -534,7 +534,7 @@ mod tests {
         let mut hostile = Participant::default();
         hostile.stages.insert(stage.clone(), shared([-5.0, 1e300]));
         let said = hostile.leave_out_implausible(&course).unwrap_or_default();
-        assert!(said.contains("from 0.1 to 1000"), "{said}");
+        assert!(said.contains("from 1 to 2000"), "{said}");
         assert_eq!(
             (hostile.stages[&stage].range, hostile.stages[&stage].vote),
             (None, Some(1))

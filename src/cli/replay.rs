@@ -64,6 +64,7 @@ fn show_recording(
             file: args.file.display().to_string(),
             device: recording.device().cloned().unwrap_or_default(),
             date: recording.story.hello.date.clone(),
+            stage,
             paused: false,
             speed: args.speed,
             unsolved: detective,

@@ -261,7 +261,7 @@ impl RoomControl for Open {
                 Some(_) => Err(format!(
                     "{name} has no ratio to race for; name a kernel exercise"
                 )),
-                None => Err(format!("There is no exercise {name}")),
+                None => Err(self.context.no_exercise(name)),
             },
             _ => Err(
                 "Write a mystery's seed and level, or an exercise, such as 7 2 or k04".to_owned(),

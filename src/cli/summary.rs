@@ -6,6 +6,7 @@ use crate::pages::report::{in_words, short};
 use crate::table;
 use protocol::machine;
 use protocol::stats::operations;
+use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
 use protocol::{Finished, GradSummary, PhaseTimes};
 
@@ -85,13 +86,13 @@ fn speed(f: &Finished) -> String {
 fn ledger(p: &PhaseTimes) -> String {
     let share = match p.step > 0.0 {
         true => format!(
-            "; residual {} % of the step",
+            "; unaccounted {} % of the step",
             signed_percent(100.0 * p.residual / p.step)
         ),
         false => String::new(),
     };
     format!(
-        "forward {:.2} + backward {:.2} + optimizer {:.2} + residual {:+.2} = {:.2} ms{share}",
+        "forward {:.2} + backward {:.2} + optimizer {:.2} + unaccounted {:+.2} = {:.2} ms{share}",
         Digits(p.forward),
         Digits(p.backward),
         Digits(p.optimizer),
@@ -134,11 +135,12 @@ fn kernels(f: &Finished) -> String {
         return format!("not measured: {reason}");
     }
     let mut text = format!(
-        "{} launches a step, {} kinds, {} ms, {:.0} % of the step",
+        "{} launches a step, {} kinds, {} ms, {:.0} % of {}",
         show(f64::from(k.launches_per_step), 0),
         k.unique,
         show(k.device_ms, 2),
-        Digits(100.0 * k.coverage)
+        Digits(100.0 * k.coverage),
+        step_of(k.coverage)
     );
     if k.discarded > 0 {
         let _ = write!(
@@ -181,7 +183,7 @@ fn memory(f: &Finished) -> String {
     let [weights, gradients, moments] = [m.weights, m.gradients, m.moments].map(bytes);
     let parts = format!("weights {weights}, gradients {gradients}, moments {moments}");
     match (m.peak_bytes, &m.reason) {
-        (Some(peak), _) => format!("peak {}; {parts}", bytes(peak)),
+        (Some(peak), _) => format!("peak {} measured; {parts}", bytes(peak)),
         (None, Some(reason)) => format!("peak not measured: {reason}; {parts}"),
         (None, None) => format!("peak not measured; {parts}"),
     }

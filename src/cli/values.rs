@@ -87,7 +87,15 @@ pub(super) fn device(text: &str) -> Result<String, String> {
     if DEVICES.contains(&text) || number.is_some_and(|n| n.parse::<u16>().is_ok()) {
         return Ok(text.to_owned());
     }
-    let near = nearest(text, DEVICES.iter().copied());
+    // `cuda:1` means `gpu:1`.
+    let (head, number) = text.split_once(':').unwrap_or((text, ""));
+    let near = match (
+        nearest(head, DEVICES.iter().copied()),
+        number.parse::<u16>(),
+    ) {
+        ("gpu", Ok(number)) => format!("gpu:{number}"),
+        (near, _) => near.to_owned(),
+    };
     Err(format!(
         "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
     ))
@@ -134,6 +142,14 @@ mod tests {
         assert_eq!(device("gpu:1").as_deref(), Ok("gpu:1"));
         let said = device("gpux").expect_err("unknown");
         assert!(said.contains("did you mean `gpu`"));
+        for (typed, meant) in [
+            ("cuda", "gpu"),
+            ("cuda:1", "gpu:1"),
+            ("llvmpipe", "vulkan-cpu"),
+        ] {
+            let said = device(typed).expect_err("another program's name");
+            assert!(said.contains(&format!("did you mean `{meant}`?")), "{said}");
+        }
         assert!(device("gpu:x").is_err());
         assert_eq!(positive("0.95"), Ok(0.95));
         assert_eq!((steps("1"), hints("3"), seed("0")), (Ok(1), Ok(3), Ok(0)));

@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::args::ChangeArgs;
+use super::stage_table::ALL;
+use super::values::device;
 use crate::course::Stage;
 use crate::course::config_file::set;
 use crate::course::context::CourseContext;
@@ -12,15 +14,69 @@ use crate::course::named::NamedConfig;
 use crate::out::usage;
 use protocol::config::{Preset, RunConfig};
 
-/// The stage of this number or id, where no variant may stand.
+/// The stage of this number or id. A name of another kind is refused with the command that takes it.
 pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
-    if let Some((stage, variant @ ("broken" | "fixed"))) = name.split_once(':') {
-        context.stage(stage)?;
-        return Err(usage(format!(
-            "`{name}` is a variant of a stage, which `compare` takes; write `{stage}`, or `perflings run {stage} --as {variant}`"
-        )));
+    let found = context.stage(name);
+    if found.is_ok() {
+        return found;
     }
-    context.stage(name)
+    if let Some((what, instead)) = meaning(name, context) {
+        return Err(refused(name, what, "a stage", &instead));
+    }
+    // Of `99:fixed` the stage is missing, not the variant.
+    let stage = name.split(':').next().unwrap_or(name);
+    context.stage(stage).and(found)
+}
+
+/// Refuses a name that means `what` where `wanted` is taken.
+pub(super) fn refused(name: &str, what: &str, wanted: &str, instead: &str) -> anyhow::Error {
+    let name = crate::sanitize::line(name);
+    usage(format!("`{name}` is {what}, not {wanted}; {instead}"))
+}
+
+/// What a name means, and which command takes it. A file is what has no other meaning.
+pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static str, String)> {
+    let (stage, variant) = name.split_once(':').unwrap_or((name, ""));
+    if let Some(exercise) = context.exercise(name) {
+        return Some(("an exercise", exercise.commands()));
+    }
+    if context.stage(stage).is_ok() {
+        let opens =
+            format!("`perflings --stage {stage}` opens it, `perflings run {stage}` trains it");
+        let as_shipped = format!("write `{stage}`, or `perflings run {stage} --as {variant}`");
+        return match variant {
+            "" => Some(("a stage", opens)),
+            "broken" | "fixed" => Some(("a variant of a stage", as_shipped)),
+            _ => None,
+        };
+    }
+    if version(name).is_some() {
+        let preset = name.trim_end_matches(char::is_numeric);
+        let other = if name.ends_with('1') { 3 } else { 1 };
+        let compares = format!("`perflings compare {preset}{other} {name}` takes it");
+        return Some(("a version of a preset", compares));
+    }
+    if name.parse::<Preset>().is_ok() {
+        return Some(("a model size", format!("write `--preset {name}`")));
+    }
+    if device(name).is_ok() {
+        return Some(("a device", format!("write `--device {name}`")));
+    }
+    if name == ALL {
+        let takes = "`perflings run all` takes it; `perflings check` without a name checks all";
+        return Some(("every stage", takes.to_owned()));
+    }
+    let is_file = Path::new(name).is_file();
+    let name = crate::sanitize::line(name);
+    let trains = format!("`perflings run --config {name}` trains a configuration");
+    let shows = format!("`perflings replay {name}` shows a recording");
+    is_file.then(|| ("a file", format!("{trains}, {shows}")))
+}
+
+/// The preset and the configuration that `v1` or `small:v3` names.
+fn version(text: &str) -> Option<(Preset, RunConfig)> {
+    let (preset, version) = text.split_once(':').unwrap_or(("tiny", text));
+    preset.parse().ok().zip(RunConfig::version(version))
 }
 
 /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path, with its changes.
@@ -38,9 +94,9 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
         _ => {}
     }
-    let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
-    if let (Some(named), Some(mut config)) = (named.parse().ok(), RunConfig::version(version)) {
+    if let Some((named, mut config)) = version(text) {
         config.set_preset(preset.unwrap_or(named));
+        let version = text.rsplit(':').next().unwrap_or_default();
         return Ok(NamedConfig::loose(text.to_owned(), version, config));
     }
     let path = Path::new(text);
@@ -53,9 +109,13 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
             "`{text}` names no variant of a stage; write {stage}:broken or {stage}:fixed"
         )));
     }
-    Err(usage(format!(
-        "`{text}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file"
-    )))
+    Err(match meaning(text, context) {
+        Some((what, instead)) => refused(text, what, "a configuration", &instead),
+        None => usage(format!(
+            "`{}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file",
+            crate::sanitize::line(text)
+        )),
+    })
 }
 
 /// Applies every `--set`, then checks the result.
@@ -73,7 +133,52 @@ pub(super) fn changed(mut named: NamedConfig, change: &ChangeArgs) -> Result<Nam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::Cli;
+    use clap::CommandFactory;
     use protocol::config::{Attention, Matmul, Qkv};
+
+    #[test]
+    fn a_name_of_another_kind_leads_to_the_command_that_takes_it() {
+        let context = CourseContext::load(None).expect("a course");
+        let exercises = context.course.exercises.iter();
+        let names = exercises.flat_map(|it| [it.label(), it.folder(), &it.id].map(str::to_owned));
+        let others = ["5:fixed", "v1", "small:v3", "small", "gpu", "gpu:1", "all"];
+        let leads = |name: &str, said: &str| {
+            assert!(
+                said.contains(name) && !said.contains("did you mean"),
+                "{said}"
+            );
+            let mut quoted = said.split('`').skip(1).step_by(2);
+            assert!(
+                quoted.any(|it| it.starts_with("perflings ") || it.starts_with("--")),
+                "{said}"
+            );
+            for command in said.split('`').filter(|it| it.starts_with("perflings ")) {
+                let parsed = Cli::command().try_get_matches_from(command.split(' '));
+                assert!(parsed.is_ok(), "{command}: {parsed:?}");
+            }
+        };
+        for name in names.chain(others.map(str::to_owned)) {
+            if context.stage(&name).is_ok() {
+                continue;
+            }
+            let said = stage_named(&name, &context)
+                .expect_err("no stage")
+                .to_string();
+            leads(&name, &said);
+            if let Err(error) = super::named(&name, &context, &ChangeArgs::default()) {
+                leads(&name, &error.to_string());
+            }
+        }
+        for stage in &context.course.stages {
+            let (what, instead) = meaning(&stage.id, &context).expect("a stage");
+            leads(
+                &stage.id,
+                &refused(&stage.id, what, "a file", &instead).to_string(),
+            );
+        }
+        assert!(meaning("k99", &context).is_none() && meaning("zzz", &context).is_none());
+    }
 
     #[test]
     fn versions_take_their_preset() {

@@ -9,7 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike};
 
 use crate::files;
 use crate::sanitize;
-use protocol::config::{Knob, KnobValue, Preset, RunConfig, nearest};
+use protocol::config::{Knob, KnobValue, Preset, RunConfig, unknown};
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -129,14 +129,8 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
                 }
             }
             Some(_) => {
-                let near = nearest(key, sections.into_iter());
-                return Err(fail(
-                    line,
-                    format!(
-                        "unknown section `[{}]`; the nearest known one is `[{near}]`",
-                        crate::sanitize::line(key)
-                    ),
-                ));
+                let key = crate::sanitize::line(key);
+                return Err(fail(line, unknown("section", &key, sections.into_iter())));
             }
         }
     }
@@ -161,9 +155,9 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
 
 /// Applies `section.key=value`.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
+    let (path, word) = assignment.split_once('=').ok_or_else(|| {
+        format!("`{assignment}` has no `=`; write KEY=VALUE, such as model.norm=fused")
+    })?;
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
@@ -259,7 +253,7 @@ mod tests {
         );
         assert_eq!(
             message("[modle]\nnorm = \"fused\"\n"),
-            "config.toml:1: unknown section `[modle]`; the nearest known one is `[model]`"
+            "config.toml:1: unknown section `modle`; the nearest known section is `model`"
         );
         assert_eq!(
             message("[model]\n\nnorm = \"fussed\"\n"),

@@ -98,14 +98,14 @@ impl CourseContext {
         if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }
-        let labels = self.course.exercises.iter().map(Exercise::label);
+        if let Some(exercise) = self.exercise(name) {
+            let commands = exercise.commands();
+            return format!("`{shown}` is an exercise, not a stage; {commands}");
+        }
         let looks_like = name.starts_with(|it: char| KINDS.iter().any(|row| row.letter == it));
         let looks_like = looks_like && name.len() <= 3;
         if looks_like && !self.course.exercises.is_empty() {
-            let near = meant(close(name, labels));
-            return format!(
-                "there is no exercise `{shown}`{near} `perflings list` shows all names"
-            );
+            return self.no_exercise(name);
         }
         let ids = stages.iter().map(|stage| stage.id.as_str());
         let near = meant(close(name, ids).filter(|_| !is_number));
@@ -121,6 +121,13 @@ impl CourseContext {
             .map(|problem| format!(". Not everything could be loaded: {problem}"));
         let problem = problem.unwrap_or_default();
         format!("there is no stage `{shown}`{near} {known}{problem}")
+    }
+
+    /// What to say where no exercise has this name.
+    pub fn no_exercise(&self, name: &str) -> String {
+        let labels = self.course.exercises.iter().map(Exercise::label);
+        let (shown, near) = (crate::sanitize::line(name), meant(close(name, labels)));
+        format!("there is no exercise `{shown}`{near} `perflings list` shows all names")
     }
 
     /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.

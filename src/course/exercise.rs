@@ -101,6 +101,20 @@ impl Exercise {
         self.id == name || self.folder() == name || self.label() == name
     }
 
+    /// Which commands take it.
+    pub fn commands(&self) -> String {
+        let label = self.label();
+        match self.detective() {
+            Some(detective) => format!(
+                "`perflings {} {label}` shows what was recorded, `perflings check {label}` takes the answer",
+                detective.command()
+            ),
+            None => format!(
+                "`perflings check {label}` checks it, and the list of stages in the workshop opens it"
+            ),
+        }
+    }
+
     /// The kernels to write.
     pub fn kernels(&self) -> Option<&Kernels> {
         self.work.try_as_kernels_ref()

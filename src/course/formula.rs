@@ -39,7 +39,6 @@ formulas! {
     "parameters" 0 parameters;
     "head_parameters" 0 |c| vocab(c) * hidden(c);
     "head_pct" 1 |c| 100.0 * vocab(c) * hidden(c) / parameters(c);
-    "weights_mib" 1 |c| 4.0 * parameters(c) / MIB;
     // AdamW keeps two numbers for each parameter.
     "moments_mib" 1 |c| 8.0 * parameters(c) / MIB;
     // Weights, gradients, two moments.
@@ -78,12 +77,8 @@ formulas! {
     "attention_limit" 2 |c| 1.0 / (1.0 - c.attention_flops() / c.forward_flops());
     "ffn_flops_pct" 1 |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops();
     "head_dim" 0 head_dim;
-    // One token's row: heads·head_dim.
-    "row" 0 hidden;
     // One token's keys of all heads.
     "kv_row" 0 |c| c.model.kv_heads as f64 * head_dim(c);
-    // One head's keys when they lie together.
-    "kv_plane" 0 |c| context(c) * head_dim(c);
     // The gradient of a logit is its probability, 1/V at the start, over the tokens of a step: a power of two.
     "logit_gradient_exponent" 0 |c| -(vocab(c) * tokens(c)).log2();
     // Half of f16's least number, 2⁻²⁵, as a probability: how many times 1/V it is.

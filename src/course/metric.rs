@@ -41,6 +41,12 @@ pub fn of_profiles(name: &str) -> bool {
     part_of(name).is_some()
 }
 
+/// Whether this follows from the times of many steps, whose median changes while they are few.
+pub fn of_step_times(name: &str) -> bool {
+    let rate = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
+    name.starts_with("phases.") || find(name).is_some_and(rate)
+}
+
 /// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     let mut rows = profiled(finished)?.kernels.top.iter();
@@ -124,9 +130,9 @@ metrics! {
         let phases = f.phases_ms?;
         Some(phases.forward + phases.backward + phases.optimizer)
     };
-    "phases.residual" 2 "ms" "the step without them" |f| Some(f.phases_ms?.residual);
+    "phases.residual" 2 "ms" "time of the step in no phase: unaccounted" |f| Some(f.phases_ms?.residual);
     "phases.step" 2 "ms" "time of a step with its phases" |f| Some(f.phases_ms?.step);
-    "phases.residual_pct" 1 "%" "the residual's share of the step" |f| {
+    "phases.residual_pct" 1 "%" "the unaccounted share of the step" |f| {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
@@ -142,7 +148,7 @@ metrics! {
     "grad.tensors" 0 "" "parameter tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
     "grad.with_grad" 0 "" "those that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
     "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
-    "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero" |f| audited(f)?.grad.zero_pct;
+    "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero, in the step that was profiled last" |f| audited(f)?.grad.zero_pct;
     "grad.loss_scale" 0 "" "factor of the loss in the last profiled step" |f| audited(f)?.grad.loss_scale;
     "grad.skipped" 0 "" "steps left out because a gradient overflowed" |f| Some(f64::from(audited(f)?.grad.skipped?));
     "kernels.launches_per_step" 0 "" "kernels launched in a step" launches;
@@ -153,7 +159,7 @@ metrics! {
     };
     "kernels.device_ms" 2 "ms" "device time of a profiled step" |f| Some(profiled(f)?.kernels.device_ms);
     "kernels.coverage_pct" 1 "%" "share of the step that rows explain" |f| Some(100.0 * profiled(f)?.kernels.coverage);
-    "memory.peak_mib" 1 "MiB" "highest use of memory" |f| mib(f.memory.peak_bytes?);
+    "memory.peak_mib" 1 "MiB" "highest use of memory, measured" |f| mib(f.memory.peak_bytes?);
     "memory.weights_mib" 1 "MiB" "weights" |f| mib(f.memory.weights);
     "memory.gradients_mib" 1 "MiB" "gradients" |f| mib(f.memory.gradients);
     "memory.moments_mib" 1 "MiB" "the optimizer's moments" |f| mib(f.memory.moments);

@@ -232,13 +232,31 @@ fn set(config: &mut RunConfig, values: Sets) {
     }
 }
 
-/// What a solved mystery is worth: 100 for each fault, less 1 for each panel that was brought up, 10 for each knob that was changed
-/// in what was tried, and 1 for each minute begun; at least 10 for each fault.
+/// What a fault is worth, and what is left of it at least.
+pub const FAULT_POINTS: u32 = 100;
+const LEAST_POINTS: u32 = 10;
+/// What a panel that was brought up, a knob that was changed in what was tried, and a minute begun cost.
+const PANEL_COST: u64 = 1;
+const KNOB_COST: u64 = 10;
+const MINUTE_COST: u64 = 1;
+
+/// What a solved mystery of this level is worth, after so many looks at panels, changes of knobs and seconds.
 pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
-    let whole = 100 * u64::from(level);
-    let cost = looks as u64 + 10 * changes as u64 + seconds.div_ceil(60);
-    let least = 10 * u64::from(level);
-    u32::try_from(whole.saturating_sub(cost).max(least)).unwrap_or(u32::MAX)
+    let minutes = seconds.div_ceil(60);
+    let cost = PANEL_COST * looks as u64 + KNOB_COST * changes as u64 + MINUTE_COST * minutes;
+    let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+    let level = u32::from(level);
+    let whole = FAULT_POINTS * level;
+    whole.saturating_sub(cost).max(LEAST_POINTS * level)
+}
+
+/// How a mystery of this level is scored, in a sentence.
+pub fn scoring(level: u8) -> String {
+    let whole = FAULT_POINTS * u32::from(level);
+    format!(
+        "{whole}, less {PANEL_COST} for each panel that you bring onto the screen, {KNOB_COST} for each knob changed in what you \
+         try, and {MINUTE_COST} for each minute that has begun."
+    )
 }
 
 #[cfg(test)]
@@ -338,6 +356,22 @@ mod tests {
                 .flatten()
                 .all(|it| !it.sets.iter().any(|(key, _)| *key == "model.attention"))
         );
+    }
+
+    /// The pages say what the constants are, in the words of the screen.
+    #[test]
+    fn the_docs_tell_the_scoring_of_the_program() {
+        let whole = format!("Points: {FAULT_POINTS} for each fault, ");
+        let sentence = scoring(1);
+        let (_, costs) = sentence.split_once(", ").expect("what it costs");
+        for text in [
+            include_str!("../../docs/mystery.md"),
+            include_str!("../../docs/instructor.md"),
+        ] {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let text = words.join(" ");
+            assert!(text.contains(&format!("{whole}{costs}")), "{text}");
+        }
     }
 
     #[test]

@@ -4,17 +4,20 @@
 mod pieces;
 mod told;
 
-pub use pieces::{TextPiece, measured, pieces};
+pub use pieces::{TextPiece, apart, measured, pieces};
 use protocol::units::show;
-pub use told::{NO_FIGURE, figure, fill_known, notice, told};
+pub use told::{NO_FIGURE, figure, fill_known, notice, told, unsaid};
 
 use super::save_file::letter;
 use super::{formula, metric};
 use protocol::config::{KNOBS, RunConfig, nearest};
-use protocol::{Finished, Pair, Slot};
+use protocol::{Finished, Pair, Slot, TimingState};
 
 /// The text in place of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
+
+/// Step times after which their median counts even where they are not steady: as many as a verdict on their spread looks at.
+const SETTLED_STEPS: u64 = 64;
 
 /// Where figures come from. Everything may be missing but the configuration.
 #[derive(Clone, Debug)]
@@ -85,7 +88,7 @@ pub fn problem(name: &str) -> Option<String> {
     let all = names();
     let near = nearest(name, all.iter().map(String::as_str));
     Some(format!(
-        "unknown figure `{{{{{name}}}}}`; the nearest known one is `{{{{{near}}}}}`"
+        "unknown figure `{{{{{name}}}}}`; the nearest known figure is `{{{{{near}}}}}`"
     ))
 }
 
@@ -150,6 +153,24 @@ pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
         }
         _ => metric::value(rest, from.run(head)?),
     }
+}
+
+/// The number behind a name once it is settled: figures of step times wait for enough steps, the last loss for the `steps` at
+/// whose end a stage is judged.
+pub fn settled(name: &str, from: &FigureSources<'_>, steps: u64) -> Option<f64> {
+    let early = name.split_once('.').is_some_and(|(head, figure)| {
+        from.run(head).is_some_and(|run| match figure {
+            "loss_last" => run.steps < steps,
+            _ => metric::of_step_times(figure) && !times_are_settled(run),
+        })
+    });
+    number(name, from).filter(|value| value.is_finite() && !early)
+}
+
+/// Whether the median of a run's step times will hardly change any more.
+fn times_are_settled(run: &Finished) -> bool {
+    let timed = run.step_ms.map_or(0, |times| times.n);
+    run.state == TimingState::Steady || timed >= SETTLED_STEPS
 }
 
 fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
@@ -250,8 +271,8 @@ fn knob(name: &str) -> Option<&'static protocol::config::Knob> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::TopKernel;
     use protocol::config::Preset;
+    use protocol::{PhaseTimes, Spread, TopKernel};
 
     #[test]
     fn every_listed_name_is_known_and_resolves_without_a_run() {
@@ -297,12 +318,64 @@ mod tests {
         );
     }
 
+    /// Early medians change, and so does a loss before the stage's last step; other figures count as soon as they are there.
+    #[test]
+    fn only_settled_figures_judge_a_range() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let settled_at = |steps: u64, state: TimingState| {
+            let times = |n| Spread {
+                median: 30.0,
+                n,
+                ..Spread::default()
+            };
+            let run = Finished {
+                variant: "fixed".to_owned(),
+                steps,
+                loss_first: 6.9.into(),
+                loss_last: 6.5.into(),
+                step_ms: Some(times(steps)),
+                phases_ms: Some(PhaseTimes {
+                    forward: 12.0,
+                    backward: 16.0,
+                    ..PhaseTimes::default()
+                }),
+                state,
+                ..Finished::default()
+            };
+            let figures = FigureSources {
+                slots: [None, Some(run)],
+                ..FigureSources::none(&config)
+            };
+            let names = [
+                "loss_first",
+                "loss_last",
+                "phases.backward_over_forward",
+                "step_ms",
+            ];
+            names.map(|name| settled(&format!("fixed.{name}"), &figures, 40).is_some())
+        };
+        use TimingState::{Settling, Steady};
+        assert_eq!(settled_at(10, Settling), [true, false, false, false]);
+        assert_eq!(settled_at(40, Settling), [true, true, false, false]);
+        assert_eq!(settled_at(40, Steady), [true; 4]);
+        assert_eq!(settled_at(SETTLED_STEPS, Settling), [true; 4]);
+    }
+
+    #[test]
+    fn shares_are_apart_by_percentage_points() {
+        assert_eq!(
+            apart("phases.residual_pct", -88.49),
+            "88.5 percentage points"
+        );
+        assert_eq!(apart("step_ms", -12.5), "12.50 ms");
+    }
+
     #[test]
     fn a_misspelt_name_is_told_its_neighbour() {
         assert_eq!(
             problem("fixed.los_first").as_deref(),
             Some(
-                "unknown figure `{{fixed.los_first}}`; the nearest known one is `{{fixed.loss_first}}`"
+                "unknown figure `{{fixed.los_first}}`; the nearest known figure is `{{fixed.loss_first}}`"
             )
         );
         assert!(problem("formula.nothing").is_some());

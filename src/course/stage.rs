@@ -136,6 +136,31 @@ pub struct Estimate {
     pub log: bool,
 }
 
+impl Estimate {
+    /// Where on its scale a value is, from 0 to 1.
+    pub fn share(&self, value: f64) -> f64 {
+        let share = if self.log {
+            (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        if share.is_finite() {
+            share.clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Why a figure can be guessed from the scale alone: it lies at an end, or in the middle.
+    pub fn gives_away(&self, truth: f64) -> Option<&'static str> {
+        match self.share(truth) {
+            share if !(0.08..=0.92).contains(&share) => Some("at an end of its scale"),
+            share if (share - 0.5).abs() < 0.03 => Some("in the middle of its scale"),
+            _ => None,
+        }
+    }
+}
+
 /// Where to look.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -196,6 +221,9 @@ pub struct Beat {
     /// What of the operations is shown in large glyphs.
     #[serde(default)]
     pub figure: KernelFigure,
+    /// The most pairs that it measures; 0: as many as the pace allows.
+    #[serde(default)]
+    pub pairs: u32,
     /// What the presenter reads.
     #[serde(default)]
     pub notes: String,
@@ -262,7 +290,14 @@ impl From<String> for StageFile {
 const CONFIG: &str = "config.toml";
 
 /// What can be hidden beside panels: figures of the header, clocks, strides, and the names of kernels.
-const HIDES: [&str; 6] = ["trained", "residual", "peak", "clocks", "strides", "names"];
+const HIDES: [&str; 6] = [
+    "trained",
+    "unaccounted",
+    "peak",
+    "clocks",
+    "strides",
+    "names",
+];
 
 /// Most characters of what a beat says: three lines of a small screen.
 const LONGEST_BEAT: usize = 210;
@@ -493,4 +528,23 @@ pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
         moved.set_preset(preset);
     }
     moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_gives_away_what_lies_in_its_middle_or_at_an_end() {
+        let ratio = |from, to| Estimate {
+            from,
+            to,
+            log: true,
+            ..Estimate::default()
+        };
+        let places = [ratio(0.5, 2.0), ratio(0.95, 2.0), ratio(0.2, 2.0)];
+        let places = places.map(|of| of.gives_away(1.0));
+        let told = ["in the middle of its scale", "at an end of its scale"];
+        assert_eq!(places, [Some(told[0]), Some(told[1]), None]);
+    }
 }

@@ -14,7 +14,7 @@ use super::source::Loader;
 use super::text;
 use crate::course::config_file::{FileError, line_of, not_toml};
 use crate::sanitize;
-use protocol::config::nearest;
+use protocol::config::{nearest, unknown};
 
 /// A file that is being read.
 pub struct TomlFile<'a> {
@@ -97,9 +97,7 @@ impl TomlFile<'_> {
         word: &str,
         known: impl Iterator<Item = &'w str>,
     ) -> FileError {
-        let near = nearest(word, known);
-        let what = format!("unknown {kind} `{word}`; the nearest known one is `{near}`");
-        self.fault(path, what)
+        self.fault(path, unknown(kind, word, known))
     }
 
     /// The line of the key at `path`, or of the nearest table around it.
@@ -191,8 +189,7 @@ impl TomlFile<'_> {
         let what = if let Some((word, _, mut known)) = word("unknown field `") {
             // Only the file's own keys can be among the others.
             known.extend(others.iter().filter(|_| path.is_empty()));
-            let near = nearest(word, known.iter().copied());
-            format!("unknown key `{word}`; the nearest known key is `{near}`")
+            unknown("key", word, known.into_iter())
         } else if let Some((word, near, known)) = word("unknown variant `") {
             let all = known.join("\", \"");
             format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes \"{all}\"")

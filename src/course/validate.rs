@@ -5,12 +5,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::check::{Metric, Starter};
 use super::exercise::Exercise;
-use super::lesson::{LessonReference, LessonReferenceKind, parse};
+use super::lesson::{LessonReference, LessonReferenceKind, ParsedLesson, parse};
 use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder};
 use crate::course::config_file::FileError;
 use crate::sanitize;
-use protocol::config::nearest;
+use protocol::config::{nearest, unknown};
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
@@ -37,6 +37,7 @@ pub fn structure(
         loader: &loader,
         course,
         vocabulary,
+        lessons: &read_lessons(&loader),
     };
     for stage in &course.stages {
         check.stage(stage);
@@ -44,11 +45,7 @@ pub fn structure(
     for exercise in &course.exercises {
         check.exercise(exercise);
     }
-    for entry in source.entries("lessons") {
-        if !entry.folder && entry.name.ends_with(".md") {
-            check.lesson(&entry.name);
-        }
-    }
+    check.lessons.iter().for_each(|lesson| check.lesson(lesson));
     let mut unique: Vec<FileError> = Vec::new();
     for problem in loader.problems.into_inner() {
         if !unique.contains(&problem) {
@@ -63,6 +60,29 @@ struct Structure<'a> {
     loader: &'a Loader<'a>,
     course: &'a Course,
     vocabulary: &'a Vocabulary<'a>,
+    lessons: &'a [ReadLesson],
+}
+
+/// A file of `lessons/`.
+struct ReadLesson {
+    name: String,
+    raw: String,
+    parsed: ParsedLesson,
+}
+
+fn read_lessons(loader: &Loader<'_>) -> Vec<ReadLesson> {
+    let entries = loader.source.entries("lessons").into_iter();
+    let files = entries.filter(|entry| !entry.folder && entry.name.ends_with(".md"));
+    let read = files.filter_map(|entry| {
+        let path = format!("lessons/{}", entry.name);
+        let raw = loader.usable(loader.text(&path))?;
+        Some(ReadLesson {
+            name: entry.name,
+            parsed: parse(&raw, &loader.source.shown(&path)),
+            raw,
+        })
+    });
+    read.collect()
 }
 
 impl Structure<'_> {
@@ -86,6 +106,13 @@ impl Structure<'_> {
                 self.loader.fail(&path, 0, what);
             }
         }
+        for (key, text) in [("symptom", &stage.symptom), ("fault", &stage.fault)] {
+            if let Some(sentence) = placeholder::unsaid(text, &stage.broken) {
+                let what = "write its words first and its figures behind a colon";
+                let what = format!("`{key}`: before a run nothing is left of “{sentence}”; {what}");
+                self.loader.fail(&path, 0, what);
+            }
+        }
         if stage.quiz.is_empty() {
             self.loader
                 .fail(&path, 1, "has no quiz; write at least one `[[quiz]]`");
@@ -103,8 +130,8 @@ impl Structure<'_> {
             if let Metric::Lint(name) = &check.metric
                 && !self.vocabulary.lints.contains(name)
             {
-                let near = nearest(name, self.vocabulary.lints.iter().map(String::as_str));
-                let what = format!("unknown lint `{name}`; the nearest known one is `{near}`");
+                let known = self.vocabulary.lints.iter().map(String::as_str);
+                let what = unknown("lint", name, known);
                 self.loader.fail(&path, check.line, what);
             }
         }
@@ -112,25 +139,20 @@ impl Structure<'_> {
 
     fn exercise(&self, exercise: &Exercise) {
         let path = format!("{}/exercise.toml", exercise.path);
-        if let Some(lesson) = &exercise.lesson
-            && let Some(what) = self.link_problem(lesson)
-        {
-            self.loader.fail(&path, 0, what);
+        if let Some(lesson) = &exercise.lesson {
+            let what = self.link_problem(lesson);
+            if let Some(what) = what.or_else(|| self.pointer_problem(exercise, lesson)) {
+                self.loader.fail(&path, 0, what);
+            }
         }
         let problems = exercise.problems(&self.loader.source.shown(&path));
         problems.into_iter().for_each(|it| self.loader.report(it));
     }
 
-    fn lesson(&self, name: &str) {
+    fn lesson(&self, ReadLesson { name, raw, parsed }: &ReadLesson) {
         let path = format!("lessons/{name}");
-        let Some(raw) = self.loader.usable(self.loader.text(&path)) else {
-            return;
-        };
-        let parsed = parse(&raw, &self.loader.source.shown(&path));
-        parsed
-            .problems
-            .into_iter()
-            .for_each(|it| self.loader.report(it));
+        let problems = parsed.problems.iter().cloned();
+        problems.for_each(|problem| self.loader.report(problem));
         if parsed.lesson.sections.is_empty() {
             self.loader
                 .fail(&path, 0, "is empty; write the stage's lesson");
@@ -178,6 +200,24 @@ impl Structure<'_> {
                 "a figure inside a code block is not filled in; move it into the text".to_owned()
             }),
         }
+    }
+
+    /// What is wrong with the lesson of an exercise: one that other lessons send learners to must lead back to one of them.
+    fn pointer_problem(&self, exercise: &Exercise, lesson: &str) -> Option<String> {
+        let is_named = |mark: &LessonReference| {
+            mark.kind == LessonReferenceKind::Exercise
+                && [exercise.folder(), exercise.label()].contains(&mark.text.as_str())
+        };
+        let naming = self.lessons.iter();
+        let naming = naming.filter(|page| page.parsed.marks.iter().any(is_named));
+        let naming: Vec<&str> = naming.map(|page| page.name.as_str()).collect();
+        if naming.is_empty() || naming.contains(&lesson) {
+            return None;
+        }
+        let all = naming.join("`, `");
+        Some(format!(
+            "`lesson` is `{lesson}`, which does not name this exercise; those that do are `{all}`"
+        ))
     }
 
     fn link_problem(&self, to: &str) -> Option<String> {

@@ -5,8 +5,10 @@ use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
 use crate::course::check::{Metric, Starter};
 use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery};
+use crate::course::placeholder::{FigureSources, number};
 use crate::course::{Course, Stage};
 use protocol::config::{Preset, RunConfig};
+use protocol::units::digits;
 use protocol::{Finished, Pair};
 
 /// One thing that `course check` tried on a device, and how it came out.
@@ -52,14 +54,45 @@ pub fn behaviour(
         for (what, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
             let starter = what == "starter";
             let side = pair.as_ref().filter(|_| !starter);
-            let found = run(config, stage.steps).map_or_else(
-                |error| (Some(false), did_not_run(error)),
-                |finished| verdict(stage, config, &finished, side, starter),
-            );
+            let found = match run(config, stage.steps) {
+                Err(error) => (Some(false), did_not_run(error)),
+                Ok(finished) => {
+                    if !starter && let Some(range) = range(stage, &finished, side) {
+                        add("range", range);
+                    }
+                    verdict(stage, config, &finished, side, starter)
+                }
+            };
             add(what, found);
         }
     }
     tried
+}
+
+/// Whether the figure that learners estimate could be guessed from its scale: none where this solution, or its pairs, did not
+/// measure it.
+fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Found> {
+    let of = stage.estimate.as_ref()?;
+    let solution = Finished {
+        variant: "fixed".to_owned(),
+        ..solution.clone()
+    };
+    let known = FigureSources {
+        slots: [None, Some(solution)],
+        pair,
+        ..FigureSources::none(&stage.fixed)
+    };
+    let truth = number(&of.of, &known)?;
+    let place = of.gives_away(truth);
+    let said = format!(
+        "{} is {}, {} from {} to {}",
+        of.of,
+        digits(truth, 3),
+        place.unwrap_or("on a scale"),
+        of.from,
+        of.to
+    );
+    Some((Some(place.is_none()), said))
 }
 
 /// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.

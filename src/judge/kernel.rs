@@ -15,7 +15,7 @@ use protocol::{
 
 pub use card::CardLine;
 use card::{AS_FAST, TIME, bad, card_line, faster, lines, refusal, remark, shared};
-use fault::sentence;
+use fault::{as_f32_holds_it, sentence};
 
 /// The verdict on a learner's kernels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -76,6 +76,7 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     for result in &mut facts.files {
         let array_length = result.facts.is_some_and(|facts| facts.array_length);
         if let Some(fault) = &mut result.fault {
+            fault.expected = fault.expected.map(as_f32_holds_it);
             fault.text = sentence(fault, array_length);
         }
     }

@@ -134,7 +134,7 @@ impl MeasuredRun<'_> {
                     .distance(&check.test, found)
                     .map_or_else(String::new, |far| {
                         let side = if far > 0.0 { "too high" } else { "too low" };
-                        format!(", {} {side}", placeholder::measured(name, far.abs()))
+                        format!(", {} {side}", placeholder::apart(name, far))
                     });
                 (shown + &far, Some(false))
             }

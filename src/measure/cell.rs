@@ -7,7 +7,7 @@ use super::runner::{EngineTask, TaskResult};
 use protocol::config::Preset;
 use protocol::stats::robust::median;
 use protocol::{
-    self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
+    self, Device, ENQUEUE, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
 
 /// One configuration on one device, or two that are compared there.
@@ -95,9 +95,6 @@ pub struct CellSpeed {
     /// The least settled of the rounds.
     pub state: TimingState,
 }
-
-/// The clock of a run in which no step waits for the device.
-const ENQUEUE: &str = "enqueue";
 
 /// Bytes by kind; the largest of the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

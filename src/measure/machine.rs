@@ -13,7 +13,7 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
     if !matches!(device, "auto" | "cpu" | "vulkan-cpu") {
         return Ok(());
     }
-    let need = needed(configs);
+    let need = RunConfig::memory_in_turns(configs);
     let most = |of: fn(&RunConfig) -> u64| {
         let most = configs.iter().map(|c| of(c)).max().unwrap_or(0);
         show(most as f64, 0)
@@ -29,15 +29,6 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Two runs hold two sets of parameters, gradients and moments, and the larger of their activations.
-fn needed(configs: &[&RunConfig]) -> u64 {
-    let state = |c: &&RunConfig| 16 * c.parameters();
-    let activations = |c: &&RunConfig| c.memory_estimate().saturating_sub(state(c));
-    let most = configs.iter().map(activations).max().unwrap_or(0);
-    let all: u64 = configs.iter().map(state).sum();
-    all.saturating_add(most)
 }
 
 /// Bytes that can be had now: what the system calls available, within a container's limit.
@@ -59,20 +50,4 @@ fn available() -> Option<u64> {
     .into_iter()
     .find_map(|path| system(path).ok()?.trim().parse::<u64>().ok());
     [of_system, container].into_iter().flatten().min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use protocol::config::Preset;
-
-    #[test]
-    fn a_pair_holds_two_sets_of_parameters_and_one_of_activations() {
-        let tiny = RunConfig::preset(Preset::Tiny);
-        assert_eq!(needed(&[&tiny]), tiny.memory_estimate());
-        assert_eq!(
-            needed(&[&tiny, &tiny]),
-            tiny.memory_estimate() + 16 * tiny.parameters()
-        );
-    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
 use crate::sanitize;
 use protocol::stats::roofline::reached;
+use protocol::stats::typical::step_of;
 use protocol::story::{RunDescription, RunStory, StreamStory};
 use protocol::units::{Digits, bytes, or_dash, show};
 use protocol::*;
@@ -126,6 +127,17 @@ impl RunReport {
     fn runs(&self, stage: u32) -> Vec<&Section> {
         let runs = self.sections.iter();
         runs.filter(|it| it.stage() == stage).collect()
+    }
+
+    /// What is known of the runs of a stage, as found and fixed, for texts with figures.
+    pub fn figures(&self, stage: u32) -> [Option<Finished>; 2] {
+        let runs = self.runs(stage);
+        let named = |names: &[&str]| {
+            let mut runs = runs.iter().rev();
+            let run = runs.find(|it| names.contains(&it.run.name.as_str()));
+            run.map(|run| run.summed_up())
+        };
+        [named(&["broken"]), named(&["fixed", "custom"])]
     }
 
     /// A stage's curves, and where and when they were measured.
@@ -258,6 +270,22 @@ impl Section {
         self.run.stage
     }
 
+    /// What it shows, as the summary of a run. It keeps no evidence.
+    fn summed_up(&self) -> Finished {
+        let mut run = RunStory::of(self.run.clone());
+        run.throughput.clone_from(&self.throughput);
+        run.kernels.clone_from(&self.kernels);
+        run.gradients.clone_from(&self.gradients);
+        let loss = |found: Option<(u64, Num)>| found.map_or(Num(f64::NAN), |it| it.1);
+        Finished {
+            steps: self.last.map_or(0, |it| it.0 + 1),
+            loss_first: loss(self.first),
+            loss_last: loss(self.last),
+            memory: self.memory.clone().unwrap_or_default(),
+            ..run.summed_up(self.run.ln_vocab.unwrap_or(f64::NAN))
+        }
+    }
+
     /// Its figures; `beside` names what it has that the stage as found has not.
     fn blocks(&self, beside: &str) -> Vec<SheetBlock> {
         let run = &self.run;
@@ -327,10 +355,10 @@ impl Section {
                 rows.push(("step, ms", step));
                 if let Some(p) = &t.phases {
                     let ms = [p.forward, p.backward, p.optimizer, p.residual];
-                    let [forward, backward, optimizer, residual] = ms.map(Digits);
+                    let [forward, backward, optimizer, rest] = ms.map(Digits);
                     rows.push((
-                        "forward, backward, optimizer, residual, ms",
-                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
+                        "forward, backward, optimizer, unaccounted, ms",
+                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}"),
                     ));
                 }
             }
@@ -406,12 +434,13 @@ impl Section {
         };
         vec![
             SheetBlock::Intro(format!(
-                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.",
+                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} % of {}, unbracketed {:.2} ms.",
                 k.launches,
                 k.unique,
                 Digits(k.device_ms),
                 k.clock,
                 Digits(100.0 * k.coverage),
+                step_of(k.coverage),
                 Digits(k.unbracketed_ms)
             )),
             SheetBlock::Table(table),

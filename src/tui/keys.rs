@@ -183,7 +183,7 @@ fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
 }
 
 fn paused(app: &App) -> bool {
-    match app.recording() {
+    match app.mode.recording() {
         Some(recording) => recording.paused,
         None => app.bench.run.state == RunState::Paused,
     }

@@ -155,7 +155,7 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
 fn spare(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
     let columns = usize::from(lesson.width).saturating_sub(FRAME);
     let text = lesson::rows(app, &Theme::plain(app.view.markers), columns)
-        .filter(|_| app.mystery().is_none())?;
+        .filter(|_| app.mode.mystery().is_none())?;
     let fits = text + BORDERS <= usize::from(lesson.height.saturating_sub(rows));
     fits.then(|| take_bottom(lesson, rows))
 }
@@ -171,7 +171,8 @@ fn drawing(app: &App) -> u16 {
     let Some(stage) = app.stage().filter(|_| !app.mode.is_exercise()) else {
         return 0;
     };
-    let blocks = lesson::sections(app.page().0, stage).flat_map(|section| &section.blocks);
+    let blocks =
+        lesson::sections(app.reading().page().0, stage).flat_map(|section| &section.blocks);
     let widths = blocks.map(|block| match block {
         TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
         _ => 0,
@@ -187,7 +188,7 @@ fn drawing(app: &App) -> u16 {
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
     // Before the learner has said where the fault shows, the order says nothing about it.
-    let told = app.stage().filter(|stage| app.points_out(stage));
+    let told = app.stage().filter(|stage| app.reading().points_out(stage));
     let pointers = told.into_iter().flat_map(|stage| &stage.evidence);
     let pointed = pointers.map(|pointer| pointer.panel);
     let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];

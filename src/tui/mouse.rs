@@ -33,7 +33,7 @@ pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
 fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
     let uncovered = it.overlay.is_none() && app.view.confirm.is_none();
     let (panel, area) = it.panel_at(event.column, event.row)?;
-    if !uncovered || panel != Panel::Timeline || app.withholds("clocks") {
+    if !uncovered || panel != Panel::Timeline || app.reading().withholds("clocks") {
         return None;
     }
     let inner = inside(area);
@@ -42,7 +42,7 @@ fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Timelin
         event.row.checked_sub(inner.y)?,
     );
     let size = (inner.width, inner.height);
-    let under = timeline::at(&app.timeline()?.0, cell, size)?;
+    let under = timeline::at(&app.view.timeline_of(app.shown_run())?.0, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
     let presses = |kind| matches!(kind, MouseEventKind::Down(_) | MouseEventKind::Drag(_));
     timeline_move(event.kind, under).filter(|_| focused || !presses(event.kind))

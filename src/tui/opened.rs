@@ -124,8 +124,8 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             true => (theme.border_focused, theme.title_focused),
             false => (theme.border, theme.title),
         };
-        let title = (format!(" {} ", panel.into_str()), title);
-        frame.render_widget(framed(title, "", border, theme), place);
+        let title = (panel.into_str().to_owned(), title);
+        frame.render_widget(framed(title, "", border, place.width, theme), place);
         let place = Block::bordered().inner(place);
         let (wide, high) = (usize::from(place.width), usize::from(place.height));
         let (lines, from) = match panel {

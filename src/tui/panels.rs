@@ -156,7 +156,7 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
     let mut rows = PANELS.iter();
     match rows.find(|row| row.panel == panel) {
         // The lints say themselves why they wait.
-        Some(row) if panel == Panel::Lints || !app.withholds(panel.into_str()) => {
+        Some(row) if panel == Panel::Lints || !app.reading().withholds(panel.into_str()) => {
             (row.content, (row.reading)(app))
         }
         _ => (lints::later, &[]),
@@ -165,7 +165,7 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
 
 /// Draws a panel; the result is how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
-    let (content, reading) = row_of(panel, app);
+    let (content_of, reading) = row_of(panel, app);
     let (focused, is_strip) = (app.view.focus == Some(panel), is_strip(app));
     let explains = focused && app.view.expanded && !is_strip && !reading.is_empty();
     let mut inner = if is_strip {
@@ -173,12 +173,13 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     } else {
         inside(area)
     };
+    let mut content = content_of(app, theme, inner);
+    let reading = content.explained(reading);
     if explains {
-        draw_reading(reading, &mut inner, theme, frame);
-    }
-    let mut content = content(app, theme, inner);
-    // The learner who marks a row sees figures only.
-    if !explains && !is_strip && !app.marks_row(panel) {
+        draw_reading(&reading, &mut inner, theme, frame);
+        content = content_of(app, theme, inner);
+    } else if !is_strip && !app.reading().marks_row(panel) {
+        // The learner who marks a row sees figures only.
         content.reading = reading;
     }
     let title = content.title.as_deref().unwrap_or(panel.into_str());

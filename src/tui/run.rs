@@ -133,7 +133,7 @@ impl TerminalSession {
 
     fn draw(&mut self, app: &mut App) -> Result<()> {
         let theme = Theme::new(app.view.theme, app.view.markers, self.terminal);
-        let (covered, seen) = (app.audience_screen(), &mut self.seen);
+        let (covered, seen) = (app.presenter.audience_screen(app.beat()), &mut self.seen);
         let limits = self.screen.draw(|frame| {
             if let (AudienceScreen::Frozen, Some(seen)) = (covered, &seen) {
                 view_frozen(frame, seen, app, &theme);

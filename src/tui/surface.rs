@@ -94,14 +94,9 @@ pub fn panel_frame(
     } else {
         (theme.border, theme.title, String::new())
     };
-    let name = format!(" {mark}{title} ");
-    let room = usize::from(columns).saturating_sub(text::width(&name) + 5);
-    let aside = match room {
-        0..=4 => String::new(),
-        _ => text::cut(aside, room - 2),
-    };
     let borders = if is_strip { Borders::TOP } else { Borders::ALL };
-    framed((name, style), &aside, border, theme).borders(borders)
+    let name = (format!("{mark}{title}"), style);
+    framed(name, aside, border, columns, theme).borders(borders)
 }
 
 /// What lies inside a panel's strip.
@@ -113,7 +108,7 @@ pub fn inside_strip(area: Rect) -> Rect {
 }
 
 /// Draws how to read a panel at its bottom, under a rule, and takes these rows off it, where enough rows remain.
-pub fn draw_reading(reading: &[&str], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
+pub fn draw_reading(reading: &[String], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
     const KEPT: u16 = 9;
     let wide = usize::from(inner.width);
     let rule = text::rule(theme.symbols.rule, "how to read this", wide);
@@ -131,20 +126,27 @@ pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
     frame.render_widget(Fitted(lines.into()), area);
 }
 
-/// A box with a title, and what stands on the right of it.
+/// A box of so many columns with a title, and what stands on the right of it where there is room.
 pub fn framed(
     (title, titled): (String, Style),
     aside: &str,
     border: Style,
+    columns: u16,
     theme: &Theme,
 ) -> Block<'static> {
+    // The corners, and a blank on each side.
+    let title = text::cut(&title, usize::from(columns).saturating_sub(4));
+    let room = usize::from(columns).saturating_sub(text::width(&title) + 9);
     let block = Block::bordered()
         .border_set(theme.symbols.border)
         .border_style(border)
-        .title(Line::styled(title, titled));
-    match aside {
-        "" => block,
-        _ => block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned()),
+        .title(Line::styled(format!(" {title} "), titled));
+    match (aside, room) {
+        ("", _) | (_, 0..3) => block,
+        _ => {
+            let aside = format!(" {} ", text::cut(aside, room));
+            block.title(Line::styled(aside, theme.dim).right_aligned())
+        }
     }
 }
 
@@ -156,9 +158,9 @@ pub fn draw_card_frame(
     area: Rect,
     frame: &mut Frame<'_>,
 ) {
-    let title = (format!(" {title} "), theme.title_focused);
+    let title = (title.to_owned(), theme.title_focused);
     frame.render_widget(Clear, area);
-    let block = framed(title, aside, border, theme).style(theme.text);
+    let block = framed(title, aside, border, area.width, theme).style(theme.text);
     frame.render_widget(block, area);
 }
 
@@ -229,7 +231,7 @@ pub fn chooses(what: &str, app: &App) -> String {
 
 /// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
-    label(slot, &app.slot_name(slot), app, theme)
+    label(slot, &app.shown_run().slot_name(slot), app, theme)
 }
 
 /// The same where room may be short: the letter alone in narrow places.

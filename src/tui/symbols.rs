@@ -41,7 +41,7 @@ pub struct Symbols {
     pub bar: &'static [&'static str],
     /// Heights of a sparkline, lowest first.
     pub spark: &'static [&'static str],
-    /// Fillings that tell parts of a bar apart: forward, backward, optimizer, residual.
+    /// Fillings that tell parts of a bar apart: forward, backward, optimizer, unaccounted.
     pub fills: [&'static str; 4],
     pub scroll: [&'static str; 2],
 }

@@ -23,17 +23,18 @@ fn is_figure(c: char) -> bool {
     c.is_ascii_digit() || matches!(c, '.' | ',')
 }
 
-/// Takes a figure off the end of a text that is cut before `next`, if the cut goes through it: its beginning is another figure.
-fn drop_half(taken: &mut String, next: char) {
-    let half = |c: char| is_figure(c) || matches!(c, '-' | '+');
-    if is_figure(next) && taken.chars().last().is_some_and(half) {
-        let whole = taken.trim_end_matches(half);
-        taken.truncate(whole.len());
-    }
+/// Whether a character is a part of a word or a figure; bars and drawings have other characters.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || "'’(%)".contains(c) || is_figure(c) || matches!(c, '-' | '+' | '_')
 }
 
-/// The beginning of a text that is wider than `columns`, without a part of a figure at its end.
-fn beginning(mut letters: impl Iterator<Item = char>, columns: usize) -> String {
+/// The beginning of a text that is wider than `columns`. Where the cut goes through characters that belong together, all of these
+/// are left out.
+fn beginning(
+    mut letters: impl Iterator<Item = char>,
+    columns: usize,
+    together: fn(char) -> bool,
+) -> String {
     let (mut taken, mut used) = (String::new(), 0);
     let next = letters.find(|letter| {
         used += letter.width().unwrap_or(0);
@@ -41,17 +42,25 @@ fn beginning(mut letters: impl Iterator<Item = char>, columns: usize) -> String 
         taken.extend(fits.then_some(*letter));
         !fits
     });
-    drop_half(&mut taken, next.unwrap_or(' '));
+    if next.is_some_and(together) {
+        taken.truncate(taken.trim_end_matches(together).len());
+    }
     taken
 }
 
-/// A line that is no wider than `columns`: figures are whole or absent.
+/// A line that is no wider than `columns`: words and figures are whole or absent. Of a line that begins with a wider word, this word
+/// is shortened.
 pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
     if line.width() <= columns {
         return line;
     }
     let letters = line.spans.iter().flat_map(|span| span.content.chars());
-    let mut left = beginning(letters, columns).len();
+    let whole = beginning(letters, columns, is_word);
+    if whole.trim_end().is_empty() {
+        let style = line.spans.last().map_or(line.style, |span| span.style);
+        return Line::styled(shorten(&line.to_string(), columns), style);
+    }
+    let mut left = whole.len();
     for span in &mut line.spans {
         let most = left.min(span.content.len());
         left -= most;
@@ -60,14 +69,17 @@ pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
     line
 }
 
-/// The text, cut to `columns` with a mark where something is missing. A figure is whole or absent.
+/// The text, cut to `columns` after a whole word, with a mark where something is missing. A single word is shortened in the middle.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
     // The mark takes a column.
-    let room = columns.checked_sub(1);
-    room.map_or_else(String::new, |room| beginning(text.chars(), room) + "…")
+    let room = columns.saturating_sub(1);
+    match beginning(text.chars(), room, is_word).trim_end() {
+        "" => shorten(text, columns),
+        whole => format!("{whole}…"),
+    }
 }
 
 /// A name, shortened in the middle to `columns`: its beginning and its end tell it from others, as in `flash…_f16`.
@@ -83,7 +95,7 @@ pub fn shorten(name: &str, columns: usize) -> String {
         used <= room / 2
     });
     let tail = chars.len() - fitting.count();
-    let mut short = beginning(name.chars(), room - room / 2);
+    let mut short = beginning(name.chars(), room - room / 2, is_figure);
     short.extend((columns > 0).then_some('…'));
     let half = |c: &char| is_figure(*c) && is_figure(chars[tail - 1]);
     short.extend(chars[tail..].iter().skip_while(|c| half(c)));
@@ -287,12 +299,34 @@ mod tests {
                     Line::from(vec![text[..9].into(), text[9..].into()]),
                     columns,
                 );
-                assert!(line.width() <= columns && text.starts_with(&line.to_string()));
+                // A single word is shortened in the middle.
+                let is_whole = text.starts_with(&line.to_string());
+                let is_shortened = line.to_string().contains('…');
+                assert!(line.width() <= columns && (is_whole || is_shortened));
                 for shown in [cut(text, columns), line.to_string()] {
                     for figure in figures(&shown) {
                         assert!(all.contains(&figure), "{figure} in {shown}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_cut_goes_through_a_word() {
+        let text = "B's cross-entropy (nats) fell to 2.31 ███████";
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for columns in 0..=text.width() {
+            let line = fit(
+                Line::from(vec![text[..9].into(), text[9..].into()]),
+                columns,
+            );
+            for shown in [cut(text, columns), line.to_string()] {
+                assert!(shown.width() <= columns, "{shown}");
+                let mut shown = shown.trim_end_matches('…').split_whitespace();
+                // A single word may be shortened, and a bar has no words.
+                let whole = |it: &str| words.contains(&it) || it.contains(['…', '█']);
+                assert!(columns < 4 || shown.all(whole), "{columns}: {text}");
             }
         }
     }
@@ -316,7 +350,7 @@ mod tests {
     #[test]
     fn wide_characters_count_double() {
         assert_eq!(lines("表表表表", 5), ["表表", "表表"]);
-        assert_eq!(cut("表表表", 5), "表表…");
+        assert_eq!(cut("表表表", 5), "表…表");
         assert_eq!(left("表", 4), "表  ");
         assert_eq!(right("ab", 4), "  ab");
     }

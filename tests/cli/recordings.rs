@@ -47,7 +47,7 @@ fn a_recording_round_trips_through_replay_report_and_export() {
     for wanted in [
         "<!doctype html>",
         "6.9500 at step 0",
-        "<polyline",
+        "<path class=\"curve",
         "</html>",
     ] {
         assert!(page.contains(wanted), "{wanted}: {page}");

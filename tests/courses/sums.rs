@@ -293,6 +293,12 @@ fn sums() -> Vec<Sum> {
             0,
         ),
         (
+            "exercises/09-half-the-bits/stage.toml",
+            "It begins at ln V, about {}",
+            16_384_f64.ln(),
+            1,
+        ),
+        (
             "exercises/c02-context/exercise.toml",
             "{} bytes for each parameter",
             4.0 * 4.0,

@@ -126,7 +126,10 @@ fn an_offer_is_only_an_offer() {
     let order = InstructorRequest::Race(Some("mystery 7-2".to_owned()));
     said(&mut app, &[order]);
     act(&mut app, Action::TakeUp);
-    assert_eq!(app.mystery().map(|it| it.name()).as_deref(), Some("7-2"));
+    assert_eq!(
+        app.mode.mystery().map(|it| it.name()).as_deref(),
+        Some("7-2")
+    );
     // What is nowhere to be found is no offer.
     said(
         &mut app,
@@ -143,7 +146,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
     let effects = act(&mut app, Action::TakeUp);
     assert!(effects.contains(&Effect::ReadJourney));
     assert_eq!(
-        (app.view.overlay, app.skipped_stages()),
+        (app.view.overlay, app.lesson.skipped_stages()),
         (Some(Overlay::Skipped), vec![0])
     );
     // Its fault is shown when the learner asks, and only then.
@@ -341,6 +344,6 @@ fn the_class_goes_on_from_a_mystery() {
         }
         assert!(app.mode.mystery().is_none() && app.lesson.study.at == 1);
         assert_eq!(app.bench.comparison.stage, 2);
-        assert!(app.withholds("lints"));
+        assert!(app.reading().withholds("lints"));
     }
 }

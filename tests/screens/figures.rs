@@ -320,7 +320,7 @@ fn phrases(app: &mut App, panel: Panel, width: u16, marks: &[&str]) -> BTreeSet<
 #[test]
 fn a_phrase_is_whole_or_absent_at_every_width() {
     let panels: [(Make, Panel, &[&str]); 3] = [
-        (unsynced, Panel::Throughput, &["no wait:", "submitted at"]),
+        (unsynced, Panel::Throughput, &["no sync:", "submitted at"]),
         (first, Panel::Kernels, &["launches", "covers"]),
         (first, Panel::Roofline, &["roofs:"]),
     ];
@@ -345,7 +345,7 @@ fn a_phrase_is_whole_or_absent_at_every_width() {
             let mut words = rate.split_whitespace().skip(1);
             assert_eq!(words.next(), Some("samples/s"), "{width}: {drawn}");
         }
-        let says = width != 80 || drawn.contains("no wait: submitted at");
+        let says = width != 80 || drawn.contains("no sync: submitted at");
         assert!(says, "{drawn}");
     }
 }

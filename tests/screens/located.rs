@@ -20,11 +20,11 @@ impl Play {
         let mut app = session::begin(Course::builtin(), options).0;
         train(&mut app, 40);
         act(&mut app, Action::Answer(0));
-        if app.asked_here() {
+        if app.reading().asked_here() {
             act(&mut app, Action::RangeShift(1));
             act(&mut app, Action::RangeKeep);
         }
-        assert!(app.asks_where());
+        assert!(app.reading().asks_where());
         let mut play = Self { app, size };
         play.draw();
         play
@@ -55,7 +55,7 @@ impl Play {
             self.key(KeyCode::Tab);
         }
         for _ in 0..60 {
-            let marked = self.app.marked_row();
+            let marked = self.app.reading().marked_row();
             if marked.contains(row) {
                 break;
             }
@@ -104,11 +104,54 @@ fn the_row_counts_where_the_evidence_names_one() {
             let mut play = Play::of_stage(stage, size);
             let (found, said) = play.says(panel, row);
             assert_eq!(found, Some(right), "{stage} {row} at {size:?}: {said}");
-            assert!(said.contains(says), "{said}");
+            if right {
+                assert!(said.contains(says), "{said}");
+            } else {
+                assert!(said.contains("Try once more"), "{said}");
+                assert!(play.app.reading().asks_where());
+                let (found, said) = play.says(panel, row);
+                assert_eq!(found, Some(false), "the first answer counts");
+                assert!(said.contains(says), "{said}");
+            }
             let reason = play.app.lesson.study.pointer.expect("the reason is shown");
             let pointer = &play.app.stage().expect("a stage").evidence[reason];
             assert!(pointer.shows, "what is shown next shows the fault");
-            assert!(!play.app.asks_where(), "asked once");
+            assert!(!play.app.reading().asks_where(), "asked twice at most");
+        }
+    }
+}
+
+/// Issue 41, f: whatever panel is said to show the fault, in each stage.
+#[test]
+fn what_shows_nothing_is_no_answer_and_the_walk_begins_at_its_first_panel() {
+    for size in [(80, 24), (120, 36)] {
+        for stage in 1..=9 {
+            for panel in Panel::VARIANTS.iter().filter(|it| **it != Panel::Lesson) {
+                let mut play = Play::of_stage(stage, size);
+                let (found, said) = play.says(*panel, "");
+                let case = format!("stage {stage}, {panel:?}, {size:?}: {said}");
+                if found.is_none() {
+                    assert!(said.contains("shows no figure now"), "{case}");
+                    assert!(play.app.reading().asks_where(), "{case}");
+                    continue;
+                }
+                assert_ne!(*panel, Panel::Lints, "{case}");
+                if found == Some(false) {
+                    assert!(play.app.reading().asks_where(), "{case}");
+                    let row = play.app.reading().marked_row();
+                    assert!(!said.contains("another row") || !row.is_empty(), "{case}");
+                    play.says(*panel, "");
+                }
+                assert_eq!(play.app.lesson.study.pointer, Some(0), "{case}");
+                let evidence = play.app.stage().expect("a stage").evidence.clone();
+                for pointer in &evidence[1..] {
+                    play.key(KeyCode::Enter);
+                    assert_eq!(play.app.view.focus, Some(pointer.panel), "{case}");
+                    assert!(play.app.view.notice.is_none(), "the answer stays: {case}");
+                }
+                play.key(KeyCode::Enter);
+                assert!(play.app.lesson.study.pointer.is_none(), "{case}");
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gputrace::lints;
-use perflings::course::Course;
 use perflings::course::trace_lints::page_of;
+use perflings::course::{Course, TextBlock};
 
 /// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.
 fn python(arguments: &[&str]) -> Option<Result<(), String>> {
@@ -46,6 +46,14 @@ fn each_stage_leads_to_its_page_and_each_page_to_its_script() {
             stage.lesson_file
         );
         assert!(page(&file).is_some(), "{file}");
+        let Some(TextBlock::Code { text: lines }) = course.in_pytorch(stage) else {
+            panic!("{file} begins with no code");
+        };
+        let widest = lines.lines().map(str::len).max();
+        assert!(
+            widest.is_some_and(|columns| columns < 44),
+            "{file}: the lesson's panel cuts {lines}"
+        );
         let text = std::fs::read_to_string(script).unwrap();
         let begins = format!("\"\"\"Stage {} in PyTorch", stage.number);
         assert!(text.starts_with(&begins), "{script:?}");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use perflings::app::beats::{BeatState, VoteState, beats};
+use perflings::app::figures::reason_of_answer;
 use perflings::app::pages::LessonPage;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
@@ -147,8 +148,8 @@ fn holds(app: &App, beat: BeatState) {
     assert_eq!((view.focus, view.expanded), (Some(beat.panel), true));
     assert!(!view.knobs && view.overlay.is_none() && view.confirm.is_none());
     assert_eq!(view.lesson_visible(), beat.panel == Panel::Lesson);
-    assert_eq!(app.page().0, beat.page);
-    assert_eq!(app.hints().0, beat.hints as usize);
+    assert_eq!(app.reading().page().0, beat.page);
+    assert_eq!(app.reading().hints().0, beat.hints as usize);
     assert_eq!(
         app.lesson.study.prediction_complete(stage),
         beat.vote == VoteState::Closed
@@ -320,18 +321,30 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
     let stage = app.stage().expect("a stage").clone();
     assert!(!app.lesson.study.predicted(&stage), "a room votes");
     act(&mut app, Action::BlankScreen);
-    assert!(matches!(app.audience_screen(), AudienceScreen::Blank));
+    assert!(matches!(
+        app.presenter.audience_screen(app.beat()),
+        AudienceScreen::Blank
+    ));
     act(&mut app, Action::NextBeat);
     assert!(
-        matches!(app.audience_screen(), AudienceScreen::Live),
+        matches!(
+            app.presenter.audience_screen(app.beat()),
+            AudienceScreen::Live
+        ),
         "a beat comes into view"
     );
     act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);
-    assert_eq!(app.audience_screen(), AudienceScreen::Frozen);
+    assert_eq!(
+        app.presenter.audience_screen(app.beat()),
+        AudienceScreen::Frozen
+    );
     assert_eq!(at(&app), (0, 3), "the presenter goes on");
     act(&mut app, Action::FreezeScreen);
-    assert!(matches!(app.audience_screen(), AudienceScreen::Live));
+    assert!(matches!(
+        app.presenter.audience_screen(app.beat()),
+        AudienceScreen::Live
+    ));
     let effects = act(&mut app, Action::AskQuit);
     assert!(effects.is_empty() && app.view.confirm.is_some());
     assert_eq!(act(&mut app, Action::Yes), [Effect::Quit]);
@@ -453,21 +466,47 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     }
 }
 
+/// Where nothing is expected to be found, a room does not wait for the last pair that fits into a minute.
+#[test]
+fn a_beat_measures_at_most_as_many_pairs_as_it_asks_for() {
+    for (number, most) in [(2, 0), (3, 40)] {
+        let mut app = presented();
+        act(&mut app, Action::Stage(number));
+        train(&mut app, 3);
+        let last = last_of(&app, number as usize - 1);
+        while at(&app).1 + 1 < last {
+            act(&mut app, Action::NextBeat);
+        }
+        train(&mut app, 3);
+        let effects = act(&mut app, Action::NextBeat);
+        let [Command::Pair { pairs, .. }] = commands(&effects)[..] else {
+            panic!("stage {number}: {effects:?}");
+        };
+        assert_eq!(*pairs, most, "stage {number}");
+    }
+}
+
 #[test]
 fn the_answer_is_marked_at_the_beat_of_the_vote() {
     let mut app = presented();
     act(&mut app, Action::ShowAnswer);
-    assert!(!app.answer_shown(), "there is no vote yet");
+    assert!(
+        !app.presenter.answer_shown(app.lesson.study.at),
+        "there is no vote yet"
+    );
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::ShowAnswer);
-    assert!(app.answer_shown());
-    let reason = app.reason_of_answer().expect("a reason");
+    assert!(app.presenter.answer_shown(app.lesson.study.at));
+    let reason = reason_of_answer(&app).expect("a reason");
     assert!(
         reason.contains("learning rate") && !reason.contains("not measured"),
         "{reason}"
     );
     act(&mut app, Action::ShowAnswer);
-    assert!(!app.answer_shown(), "the same key hides it");
+    assert!(
+        !app.presenter.answer_shown(app.lesson.study.at),
+        "the same key hides it"
+    );
 }
 
 #[test]
@@ -567,8 +606,8 @@ fn drawn(app: &App) -> Drawn {
         "{:?} {:?} {:?} {} {:?}",
         bench.run.active,
         beat.vote,
-        app.page(),
-        app.hints().0,
+        app.reading().page(),
+        app.reading().hints().0,
         app.cue().map(|cue| cue.say)
     );
     (slots.collect(), pair, said)

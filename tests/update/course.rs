@@ -70,7 +70,11 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(effects.contains(&Effect::ShowRecording {
         exercise: "sprint".to_owned()
     }));
-    assert!(app.recording().is_some_and(|it| !it.device.name.is_empty()));
+    assert!(
+        app.mode
+            .recording()
+            .is_some_and(|it| !it.device.name.is_empty())
+    );
     // The engine's last words are about another run.
     let run = wanted(&shipped());
     for event in sample::until(&run, 2) {
@@ -111,7 +115,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(effects.contains(&Effect::HideRecording));
     assert!(effects.contains(&Effect::Send(Command::Resume)));
     assert_eq!(app.bench.run.shown().first_loss(), first_loss, "it goes on");
-    assert!(app.recording().is_none() && app.exercise().is_none());
+    assert!(app.mode.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
     assert_eq!(
@@ -162,7 +166,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     assert_eq!(app.exercise().map(|one| one.label()), Some("d06"));
     effects.extend(act(&mut app, Action::NextStage));
     assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
-    assert!(app.recording().is_none());
+    assert!(app.mode.recording().is_none());
     let resumes = effects.contains(&Effect::Send(Command::Resume));
     assert!(resumes, "kernels need a live run");
     // A late line of the recording is about nothing now.
@@ -189,7 +193,7 @@ fn the_glossary_has_pages() {
 fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
     let mut app = shipped();
     act(&mut app, Action::Stage(4));
-    assert_eq!(app.skipped_stages(), [0, 1, 2]);
+    assert_eq!(app.lesson.skipped_stages(), [0, 1, 2]);
     let effects = act(&mut app, Action::Open(Overlay::Skipped));
     assert_eq!(effects, [Effect::ReadJourney]);
     act(&mut app, Action::TurnPage(-1));
@@ -199,7 +203,7 @@ fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
     act(&mut app, Action::Choose);
     assert_eq!(app.stage().map(|stage| stage.number), Some(2));
     assert_eq!(
-        app.skipped_stages(),
+        app.lesson.skipped_stages(),
         [0],
         "a stage that is entered again stays skipped"
     );

@@ -151,6 +151,7 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
         file: "x".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
+        stage: Some(1),
         paused: false,
         speed: 1.0,
         unsolved: false,

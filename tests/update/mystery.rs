@@ -98,7 +98,7 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
     let event = finished(&app, 6.7);
     let effects = hear(&mut app, event);
     let (a, b) = paired(&effects).expect("pairs begin");
-    let mystery = &app.mystery().expect("open").mystery;
+    let mystery = &app.mode.mystery().expect("open").mystery;
     assert_eq!(
         (&a.config, &b.config),
         (&mystery.good, &app.bench.comparison.config_b)
@@ -146,7 +146,7 @@ fn a_knob_that_needs_another_start_begins_again_also_with_the_value_of_a() {
 #[test]
 fn nothing_tells_the_values_of_a() {
     let app = open();
-    let mystery = app.mystery().expect("open");
+    let mystery = app.mode.mystery().expect("open");
     assert_eq!(wanted(&app).config, mystery.mystery.broken);
     assert!(app.is_unsolved() && app.stage().is_none() && app.bench.comparison.hidden);
     assert!(
@@ -155,7 +155,7 @@ fn nothing_tells_the_values_of_a() {
             .rows()
             .all(|row| row.a.is_none() && row.b.is_none())
     );
-    assert_eq!(app.slot_name(Slot::A), "A mystery");
+    assert_eq!(app.shown_run().slot_name(Slot::A), "A mystery");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_b_that_nobody_changed_is_not_judged() {
         assert!(effects.is_empty() && app.knobs_open(), "{action:?}");
         act(&mut app, Action::Close);
     }
-    assert!(app.mystery().expect("open").judging.is_none());
+    assert!(app.mode.mystery().expect("open").judging.is_none());
 }
 
 #[test]
@@ -177,13 +177,13 @@ fn looks_and_tried_configurations_are_counted_once_each() {
     }
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 40));
-    let mystery = app.mystery().expect("open");
+    let mystery = app.mode.mystery().expect("open");
     assert_eq!(mystery.looked.len(), 1, "the loss is always there");
     assert_eq!(mystery.changes, 0, "it began just now");
     let later = |app: &mut App, ms: u64| {
         let now_ms = app.clock.now_ms + ms;
         update(app, Message::Tick { now_ms });
-        app.mystery().expect("open").changes
+        app.mode.mystery().expect("open").changes
     };
     assert_eq!(later(&mut app, 2_000), 1);
     // Values that are passed over are not tried; a set costs its knobs.
@@ -202,7 +202,7 @@ fn looks_and_tried_configurations_are_counted_once_each() {
 #[test]
 fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
     let (app, effects) = judged(Verdict::Same);
-    let mystery = app.mystery().expect("open");
+    let mystery = app.mode.mystery().expect("open");
     let Some(MysteryEnd::Solved { points, .. }) = mystery.end else {
         panic!("{:?}", mystery.report);
     };
@@ -219,7 +219,7 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
 #[test]
 fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     let (app, effects) = judged(Verdict::Slower);
-    let mystery = app.mystery().expect("open");
+    let mystery = app.mode.mystery().expect("open");
     assert!(mystery.end.is_none() && app.is_unsolved() && app.bench.comparison.hidden);
     assert!(
         !effects
@@ -246,7 +246,7 @@ fn what_one_run_shows_needs_no_pairs() {
     let event = finished(&app, 6.94);
     let effects = hear(&mut app, event);
     assert!(paired(&effects).is_none());
-    let mystery = app.mystery().expect("open");
+    let mystery = app.mode.mystery().expect("open");
     let unmet = perflings::judge::mystery::unmet(mystery.report.as_ref().expect("judged"));
     assert_eq!(unmet, ["the loss must fall"]);
 }
@@ -258,14 +258,14 @@ fn another_change_ends_the_judging() {
     act(&mut app, Action::KnobTurn(1));
     let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
-    assert!(app.mystery().expect("open").judging.is_none());
+    assert!(app.mode.mystery().expect("open").judging.is_none());
     let mut app = asked();
     assert!(matches!(
-        app.mystery().expect("open").judging,
+        app.mode.mystery().expect("open").judging,
         Some(JudgeStep::Run)
     ));
     act(&mut app, Action::Toggle);
-    assert!(app.mystery().expect("open").judging.is_none());
+    assert!(app.mode.mystery().expect("open").judging.is_none());
 }
 
 #[test]
@@ -277,10 +277,13 @@ fn giving_up_asks_and_shows_the_faults_without_points() {
     assert!(app.is_unsolved());
     act(&mut app, Action::Solution);
     let effects = act(&mut app, Action::Yes);
-    assert_eq!(app.mystery().expect("open").end, Some(MysteryEnd::GivenUp));
+    assert_eq!(
+        app.mode.mystery().expect("open").end,
+        Some(MysteryEnd::GivenUp)
+    );
     assert!(!app.is_unsolved() && effects.is_empty());
     act(&mut app, Action::NextStage);
-    let next = app.mystery().expect("the next one");
+    let next = app.mode.mystery().expect("the next one");
     assert_eq!((next.mystery.seed, next.mystery.level()), (15, 1));
 }
 
@@ -304,7 +307,7 @@ fn leaving_asks_and_the_list_leads_there_and_back() {
         Some(Confirm::LeaveMystery { to: 1 })
     ));
     act(&mut app, Action::No);
-    assert!(app.mystery().is_some());
+    assert!(app.mode.mystery().is_some());
     act(&mut app, Action::Stage(2));
     act(&mut app, Action::Yes);
     assert!(matches!(app.mode, Mode::Stage));
@@ -313,6 +316,6 @@ fn leaving_asks_and_the_list_leads_there_and_back() {
     act(&mut app, Action::Open(Overlay::Stages));
     act(&mut app, Action::Scroll(99));
     act(&mut app, Action::Choose);
-    let mystery = app.mystery().expect("the last line");
+    let mystery = app.mode.mystery().expect("the last line");
     assert_eq!((mystery.mystery.seed, mystery.mystery.level()), (1, 1));
 }

@@ -324,12 +324,12 @@ fn the_end_of_pairs_turns_no_page_and_says_where_the_result_is() {
     late.press(Pairs);
     late.wait(1_000);
     late.act(Action::TurnPage(-1));
-    let page = late.app.page().0;
+    let page = late.app.reading().page().0;
     late.say(sample::pair(40, true));
     late.work = Work::Nothing;
     late.wait(200);
     assert!(late.app.pairs_ended());
-    assert_eq!(late.app.page().0, page);
+    assert_eq!(late.app.reading().page().0, page);
     let said = late
         .told
         .iter()

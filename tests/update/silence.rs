@@ -100,6 +100,23 @@ fn a_device_that_gets_on_is_left_alone_however_long_a_step_takes() {
     assert_eq!(app.device_silent_s(), None);
 }
 
+/// A step that takes minutes is left at the next key that asks for something else, whatever the state of its run.
+#[test]
+fn a_long_step_is_left_for_what_was_asked() {
+    for steps in [1, 12] {
+        let mut app = running(steps);
+        heartbeats(&mut app, 3, |s| Some(s as f64));
+        let asked = act(&mut app, Action::Restart);
+        assert!(!asked.contains(&Effect::Restart), "it may end in time");
+        let effects = heartbeats(&mut app, 10, |s| Some(3.0 + s as f64));
+        assert_eq!(effects.first(), Some(&Effect::Restart), "{steps} steps");
+        assert_eq!(start_of(&effects).1, start_of(&asked).1);
+        // The new engine opens its device first.
+        let effects = heartbeats(&mut app, 60, |_| None);
+        assert_eq!(effects, [], "{steps} steps");
+    }
+}
+
 #[test]
 fn an_unanswered_command_replaces_the_engine_once() {
     let mut app = hanging(true);

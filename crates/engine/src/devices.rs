@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Error, Result, anyhow};
 use burn::tensor::Device;
-use burn_wgpu::wgpu;
+use burn_wgpu::WgpuSetup;
 
 use super::adapters::{RankedAdapter, adapters, named};
 use protocol::{self, DeviceInfo, Roof};
@@ -25,8 +25,8 @@ pub struct OpenDevice {
     pub roof: Option<Roof>,
     /// Whether these are to be measured for the work that it was opened for.
     pub peaks_due: bool,
-    /// The device of a GPU, for which kernels are compiled ahead.
-    pub gpu: Option<wgpu::Device>,
+    /// A GPU as its driver knows it; none where a driver computes on the cores.
+    pub gpu: Option<WgpuSetup>,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -99,7 +99,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
         peaks_due: false,
-        gpu: (!adapter.on_cpu()).then_some(setup.device),
+        gpu: (!adapter.on_cpu()).then_some(setup),
     })
 }
 

@@ -15,10 +15,10 @@ use anyhow::{Result, ensure};
 use super::devices::OpenDevice;
 use super::host::ensure_memory;
 use super::queue::Queue;
-use super::trainer::started;
+use super::trainer::{announce, started};
 use super::wire::EventSender;
 use super::worker::{PhaseTasks, TO_RECORD, Worker};
-use protocol::config::{Knob, Sync};
+use protocol::config::{Knob, RunConfig, Sync};
 use protocol::random::Rng;
 use protocol::stats::robust::{median, spread};
 use protocol::stats::sequential::{FIRST_LOOK, PairPlan, ratio};
@@ -126,7 +126,8 @@ impl Side {
         }));
         ensure!(
             loss.is_finite(),
-            "the loss of {} is {} at step {}",
+            "the loss of {} ({}) is {} at step {} of the pairs, which begin at step 0",
+            self.spec.slot.into_str(),
             self.spec.variant,
             Num(loss),
             self.step
@@ -146,10 +147,7 @@ impl Paired {
         outlet: EventSender,
     ) -> Result<Self> {
         if opened.queued {
-            // Two parameter sets with their moments, and one set of activations.
-            let (one, other) = (&a.config, &b.config);
-            let need = one.memory_estimate().max(other.memory_estimate())
-                + 12 * one.parameters().min(other.parameters());
+            let need = RunConfig::memory_in_turns(&[&a.config, &b.config]);
             ensure_memory("a paired run holds two models:", need, 0)?;
         }
         let differs = a.config.differences(&b.config).into_iter();
@@ -167,10 +165,9 @@ impl Paired {
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
             let queue = both.of(side.spec.slot)?;
-            outlet.send(Event::Started(Started {
-                paired: true,
-                ..started(request, &side.spec, &opened, queue, &side.source)?
-            }));
+            let begun = started(request, &side.spec, &opened, queue, &side.source)?;
+            let paired = true;
+            announce(Started { paired, ..begun }, &outlet);
         }
         let mut pace = 0.0;
         for side in &mut sides {

@@ -1,6 +1,6 @@
 //! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
-//! CPU device gets a queue of ours: one device thread owns the worker, and the host enqueues work up to two steps ahead. So the effect of
-//! a missing sync shows on a laptop as well.
+//! CPU device gets a queue of ours: one device thread owns the worker, and the host enqueues work ahead of it. So the effect of
+//! a missing sync shows on a laptop as well. On either the host is at most two steps ahead.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::worker::Worker;
+use super::worker::{STEPS_AHEAD, Worker};
 use tiny_llama::ops::compile_progress;
 
-/// Tasks that may wait: two steps of four each (batch, forward, backward, update).
-const MAX_WAITING: usize = 8;
+/// Tasks that may wait: the steps that the host may be ahead, of four tasks each (batch, forward, backward, update).
+const MAX_WAITING: usize = 4 * STEPS_AHEAD;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
@@ -110,6 +110,15 @@ impl Queue {
                 self.dispatch(move |worker| drop(sender.send(task(worker))))?;
                 answer.recv().map_err(|_| gone())
             }
+        }
+    }
+
+    /// After a step that the host does not wait for: keeps a GPU from falling behind further than [`STEPS_AHEAD`] steps. A queue of
+    /// ours takes no more tasks than these.
+    pub(crate) fn keep_pace(&mut self) -> Result<()> {
+        match self {
+            Self::Inline(worker) => guard(AssertUnwindSafe(|| worker.keep_pace()))?,
+            Self::Queued { .. } => Ok(()),
         }
     }
 

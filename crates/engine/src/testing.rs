@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use burn::cubecl::future::block_on;
 use burn::tensor::{Device, DeviceKind};
-use burn_wgpu::wgpu;
+use burn_wgpu::{WgpuSetup, wgpu};
 use tiny_llama::ops::adapter;
 
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
@@ -12,13 +12,19 @@ mod support;
 
 /// The default adapter, which may be a software one. `None` says that the test is skipped, because there is none.
 pub(crate) fn any_gpu() -> Option<Device> {
-    static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
-    let device = DEVICE.get_or_init(|| {
+    any_gpu_and_queue().map(|(device, _)| device)
+}
+
+/// The same with its queue.
+pub(crate) fn any_gpu_and_queue() -> Option<(Device, WgpuSetup)> {
+    static DEVICE: OnceLock<Result<(Device, WgpuSetup), String>> = OnceLock::new();
+    let opened = DEVICE.get_or_init(|| {
         let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
-        options.init().map_err(|error| format!("{error:?}"))
+        let opened = options.init_with_setup();
+        opened.map_err(|error| format!("{error:?}"))
     });
-    match device {
-        Ok(device) => Some(device.clone()),
+    match opened {
+        Ok(opened) => Some(opened.clone()),
         Err(why) => {
             support::skip(why);
             None

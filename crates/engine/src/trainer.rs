@@ -24,7 +24,7 @@ use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
 use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
-use protocol::story::RunStory;
+use protocol::story::{RunDescription, RunStory};
 use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
@@ -70,6 +70,13 @@ pub(crate) fn started(
     })
 }
 
+/// Reports that a run begins. A step that takes long is told before it is made.
+pub(crate) fn announce(started: Started, outlet: &EventSender) {
+    let long = RunDescription::from(&started).long_step(&started.run.config);
+    long.into_iter().for_each(|said| outlet.log("warn", said));
+    outlet.send(Event::Started(started));
+}
+
 /// The device's peaks that bound this run's products.
 fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
     let format = Format::of(config, opened.matrix_cores);
@@ -100,6 +107,13 @@ impl UnsyncedTiming {
         self.since = None;
     }
 
+    /// So much time went by with an empty queue: a loss was read, which no timed step contains.
+    fn leave_out(&mut self, took: Duration) {
+        if let Some((at, _)) = &mut self.since {
+            *at += took;
+        }
+    }
+
     fn steps_per_s(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
     }
@@ -119,8 +133,9 @@ pub(crate) struct Statistics {
     pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
-    /// Profiles taken so far.
+    /// Profiles taken so far, and those discarded since the last one.
     profiles: usize,
+    discarded: u32,
     /// The two readings of the host.
     clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
@@ -142,6 +157,8 @@ pub(crate) struct Trainer {
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
+    /// The largest share by which the steps around a profile that counts may differ.
+    most_apart: f64,
     /// What it has shown since it began or its knobs changed.
     story: RunStory,
     /// Optimizer steps so far, profiled ones included.
@@ -183,7 +200,8 @@ impl Trainer {
     ) -> Result<Self> {
         allocator::reset_peak();
         let memory_before = allocator::current();
-        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
+        let gpu = opened.gpu.clone();
+        let compile_ahead = gpu.map(|it| CompileAhead::begin(it.device));
         let queue = Queue::new(opened.queued, Worker::maker(&spec.config, &opened))?;
         let source = BatchSource::new(&spec.config);
         let now = Instant::now();
@@ -199,6 +217,7 @@ impl Trainer {
             queue,
             source,
             outlet,
+            most_apart: inspection::AGREEMENT,
             step: 0,
             pending: Vec::new(),
             bad_step: None,
@@ -229,7 +248,7 @@ impl Trainer {
             )?
         };
         self.story = RunStory::of((&started).into());
-        self.outlet.send(Event::Started(started));
+        announce(started, &self.outlet);
         Ok(())
     }
 
@@ -291,8 +310,7 @@ impl Trainer {
 
     /// Takes one step, profiled when one is due.
     pub(crate) fn advance(&mut self) -> Result<()> {
-        let due = self.profile_asked.is_some() || self.stats.profile_due;
-        if due || self.all_counted() || self.profile_is_due() {
+        if self.profile_is_due() {
             self.profiled_step()
         } else {
             self.load()?;
@@ -306,9 +324,18 @@ impl Trainer {
         self.queue.submit(move |worker| worker.load(&batch))
     }
 
+    /// Whether the next step is profiled. A profile that was discarded is repeated at once in an endless run, and after the last counted
+    /// step in others.
     fn profile_is_due(&self) -> bool {
+        if self.stats.profile_due || self.all_counted() {
+            return true;
+        }
+        if self.stats.discarded > 0 {
+            return self.spec.steps.is_none();
+        }
         let every = self.spec.config.measure.profile_every;
         match self.stats.last_profile {
+            _ if self.profile_asked.is_some() => true,
             // The first profile, once the kernels are compiled.
             None => {
                 let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
@@ -339,6 +366,9 @@ impl Trainer {
             self.stats.drained.mark(self.stats.counted);
         }
         let mut timed = self.time_one(drain)?;
+        if timed.clocks.is_none() {
+            self.queue.keep_pace()?;
+        }
         drop(watch);
 
         self.keep_clocks(timed.clocks);
@@ -377,6 +407,7 @@ impl Trainer {
     /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
     /// the clocks have stopped. False when one of them is not finite.
     fn read_losses(&mut self) -> Result<bool> {
+        let began = Instant::now();
         let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
         let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
@@ -402,6 +433,7 @@ impl Trainer {
             // The audit says which gradient it is.
             self.stats.profile_due = true;
         }
+        self.stats.drained.leave_out(began.elapsed());
         Ok(true)
     }
 
@@ -497,6 +529,37 @@ impl Trainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices;
+    use protocol::config::Preset;
+
+    /// Each try of a profile trains.
+    #[test]
+    fn the_last_loss_is_of_the_step_asked_for_however_often_profiles_are_repeated() {
+        let run = |most_apart| {
+            let mut config = RunConfig::preset(Preset::Tiny);
+            (config.model.layers, config.train.batch) = (1, 2);
+            config.train.context = 16;
+            let spec = RunSpec {
+                steps: Some(20),
+                ..RunSpec::new("custom", &config)
+            };
+            let mut opened = devices::open("cpu").expect("there is always one");
+            // Its profiles are held against steps around them.
+            (opened.info.kind, opened.queued) = ("gpu".to_owned(), false);
+            let (outlet, _events) = EventSender::to_a_test();
+            let mut trainer = Trainer::new(0, spec, opened, outlet).expect("it fits");
+            trainer.most_apart = most_apart;
+            while !trainer.done() {
+                trainer.advance().expect("it trains");
+            }
+            trainer.finish(None)
+        };
+        let [first, repeated] = [f64::INFINITY, -1.0].map(run);
+        assert!(repeated.kernels.discarded >= 3 * 8, "none agreed");
+        assert_eq!(repeated.kernels.profiles, 3);
+        assert_eq!((first.steps, repeated.steps), (20, 20));
+        assert_eq!(first.loss_last, repeated.loss_last);
+    }
 
     #[test]
     fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
@@ -513,5 +576,10 @@ mod tests {
         drained.mark(48);
         assert_eq!(drained.steps, 16);
         assert!(drained.steps_per_s().is_some_and(f64::is_finite));
+        // A step that waits is timed without the reading of its loss; so are those that do not.
+        let seconds = drained.seconds;
+        drained.leave_out(Duration::from_secs(3600));
+        drained.mark(56);
+        assert_eq!((drained.steps, drained.seconds), (24, seconds));
     }
 }

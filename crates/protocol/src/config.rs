@@ -16,4 +16,4 @@ pub use run::{
     Matmul, MeasureConfig, ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv,
     ROPE_THETA, RunConfig, Swiglu, Sync, TrainConfig,
 };
-pub use spelling::{close, nearest};
+pub use spelling::{close, nearest, unknown};

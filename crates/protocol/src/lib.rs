@@ -17,6 +17,7 @@
 
 pub mod config;
 mod covered;
+pub mod files;
 pub mod handle;
 mod kernel;
 pub mod lints;
@@ -166,6 +167,7 @@ pub enum Event {
     /// A run of another program begins.
     Run(ForeignRun),
     Step(Step),
+    #[serde(deserialize_with = "report::read_throughput")]
     Throughput(Throughput),
     Kernels(StepProfile),
     Gradients(Gradients),
@@ -184,6 +186,7 @@ pub enum Event {
     Resumed {
         slot: Slot,
     },
+    #[serde(deserialize_with = "report::read_finished")]
     Finished(Box<Finished>),
     KernelChecked {
         report: Box<KernelReport>,

@@ -2,11 +2,11 @@
 //! Each is a function of what the run showed so far; none knows a device or a screen. One that needs a part of the description holds
 //! for no run without it.
 
+use crate::Lint;
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
 use crate::story::RunStory;
 use crate::thresholds;
-use crate::units::{parity, rate, show, signed_percent};
-use crate::{Lint, Throughput};
+use crate::units::{number, parity, rate, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -19,7 +19,7 @@ type LintReason = (String, &'static str);
 type Rule = fn(&RunStory) -> Option<LintReason>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, Rule); 13] = [
+const LINTS: [(&str, Rule); 14] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
@@ -27,6 +27,7 @@ const LINTS: [(&str, Rule); 13] = [
     ("ledger-open", ledger_open),
     ("above-peak", above_peak),
     ("peak-too-low", peak_too_low),
+    ("residual-stream", residual_stream),
     ("wrong-logits", wrong_logits),
     ("stuck-at-ln-vocab", stuck_at_ln_vocab),
     ("below-entropy", below_entropy),
@@ -107,7 +108,7 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
         }
         _ => (
             2.0,
-            "with twice the products it should take about 2".to_owned(),
+            "with twice the products it should take 1 to 2".to_owned(),
         ),
     };
     let p = run.phases().filter(|p| {
@@ -141,21 +142,21 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// FLOP/s that the step times claim, where they are above the peak, and that peak.
-fn claimed(run: &RunStory, t: &Throughput) -> Option<(f64, f64)> {
+/// FLOP/s that the step times claim, where they are above the peak, and that peak with the load of other programs at its measurement.
+fn claimed(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
+    let t = run.throughput.as_ref()?;
     let reached = match t.flops {
         Some(flops) => flops,
         None => 3.0 * run.description.forward_flops? / (t.step_ms.median * 1e-3),
     };
-    let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
-    Some((reached, peak))
+    let (peak, load) = run.peak_flops()?;
+    (reached > 1.05 * peak).then_some((reached, peak, load))
 }
 
 /// A peak that was measured beside other programs proves nothing.
 fn peak_too_low(run: &RunStory) -> Option<LintReason> {
-    let t = run.throughput.as_ref()?;
-    let load = t.peak_load?;
-    let (reached, peak) = claimed(run, t)?;
+    let (reached, peak, load) = claimed(run)?;
+    let load = load?;
     Some((
         format!(
             "{} are above the peak of {}, which was measured while other programs used {:.0} % of this machine.",
@@ -168,15 +169,32 @@ fn peak_too_low(run: &RunStory) -> Option<LintReason> {
 }
 
 fn above_peak(run: &RunStory) -> Option<LintReason> {
-    let t = run.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
-    let (reached, peak) = claimed(run, t)?;
+    let (reached, peak, load) = claimed(run)?;
+    load.is_none().then(|| {
+        (
+            format!(
+                "{} claimed; the most this device was measured to do is {}.",
+                rate(reached, "FLOP/s"),
+                rate(peak, "FLOP/s")
+            ),
+            "This is impossible: either the clock is read too early, or work is missing.",
+        )
+    })
+}
+
+/// A norm before each layer hides the size of the stream from the logits.
+fn residual_stream(run: &RunStory) -> Option<LintReason> {
+    let evidence = run.evidence.as_ref()?;
+    let mut sizes = evidence.rms.iter().map(|rms| rms.0);
+    let large = sizes.find(|rms| rms.is_nan() || *rms > thresholds::STREAM_LARGE)?;
     Some((
         format!(
-            "{} claimed; the most this device was measured to do is {}.",
-            rate(reached, "FLOP/s"),
-            rate(peak, "FLOP/s")
+            "The residual stream has a size (rms) of {} at step {}; below {:.0} is ordinary.",
+            number(large),
+            evidence.step,
+            thresholds::STREAM_LARGE
         ),
-        "This is impossible: either the clock is read too early, or work is missing.",
+        "Look at the learning rate and at the initial weights.",
     ))
 }
 
@@ -292,7 +310,7 @@ mod tests {
     use super::*;
     use crate::config::{Launches, Preset};
     use crate::story::RunDescription;
-    use crate::{Event, KernelRow, PhaseTimes, Step, StepProfile};
+    use crate::{Event, Evidence, KernelRow, PhaseTimes, Step, StepProfile, Throughput};
 
     fn story(config: &RunConfig) -> RunStory {
         RunStory::of(RunDescription {
@@ -357,6 +375,25 @@ mod tests {
         assert_eq!(said(9.5, 8, each), ["coverage-above-step"]);
         assert_eq!(said(9.5, 8, recorded), Vec::<String>::new());
         assert_eq!(said(9.7, 8, recorded), ["coverage-above-step"]);
+    }
+
+    /// What a panel shows is judged: each figure of the evidence that cannot be right has its lint.
+    #[test]
+    fn a_stream_that_no_norm_can_save_is_told() {
+        let said = |rms: [f64; 2]| {
+            let mut run = story(&RunConfig::preset(Preset::Tiny));
+            let rms = rms.map(Into::into).to_vec();
+            let evidence = Evidence {
+                rms,
+                ..Evidence::default()
+            };
+            run.note(&Event::Evidence(evidence), 0);
+            lints(&run).pop().map(|lint| lint.why)
+        };
+        assert_eq!(said([0.02, 3.0]), None);
+        let why = said([0.02, 1.5e15]).expect("told");
+        assert!(why.contains("a size (rms) of 1.5e15 at step 0"), "{why}");
+        assert!(said([f64::NAN, 1.0]).is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What events carry: plain data with its units.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::profile::KernelSummary;
 use super::roof::Roof;
@@ -177,6 +177,9 @@ pub enum TimingState {
     Noisy,
 }
 
+/// The clock of step times that end when the work is submitted, because nothing waits for the device.
+pub const ENQUEUE: &str = "enqueue";
+
 /// Throughput from unprofiled steps after warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
@@ -203,6 +206,28 @@ pub struct Throughput {
     pub peak_load: Option<f64>,
     /// `host-sync` or `enqueue`.
     pub clock: String,
+}
+
+/// Reads a throughput. Recordings of older versions give the rate at which steps were submitted as the rate of a run that waits for
+/// nothing; a run's rate is by wall time.
+pub(crate) fn read_throughput<'de, D: Deserializer<'de>>(from: D) -> Result<Throughput, D::Error> {
+    let mut found = Throughput::deserialize(from)?;
+    if found.clock == ENQUEUE && found.enqueue_samples_per_s.is_none() {
+        found.tokens_per_s *= found.wall_samples_per_s / found.samples_per_s.max(1e-9);
+        found.enqueue_samples_per_s = Some(found.samples_per_s);
+        found.samples_per_s = found.wall_samples_per_s;
+    }
+    Ok(found)
+}
+
+/// Reads a summary, as [`read_throughput`] does. One of an older version has no rate by wall time.
+pub(crate) fn read_finished<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Finished>, D::Error> {
+    let mut found = Box::<Finished>::deserialize(from)?;
+    if found.clock == ENQUEUE && found.enqueue_samples_per_s.is_none() {
+        found.enqueue_samples_per_s = found.samples_per_s.take();
+        found.tokens_per_s = None;
+    }
+    Ok(found)
 }
 
 /// The gradient audit of one step. A gradient counts when it is finite and its norm is not zero.
@@ -380,15 +405,27 @@ pub struct Look {
 }
 
 impl Pair {
-    /// `1.200x [1.100, 1.300]`, or why there is no interval.
+    /// The pairs that ratio, interval, verdict and times are of: those of the latest look. More may have been measured since.
+    pub fn judged(&self) -> u64 {
+        match self.a_ms.n {
+            0 => self.n.into(),
+            judged => judged,
+        }
+    }
+
+    /// `1.200x [1.100, 1.300]`, or why there is no interval. Where it is not of all pairs so far, it says of how many.
     pub fn figures(&self) -> String {
         let per = self.tokens.map_or("", |_| " per token");
         let interval = match self.low.zip(self.high) {
             Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
-            None if self.n >= 10 => "(no interval yet)".to_owned(),
+            None if self.judged() >= 10 => "(no interval yet)".to_owned(),
             None => NO_INTERVAL.to_owned(),
         };
-        format!("{:.3}x{per} {interval}", self.ratio)
+        let of = match self.judged() {
+            judged if judged < self.n.into() => format!(" of the first {judged} pairs"),
+            _ => String::new(),
+        };
+        format!("{:.3}x{per} {interval}{of}", self.ratio)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::nearest;
+use crate::config::unknown;
 
 /// Sizes by name.
 pub type Sizes = BTreeMap<String, u64>;
@@ -109,7 +109,11 @@ impl Factor {
     fn value(&self, sizes: &Sizes) -> Result<u64, String> {
         match self {
             Self::Number(n) => Ok(*n),
-            Self::Name(name) => sizes.get(name).copied().ok_or_else(|| unknown(name, sizes)),
+            Self::Name(name) => {
+                let known = sizes.keys().map(String::as_str);
+                let size = sizes.get(name).copied();
+                size.ok_or_else(|| unknown("size", name, known))
+            }
         }
     }
 }
@@ -135,11 +139,6 @@ pub fn is_size_name(text: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-fn unknown(name: &str, sizes: &Sizes) -> String {
-    let near = nearest(name, sizes.keys().map(String::as_str));
-    format!("unknown size `{name}`; the nearest known one is `{near}`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +162,7 @@ mod tests {
         );
         assert_eq!(
             value("NN"),
-            Err("unknown size `NN`; the nearest known one is `N`".to_owned())
+            Err("unknown size `NN`; the nearest known size is `N`".to_owned())
         );
         assert!(value("N * N * N * N * N * N").is_err());
         for nothing in ["N / 0", "N * M * 0", "0"] {

@@ -17,6 +17,8 @@ pub const FIRST_LOSS_HIGH: f64 = 1.1;
 pub const FIRST_LOSS_NEAR: f64 = 0.03;
 /// Nats by which a loss must lie below ln V before it counts as learning, or below the data's entropy before it counts as a leak.
 pub const LOSS_MOVED: f64 = 0.05;
+/// Size (root mean square) of the residual stream that no working model reaches: ordinary ones stay below 100, and f16 ends at 65,504.
+pub const STREAM_LARGE: f64 = 1e3;
 /// Largest parity that rounding of f32 explains: sums in another order differ by some 1e-6 of the largest logit.
 pub const PARITY_F32: f64 = 1e-4;
 /// The same with products of f16: ten times the error of an operand, 2⁻¹¹.

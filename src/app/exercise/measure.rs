@@ -68,26 +68,24 @@ impl ExerciseState {
     }
 
     /// Begins a measurement that waits, as soon as the stage's run is paused.
-    pub(in crate::app) fn begin_measurement(&mut self, context: &Context) -> Follows {
+    pub(super) fn begin_measurement(&mut self, context: &Context) -> Follows {
         let waits = |measuring: &Measuring| !measuring.begun;
         // A GPU that warms up takes cores from whatever is measured beside it.
         if !self.measuring.as_ref().is_some_and(waits) || context.devices.warms_up() {
             return Vec::new();
         }
-        let mut follows = Vec::from_iter(self.hold_run(context));
         let run = &context.bench.run;
         // A run that is starting, or pairs, are ended first.
         if run.state.is_active() && run.state != RunState::Paused {
-            return follows;
+            return Vec::new();
         }
         if let Some(measuring) = &mut self.measuring {
             (measuring.begun, measuring.since_ms) = (true, context.now_ms);
         }
-        follows.push(Follow::Effect(Effect::Measure {
+        vec![Follow::Effect(Effect::Measure {
             exercise: context.exercise.id.clone(),
             device: context.devices.using.clone(),
-        }));
-        follows
+        })]
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
@@ -96,8 +94,8 @@ impl ExerciseState {
             return Vec::new();
         }
         let text = "The measurement was stopped; the stage's run goes on";
-        let stop = [Follow::tell(text), Follow::Effect(Effect::StopMeasuring)];
-        stop.into_iter().chain(self.after_work()).collect()
+        self.measuring = None;
+        vec![Follow::tell(text), Follow::Effect(Effect::StopMeasuring)]
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
@@ -128,10 +126,11 @@ impl ExerciseState {
 
     /// A measurement has ended.
     pub(super) fn measured(&mut self, found: Measurement, context: &Context) -> Follows {
-        let mut follows = Vec::from_iter(self.after_work());
-        if found.passed {
-            follows.extend(context.pass(None));
-        }
+        self.measuring = None;
+        let follows = match found.passed {
+            true => context.pass(&found.lines, None),
+            false => Vec::new(),
+        };
         self.measured = Some(found);
         follows
     }

@@ -19,7 +19,6 @@ impl Exercises {
                     since_ms: context.now_ms,
                     ..Checking::default()
                 });
-                return Vec::from_iter(state.hold_run(context));
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
@@ -52,46 +51,67 @@ impl Exercises {
 }
 
 impl ExerciseState {
-    /// Pauses the stage's run during a check or a measurement, which needs the processors.
-    pub(super) fn hold_run(&mut self, context: &Context) -> Option<Follow> {
+    /// After every message: begins a measurement that waits, and pauses or resumes the stage's run.
+    pub(in crate::app) fn settle(&mut self, context: &Context) -> Follows {
+        let rest = self.rest(context);
+        rest.into_iter()
+            .chain(self.begin_measurement(context))
+            .collect()
+    }
+
+    /// Pauses the stage's run while a check or a measurement needs the processors, and while a kernel exercise is open whose kernel
+    /// does not compute in it; resumes what was paused.
+    pub(super) fn rest(&mut self, context: &Context) -> Option<Follow> {
+        let works = self.checking.is_some() || self.measuring.is_some();
+        let apart = context.is_open && context.exercise.kernels().is_some() && !self.is_in_model();
+        if !works && !apart {
+            return std::mem::take(&mut self.holds_run).then_some(Follow::Resume);
+        }
         let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
         self.holds_run |= moves;
         moves.then_some(Follow::Pause)
     }
 
-    /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
-    pub(super) fn after_work(&mut self) -> Option<Follow> {
-        (self.checking, self.measuring) = (None, None);
-        std::mem::take(&mut self.holds_run).then_some(Follow::Resume)
+    /// Whether the learner's kernel computes for the model, or does from the next step on.
+    fn is_in_model(&self) -> bool {
+        matches!(self.in_model, InModel::Asked | InModel::Since(_))
     }
 
-    fn checked(&mut self, report: KernelVerdict, context: &Context) -> Follows {
-        let (passed, swap, figures) = (report.passed, report.swap.clone(), report.timing());
-        let mut follows = Vec::from_iter(self.after_work());
-        let again = self.report.replace(report).is_some();
-        if context.is_open && (again || passed) {
+    fn checked(&mut self, mut report: KernelVerdict, context: &Context) -> Follows {
+        self.checking = None;
+        let (passed, swap) = (report.passed, report.swap.clone());
+        if let Some(accepted) = &self.accepted {
+            report.set_beside(accepted);
+        }
+        let mut follows = Vec::new();
+        if context.is_open && (self.report.is_some() || passed) {
             self.text_first = false;
             // The learner waited for the card.
             follows.push(Follow::TextToTop);
         }
         if passed {
-            follows.extend(context.pass(figures));
+            follows.extend(context.pass(&report.criteria, report.timing()));
+            self.accepted = Some(report.facts.clone());
         }
+        self.report = Some(report);
         if passed && context.is_open && swap.is_some() {
             self.good = swap;
-            follows.extend(self.use_kernel());
+            follows.extend(self.use_kernel(context));
         }
         follows
     }
 
-    /// Asks for the last good kernel to compute for the model. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self) -> Follows {
-        let swap = self.good.clone();
-        let ask = swap.map(|swap| {
-            self.in_model = InModel::Asked;
-            Follow::send(Command::UseKernel { swap })
-        });
-        Vec::from_iter(ask)
+    /// Asks for the last good kernel to compute for the model, where a kernel can. A new engine has to be asked again.
+    pub(in crate::app) fn use_kernel(&mut self, context: &Context) -> Follows {
+        let Some(swap) = self.good.clone() else {
+            return Vec::new();
+        };
+        if let Some(why) = context.devices.keeps_own_kernels() {
+            self.in_model = InModel::Not(why.to_owned());
+            return Vec::new();
+        }
+        self.in_model = InModel::Asked;
+        vec![Follow::send(Command::UseKernel { swap })]
     }
 
     /// The engine says whether the model computes with the kernel.
@@ -114,7 +134,7 @@ impl ExerciseState {
 
     /// The run stopped answering: a kernel with which the model computed is put into no model any more.
     pub(in crate::app) fn distrust_kernel(&mut self) -> Follows {
-        if matches!(self.in_model, InModel::Asked | InModel::Since(_)) {
+        if self.is_in_model() {
             let why = "the run stopped answering while it computed; save it to check it again";
             (self.good, self.in_model) = (None, InModel::Not(why.to_owned()));
         }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::app::bench::Asked;
 use crate::app::mode::HeldRun;
 use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Detective;
 use crate::course::save_file::StageState;
-use protocol::Command;
 
 impl App {
-    /// Opens an exercise: its text takes the lesson's place while the run goes on.
+    /// Opens an exercise: its text takes the lesson's place. The run goes on, but beside a kernel exercise.
     pub(in crate::app) fn open_exercise(&mut self, at: usize) {
         let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(at) else {
@@ -20,16 +18,16 @@ impl App {
         };
         self.view.overlay = None;
         if self.mode.exercise() == Some(at) {
-            self.show_text();
+            self.view.show_text();
             return;
         }
         self.leave_exercise();
-        self.show_text();
+        self.view.show_text();
         self.view.notice = None;
         let known = self.lesson.study.of_mut(&exercise.id);
         known.state = known.state.max(StageState::Seen);
         self.exercise.of_mut(exercise).text_first = true;
-        self.save(&exercise.id);
+        self.effects.push(self.lesson.saved(&exercise.id));
         if !exercise.files().is_empty() {
             self.effects.push(Effect::OpenExercise {
                 exercise: exercise.id.clone(),
@@ -70,41 +68,27 @@ impl App {
         self.show_beat_again();
     }
 
-    /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
-    fn hold(&mut self) -> Option<Box<HeldRun>> {
-        use RunState::{EngineGone, Paused, Pausing, Starting};
-        let asked = std::mem::take(&mut self.bench.pending.asked);
-        let run = &mut self.bench.run;
-        let resumes = run.state.is_moving();
-        let settled = matches!(asked, Asked::Nothing | Asked::Leave);
-        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
-            if let Asked::Pairs { .. } = asked {
-                self.tell(PAIRS_ENDED, true);
-            }
-            self.send(Command::Stop);
-            return None;
-        }
-        if resumes || run.state == Pausing {
-            run.state = Paused;
-        }
-        let held = HeldRun {
-            run: std::mem::take(run),
-            resumes,
-            pair: self.lesson.study.pair.take(),
-            report: self.lesson.study.report.take(),
-        };
-        if resumes {
-            self.send(Command::Pause);
-        }
-        Some(Box::new(held))
-    }
-
     /// Shows a recorded run in the place of the live one, which is paused.
     fn watch(&mut self, exercise: &Exercise, detective: &Detective, at: usize) {
-        let held = self.hold();
+        if self.bench.pairing() {
+            self.tell(PAIRS_ENDED, true);
+        }
+        let (command, held) = self.bench.hold();
+        self.effects.extend(command.map(Effect::Send));
+        let study = &mut self.lesson.study;
+        let (pair, report) = (study.pair.take(), study.report.take());
+        let held = held.map(|(run, resumes)| {
+            Box::new(HeldRun {
+                run,
+                resumes,
+                pair,
+                report,
+            })
+        });
         self.mode = Mode::Watching {
             exercise: at,
             recording: Replay {
+                stage: None,
                 file: detective.file.clone(),
                 device: detective.device.clone(),
                 date: detective.date.clone(),
@@ -116,9 +100,7 @@ impl App {
             held,
         };
         let run = &mut self.bench.run;
-        *run = RequestedRun::default();
         (run.state, run.asked_ms) = (RunState::Starting, self.clock.now_ms);
-        (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.exercise.of_mut(exercise).quiz.clear();
         self.effects.push(Effect::ShowRecording {
             exercise: exercise.id.clone(),
@@ -128,29 +110,18 @@ impl App {
     /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
     fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.view.notice = None;
-        (self.bench.run, self.bench.pending.asked) = Default::default();
         self.effects.push(Effect::HideRecording);
         if let Some(held) = held.filter(|_| !engine_gone && self.presenter.presentation.is_none()) {
-            self.bench.run = held.run;
             (self.lesson.study.pair, self.lesson.study.report) = (held.pair, held.report);
-            if held.resumes {
-                self.pause();
-            }
-            return;
+            let command = self.bench.take_up(held.run, held.resumes);
+            return self.effects.extend(command.map(Effect::Send));
         }
+        self.bench.take_up(RequestedRun::default(), false);
         if engine_gone {
             self.effects.push(Effect::Restart);
         }
         if self.stage().is_some() && self.presenter.presentation.is_none() {
             self.start(self.bench.comparison.run_a());
         }
-    }
-
-    /// Brings the lesson, or what stands in its place, into view.
-    pub(in crate::app) fn show_text(&mut self) {
-        // Also set on a large screen: the frame may become smaller, as beside an editor.
-        (self.view.lesson_open, self.view.expanded) = (true, false);
-        (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
-        self.view.scroll.remove(&Panel::Lesson);
     }
 }

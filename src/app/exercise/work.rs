@@ -8,6 +8,7 @@ use crate::app::{Action, App, Confirm, Effect, Overlay};
 use crate::course::exercise::Detective;
 use crate::course::save_file::{StageProgress, StageState, letter};
 use crate::course::{Exercise, Question};
+use crate::judge::{CriterionResult, met};
 
 impl App {
     /// The open exercise.
@@ -32,12 +33,12 @@ impl App {
     /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
     /// named rightly nor wrongly twice.
     pub fn is_unsolved(&self) -> bool {
-        if let Some(mystery) = self.mystery() {
+        if let Some(mystery) = self.mode.mystery() {
             return mystery.end.is_none();
         }
         match self.open_state().zip(self.detective()) {
             Some((state, detective)) => state.is_unsolved(detective),
-            None => self.recording().is_some_and(|it| it.unsolved),
+            None => self.mode.recording().is_some_and(|it| it.unsolved),
         }
     }
 
@@ -64,13 +65,13 @@ impl App {
 }
 
 impl Context<'_> {
-    /// The exercise is passed, and this figure was found, unless one was before.
-    pub(super) fn pass(&self, found: Option<String>) -> Follows {
+    /// The exercise is passed by these criteria, and this figure was found, unless one was before.
+    pub(super) fn pass(&self, criteria: &[CriterionResult], found: Option<String>) -> Follows {
         let before = self.progress();
         let mut known = before.clone();
         known.found = known.found.or(found);
         known.state = StageState::Passed;
-        let text = format!("{} passed: every check is met", self.exercise.label());
+        let text = format!("{} passed: {}", self.exercise.label(), met(criteria));
         let said = (before.state != StageState::Passed).then_some(Follow::Tell(text));
         let kept = (known != before).then(|| Follow::keep(&self.exercise.id, known));
         said.into_iter().chain(kept).collect()
@@ -181,7 +182,8 @@ impl ExerciseState {
         let files = !context.exercise.files().is_empty();
         let leave = files.then_some(Follow::Effect(Effect::LeaveExercise));
         self.draft = Default::default();
-        let follows = [self.take_out(), leave, self.after_work()];
+        (self.checking, self.measuring) = (None, None);
+        let follows = [self.take_out(), leave, self.rest(context)];
         follows.into_iter().flatten().collect()
     }
 
@@ -198,10 +200,11 @@ impl ExerciseState {
         });
         let left = was.and_then(|was| was.after_reset());
         let left = left.map(|left| Follow::keep(id, left));
-        let follows = [self.take_out(), self.after_work(), Some(reset), left];
+        let follows = [self.take_out(), Some(reset), left];
         *self = Self {
             files: std::mem::take(&mut self.files),
             text_first: self.text_first,
+            holds_run: self.holds_run,
             ..Self::default()
         };
         follows.into_iter().flatten().collect()

@@ -76,7 +76,7 @@ pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
 
 /// B runs and has not made as many steps as the stage's checks want.
 fn runs_on(app: &App, stage: &Stage) -> bool {
-    let young = app.step().is_none_or(|step| step < stage.steps);
+    let young = app.shown_run().step().is_none_or(|step| step < stage.steps);
     app.bench.run.active == Slot::B && app.bench.run.state.is_active() && young
 }
 

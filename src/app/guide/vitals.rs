@@ -1,9 +1,10 @@
 //! The four figures that every run shows in the header, and how a figure is written in few characters.
 
 use crate::app::App;
+use protocol::TimingState;
+use protocol::story::RunStory;
 use protocol::thresholds;
 use protocol::units::{number, percent, signed_percent};
-use protocol::{Throughput, TimingState};
 
 /// Whether a figure is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct RunFigure {
 pub fn vitals(app: &App) -> Vec<RunFigure> {
     if app.is_unsolved() {
         // A mark would reveal the fault; the panels have the figures.
-        let labels = ["loss", "trained", "residual", SPEED];
+        let labels = ["loss", "trained", UNACCOUNTED, SPEED];
         return labels
             .map(|label| vital(label, Some(("?".to_owned(), FigureState::Open))))
             .to_vec();
@@ -37,7 +38,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         (value, good(it.params_pct >= 100.0))
     });
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
-    let residual = phases.map(|phases| {
+    let unaccounted = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;
         let value = format!("{} % of the step", signed_percent(share));
         // One wait a step: the phases are times of submitting.
@@ -51,11 +52,14 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
     let all = [
         loss(app),
         vital("trained", trained),
-        vital("residual", residual),
-        speed(slot.throughput.as_ref()),
+        vital(UNACCOUNTED, unaccounted),
+        speed(slot),
     ];
     // A course hides the speed as the peak.
-    let hidden = |label| app.withholds_mark(if label == SPEED { "peak" } else { label });
+    let hidden = |label| {
+        app.reading()
+            .withholds_mark(if label == SPEED { "peak" } else { label })
+    };
     let told = |it: RunFigure| match hidden(it.label) {
         true => vital(it.label, Some(("told later".to_owned(), FigureState::Open))),
         false => it,
@@ -100,15 +104,16 @@ fn loss(app: &App) -> RunFigure {
     vital("loss", Some((format!("{} {of}", number(loss)), mark)))
 }
 
+const UNACCOUNTED: &str = "unaccounted";
 const SPEED: &str = "speed";
 
-fn speed(throughput: Option<&Throughput>) -> RunFigure {
-    let Some(it) = throughput else {
+fn speed(run: &RunStory) -> RunFigure {
+    let Some(it) = &run.throughput else {
         return vital(SPEED, None);
     };
-    let found = match (it.flops, it.peak_flops) {
+    let found = match (it.flops, run.peak_flops()) {
         // A peak that is too low because other programs ran during its measurement says nothing.
-        (Some(flops), Some(peak)) if peak > 0.0 && (flops <= peak || it.peak_load.is_none()) => {
+        (Some(flops), Some((peak, load))) if peak > 0.0 && (flops <= peak || load.is_none()) => {
             let share = 100.0 * flops / peak;
             // Plausible is not good: the roofline shows how near the peak a step should come.
             let mark = match share > 100.0 {

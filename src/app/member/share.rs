@@ -3,6 +3,7 @@
 use super::{InstructorCall, Link, Membership};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::exercise::ExerciseState;
+use crate::app::figures::reason_of_answer;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
 use crate::app::part::{Follow, Follows, Place};
@@ -48,7 +49,7 @@ impl App {
             beat: self.beat(),
             presents: self.presenter.presentation.is_some(),
             card: self.view.overlay,
-            device: self.device(),
+            device: self.shown_run().device(),
             now_ms: self.clock.now_ms,
         }
     }
@@ -71,31 +72,32 @@ impl App {
         self.class.as_ref()?.tally(self.stage()?)
     }
 
-    /// How that vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
-    pub fn tally_in_words(&self) -> Option<String> {
-        let tally = self.tally()?;
-        let (voted, of) = (tally.voted, tally.of);
-        if tally.open {
-            let again = if tally.round > 1 { " once more" } else { "" };
-            return Some(format!("{voted} of {of} have voted{again}"));
-        }
-        let choices = (0..tally.choices.len()).map(|at| {
-            let votes: Vec<String> = tally.votes(at).iter().map(u32::to_string).collect();
-            format!("{} {}", letter(at), votes.join(", then "))
-        });
-        let choices: Vec<String> = choices.collect();
-        Some(format!("{}: {voted} of {of}", choices.join(" · ")))
-    }
-
     /// Shows the answer on the room's page, too.
     pub(in crate::app) fn order_answer(&mut self) {
-        let reason = self.reason_of_answer();
+        let reason = reason_of_answer(self);
         self.in_class(|member, context| {
             let stage = context.stage.map(|stage| stage.id.clone());
             let (stage, reason) = stage.filter(|_| member.me.instructor).zip(reason)?;
             let order = InstructorRequest::ShowAnswer { stage, reason };
             Some(member.order(order, context.now_ms))
         });
+    }
+}
+
+impl VoteTally {
+    /// How the vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
+    pub fn in_words(&self) -> String {
+        let (voted, of) = (self.voted, self.of);
+        if self.open {
+            let again = if self.round > 1 { " once more" } else { "" };
+            return format!("{voted} of {of} have voted{again}");
+        }
+        let choices = (0..self.choices.len()).map(|at| {
+            let votes: Vec<String> = self.votes(at).iter().map(u32::to_string).collect();
+            format!("{} {}", letter(at), votes.join(", then "))
+        });
+        let choices: Vec<String> = choices.collect();
+        format!("{}: {voted} of {of}", choices.join(" · "))
     }
 }
 

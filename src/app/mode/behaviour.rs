@@ -1,6 +1,6 @@
 //! What a key, a message and a tick do in each mode.
 
-use super::Mode;
+use super::{Mode, Replay};
 use crate::app::source::{FromEngine, ReplayControl};
 use crate::app::{Action, App, Effect};
 use protocol::config::RunConfig;
@@ -8,14 +8,20 @@ use protocol::config::RunConfig;
 impl App {
     /// What an action means in the mode; false where it means what it means everywhere.
     pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
-        if self.act_on_recording(action) {
+        let recording = self.mode.recording_mut();
+        if let Some(control) = recording.and_then(|it| it.update(action)) {
+            self.effects.push(Effect::Replay(control));
             return true;
         }
         let open = self.mode.exercise();
         match self.mode {
             Mode::Stage | Mode::Replay(_) => {
-                let done = self.with_stage(|app, stage| app.act_in_stage(stage, action));
-                done.unwrap_or(false)
+                if self.stage().is_none() {
+                    return false;
+                }
+                let presented = self.presenter.update(action, &self.lesson, &self.mode);
+                self.carry_out(presented)
+                    || self.in_lesson(|lesson, context| lesson.update(action, context))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
                 self.in_exercise(open, |it, context| it.update(action, context))
@@ -25,47 +31,16 @@ impl App {
         }
     }
 
-    /// Carries out an action on the recording that is shown; false where there is none, and for all other actions.
-    fn act_on_recording(&mut self, action: Action) -> bool {
-        let Some(recording) = self.mode.recording_mut() else {
-            return false;
-        };
-        let mut at_speed = |factor: f64| {
-            recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
-            ReplayControl::Speed(recording.speed)
-        };
-        let control = match action {
-            Action::ReplayFaster => at_speed(2.0),
-            Action::ReplaySlower => at_speed(0.5),
-            Action::ReplayStep => {
-                recording.paused = true;
-                ReplayControl::Step
-            }
-            Action::Pause => {
-                recording.paused = !recording.paused;
-                match recording.paused {
-                    true => ReplayControl::Pause,
-                    false => ReplayControl::Resume,
-                }
-            }
-            _ => return false,
-        };
-        self.effects.push(Effect::Replay(control));
-        true
-    }
-
     /// What the engine says, or the recording of the whole session in its place.
     pub(in crate::app) fn hear_engine(&mut self, report: FromEngine) {
-        match self.mode {
-            Mode::Watching { .. } => self.hear_beside(&report),
-            _ => self.hear(report),
-        }
-    }
-
-    /// What the recording of an exercise says. It may have been left meanwhile.
-    pub(in crate::app) fn hear_recording(&mut self, report: FromEngine) {
-        if let Mode::Watching { .. } = self.mode {
-            self.hear(report);
+        let Mode::Watching { engine_gone, .. } = &mut self.mode else {
+            return self.hear(report);
+        };
+        // While a recorded run is watched, the engine does not concern what is seen.
+        self.view.revision -= 1;
+        *engine_gone |= matches!(report, FromEngine::Gone { .. } | FromEngine::Silent);
+        if report == FromEngine::Silent {
+            self.effects.push(Effect::Kill);
         }
     }
 
@@ -74,7 +49,10 @@ impl App {
         match (&self.mode, &mut self.presenter.presentation) {
             (Mode::Mystery(_), _) => {}
             (_, Some(presentation)) => presentation.saved = Some(config),
-            (_, None) => self.take_saved_file(config),
+            (_, None) => {
+                let follows = self.bench.take_saved_file(config);
+                self.carry_out(follows);
+            }
         }
     }
 
@@ -88,5 +66,29 @@ impl App {
             }
             Mode::Stage | Mode::Exercise(_) | Mode::Free => self.pause_when_idle(before_ms),
         }
+    }
+}
+
+impl Replay {
+    /// Carries out an action on the recording that is shown; `None` for any other action.
+    fn update(&mut self, action: Action) -> Option<ReplayControl> {
+        let faster = match action {
+            Action::ReplayFaster => 2.0,
+            Action::ReplaySlower => 0.5,
+            Action::ReplayStep => {
+                self.paused = true;
+                return Some(ReplayControl::Step);
+            }
+            Action::Pause => {
+                self.paused = !self.paused;
+                return Some(match self.paused {
+                    true => ReplayControl::Pause,
+                    false => ReplayControl::Resume,
+                });
+            }
+            _ => return None,
+        };
+        self.speed = (self.speed * faster).clamp(0.125, 64.0);
+        Some(ReplayControl::Speed(self.speed))
     }
 }

@@ -45,7 +45,7 @@ impl App {
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
         self.begin_with_a();
-        self.show_text();
+        self.view.show_text();
     }
 
     /// Goes to another line of the list; an unfinished mystery is asked about first.
@@ -88,15 +88,14 @@ impl App {
             mystery.set_judging(None, self.clock.now_ms);
         }
     }
-
-    /// The best score of the open mystery, from this session or an earlier one.
-    pub fn mystery_score(&self) -> Option<MysteryScore> {
-        let name = self.mystery()?.name();
-        self.lesson.study.progress.mysteries.get(&name).copied()
-    }
 }
 
 impl MysteryRun {
+    /// The best score of this mystery, from this session or an earlier one.
+    pub fn score(&self, study: &Study) -> Option<MysteryScore> {
+        study.progress.mysteries.get(&self.name()).copied()
+    }
+
     /// Carries out an action that a mystery handles itself.
     pub(in crate::app) fn update(&self, action: Action) -> Option<Follows> {
         Some(match action {

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
 use crate::cli::saved::{change, progress_of};
+use crate::cli::variant::{meaning, refused};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise, names_exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
@@ -51,7 +52,7 @@ impl Commands for Detective {
             if known.state == StageState::New {
                 notice(&format!(
                     "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
-                    shows(self)
+                    self.command()
                 ));
             }
             let (verdict, mark) = match (passed, right) {
@@ -130,26 +131,17 @@ fn explanation(detective: &Detective) -> String {
     }
 }
 
-/// The command that shows it.
-fn shows(detective: &Detective) -> &'static str {
-    match detective.profile {
-        Some(_) => "open",
-        None => "replay",
-    }
-}
-
-/// Refuses the name of an exercise where a file is read: says which command shows it, or which recorded runs there are.
+/// Refuses a name of the course where a file is read: says which command takes it, or which recorded runs there are.
 pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
-    let name = path.to_str().filter(|_| !files::is_taken(path));
-    let Some(name) = name.filter(|name| names_exercise(name)) else {
+    let Some(name) = path.to_str().filter(|_| !files::is_taken(path)) else {
         return Ok(());
     };
     let context = course.load()?;
-    if let Some(detective) = context.exercise(name).and_then(Exercise::detective) {
-        return Err(usage(format!(
-            "`{name}` is an exercise, not a file; `perflings {} {name}` shows what was recorded",
-            shows(detective)
-        )));
+    if let Some((what, instead)) = meaning(name, &context) {
+        return Err(refused(name, what, "a file", &instead));
+    }
+    if !names_exercise(name) {
+        return Ok(());
     }
     let exercises = context.course.exercises.iter();
     let recorded = exercises.filter(|it| it.detective().is_some());
@@ -178,7 +170,7 @@ fn task(exercise: &Exercise, detective: &Detective) -> String {
     lines.push(format!(
         "Look at it with `perflings {1} {0}`; answer with `perflings check {0} --answer b`.",
         exercise.label(),
-        shows(detective)
+        detective.command()
     ));
     lines.join("\n")
 }

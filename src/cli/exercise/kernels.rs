@@ -12,6 +12,7 @@ use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::Found;
 use crate::judge::kernel::{self, KernelVerdict};
+use crate::judge::met;
 use crate::lanes::LanesWanted;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes;
@@ -45,10 +46,9 @@ impl Commands for Kernels {
         if args.json {
             out::json(&report)?;
         } else {
-            let verdict = if report.passed {
-                "passed"
-            } else {
-                "not passed"
+            let verdict = match report.passed {
+                true => format!("passed: {}", met(&report.criteria)),
+                false => "not passed".to_owned(),
             };
             result(&format!(
                 "{} {}: {verdict}",

@@ -30,6 +30,14 @@ pub struct Detective {
 }
 
 impl Detective {
+    /// The command that shows what was recorded.
+    pub fn command(&self) -> &'static str {
+        match self.profile {
+            Some(_) => "open",
+            None => "replay",
+        }
+    }
+
     /// Reads the head of the recording; `file` is for messages only.
     ///
     /// # Errors

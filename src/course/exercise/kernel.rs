@@ -9,7 +9,7 @@ pub(super) use read::read;
 
 use crate::course::StageFile;
 use crate::course::config_file::{FileError, line_of};
-use protocol::config::{RunConfig, nearest};
+use protocol::config::{RunConfig, unknown};
 use protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, template,
 };
@@ -63,13 +63,13 @@ impl Kernels {
             }
             for text in [&file.starter, &file.solution] {
                 if let Some(shape) = self.shapes.first()
-                    && let Err(unknown) = template::fill(text, &shape.sizes)
+                    && let Err(other) = template::fill(text, &shape.sizes)
                 {
-                    let near = nearest(&unknown.name, shape.sizes.keys().map(String::as_str));
+                    let known = shape.sizes.keys().map(String::as_str);
                     fail(format!(
-                        "{name} or its solution, line {}: unknown size `{}`; the nearest known one is `{near}`",
-                        line_of(text, unknown.place.start),
-                        unknown.name
+                        "{name} or its solution, line {}: {}",
+                        line_of(text, other.place.start),
+                        unknown("size", &other.name, known)
                     ));
                 }
             }

@@ -9,7 +9,7 @@ use crate::course::config_file::{FileError, line_of};
 use crate::course::exercise::names_exercise;
 use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
-use protocol::config::nearest;
+use protocol::config::unknown;
 
 /// A lesson with what was wrong with it and what it refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -330,9 +330,8 @@ impl Builder<'_> {
         let word = word.trim();
         self.kind = word.parse().ok();
         if self.kind.is_none() {
-            let near = nearest(word, SectionKind::VARIANTS.iter().copied());
-            let what = format!("unknown kind of section `{word}`");
-            self.problem(format!("{what}; the nearest known one is `{near}`"));
+            let known = SectionKind::VARIANTS.iter().copied();
+            self.problem(unknown("kind of section", word, known));
         }
     }
 

@@ -30,6 +30,16 @@ pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     found
 }
 
+/// How far apart two values of a metric are, with the unit: two shares are apart by percentage points.
+pub fn apart(name: &str, x: f64) -> String {
+    let said = measured(name, x.abs());
+    let share = said.strip_suffix(" %");
+    share.map_or_else(
+        || said.clone(),
+        |points| format!("{points} percentage points"),
+    )
+}
+
 /// A metric's value with its unit; short times in µs.
 pub fn measured(name: &str, x: f64) -> String {
     let (decimals, unit) = metric::form(name);

@@ -1,6 +1,8 @@
 //! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
 //! that says how to get them. A table stays and gets that line below it.
 
+use protocol::config::RunConfig;
+
 use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, pieces, problem, resolve, value};
 
 /// Shown in a cell of a table whose figure is missing.
@@ -103,6 +105,13 @@ pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
     known.join(" ")
 }
 
+/// The first sentence of a text of which [`fill_known`] leaves nothing before any run of this configuration.
+pub fn unsaid<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
+    let none = FigureSources::none(config);
+    let mut all = sentences(text.trim()).into_iter();
+    all.find(|sentence| fill_known(sentence, &none).is_empty())
+}
+
 /// The sentences of a text: a full stop, question mark or exclamation mark, a blank, and a capital letter separate two.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
@@ -127,7 +136,7 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use protocol::Finished;
-    use protocol::config::{Preset, RunConfig};
+    use protocol::config::Preset;
 
     #[test]
     fn a_sentence_ends_before_the_first_clause_without_its_figures() {

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use super::KernelVerdict;
 use protocol::units::{duration, rate, show};
 use protocol::{
-    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult, KernelShape,
-    KernelTime, KernelUntimed, Spread, with_names,
+    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelReport, KernelResult,
+    KernelShape, KernelTime, KernelUntimed, Spread, with_names,
 };
 
 /// The beginning of the line about time, and a phrase in the lines that compare times.
@@ -158,9 +159,30 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
         (time.against_solution, time.solution_ms, "the solution"),
     ];
     for (ratio, spread, name) in others {
-        if let (Some(ratio), Some(Spread { median, .. })) = (ratio, spread) {
-            let (faster, took) = (faster(ratio, name), duration(median));
-            card.push(remark(format!("{faster} ({took})")));
+        if let (Some(ratio), Some(old)) = (ratio, spread) {
+            let times = old_and_new(old.median, name, median);
+            card.push(remark(format!("{times}: {}", faster(ratio, name))));
+        }
+    }
+}
+
+/// Two medians in milliseconds side by side: of what was there before, and of the kernel that was checked.
+fn old_and_new(old_ms: f64, old: &str, new_ms: f64) -> String {
+    let (old_ms, new_ms) = (duration(old_ms), duration(new_ms));
+    format!("{old_ms} with {old}, {new_ms} with this kernel")
+}
+
+impl KernelVerdict {
+    /// Adds the times of the last accepted kernels where both checks timed the same shape with the same clock.
+    pub fn set_beside(&mut self, accepted: &KernelReport) {
+        for (result, before) in self.facts.files.iter().zip(&accepted.files) {
+            if let (Some(new), Some(old)) = (&result.time, &before.time)
+                && (&new.shape, &new.clock) == (&old.shape, &old.clock)
+            {
+                let times = old_and_new(old.ms.median, "the last accepted one", new.ms.median);
+                let text = format!("{}: {times}, in two checks", result.name);
+                self.card.push(remark(text));
+            }
         }
     }
 }

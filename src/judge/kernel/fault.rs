@@ -2,6 +2,11 @@
 
 use protocol::{KernelError, KernelFault, KernelFaultKind, Num};
 
+/// The reference computes in f64; a kernel can only store what an f32 holds.
+pub(super) fn as_f32_holds_it(Num(expected): Num) -> Num {
+    Num(f64::from(expected as f32))
+}
+
 /// What went wrong when a kernel ran.
 pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
     let name = &fault.buffer;
@@ -137,6 +142,22 @@ fn number(x: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_expected_value_is_one_that_an_f32_holds() {
+        for expected in [1.2315e-292, -3e-50, 1e-42, 0.1, 1e300, f64::NAN] {
+            let Num(told) = as_f32_holds_it(Num(expected));
+            assert!(f64::from(told as f32).to_bits() == told.to_bits(), "{told}");
+            let fault = KernelFault {
+                expected: Some(Num(told)),
+                found: Some(Num(2.0)),
+                ..KernelFault::default()
+            };
+            let said = sentence(&fault, false);
+            assert!(!said.contains("e-292") && !said.contains("e-50"), "{said}");
+        }
+        assert_eq!(as_f32_holds_it(Num(1.2315e-292)), Num(0.0));
+    }
 
     #[test]
     fn numbers_have_as_many_digits_as_differ() {

@@ -13,7 +13,7 @@ use crate::tui::theme::Theme;
 /// Writes at a place, inside the buffer only.
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
     if buffer.area.contains((x, y).into()) {
-        buffer.set_stringn(x, y, what, usize::from(columns), style);
+        buffer.set_string(x, y, text::cut(what, usize::from(columns)), style);
     }
 }
 

@@ -61,14 +61,14 @@ pub(super) fn reading(app: &App) -> bool {
 
 /// The figure that is to be guessed is on the screen: arrows move the range.
 pub(super) fn estimating(app: &App) -> bool {
-    reading(app) && app.estimates() && app.asked_here()
+    reading(app) && app.reading().estimates() && app.reading().asked_here()
 }
 
 /// The fix comes next: prediction and evidence are done, and no question is open.
 pub(super) fn fixing(app: &App) -> bool {
     let ready = |activity| activity > Activity::Evidence;
     let asked = app.may(Action::Answer(0)).is_ok() || estimating(app);
-    main(app) && app.can_edit() && app.activity().is_none_or(ready) && !asked
+    main(app) && app.can_edit() && app.reading().activity().is_none_or(ready) && !asked
 }
 
 /// `esc` closes something.
@@ -92,12 +92,14 @@ pub(super) const ON_TIMELINE: Condition =
 /// The text is on the screen beside a live run: its words may be looked up.
 pub(super) const STUDYING: Condition = |app| reading(app) && app.mode.is_live();
 /// A page is read that leads to the cause.
-pub(super) const IN_BACKGROUND: Condition = |app| LEAFING(app) && app.reads_background();
+pub(super) const IN_BACKGROUND: Condition = |app| LEAFING(app) && app.reading().reads_background();
 /// A question is open while the text is read.
-pub(super) const ASKED_IN_TEXT: Condition = |app| reading(app) && app.asked_on().is_some();
+pub(super) const ASKED_IN_TEXT: Condition =
+    |app| reading(app) && app.reading().asked_on().is_some();
 /// A question is open.
-pub(super) const ASKED: Condition = |app| main(app) && app.asked_on().is_some();
-pub(super) const IN_QUIZ: Condition = |app| reading(app) && app.page().0 == LessonPage::Quiz;
+pub(super) const ASKED: Condition = |app| main(app) && app.reading().asked_on().is_some();
+pub(super) const IN_QUIZ: Condition =
+    |app| reading(app) && app.reading().page().0 == LessonPage::Quiz;
 pub(super) const IN_EXERCISE: Condition = |app| main(app) && app.mode.is_exercise();
 /// A beat is presented: the keys of clickers belong to the presentation.
 pub(super) const PRESENTING: Condition =

@@ -17,10 +17,15 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let columns = usize::from(area.width);
     let mut list = Content::titled("attempts", Vec::new());
     list.aside = chooses("makes it B", app);
-    for (at, attempt) in app.attempts().into_iter().enumerate() {
-        let mark = theme.symbols.pointer_at(app.is_present(attempt));
+    for (at, attempt) in app.shown_run().attempts().into_iter().enumerate() {
+        let mark = theme
+            .symbols
+            .pointer_at(app.shown_bench().is_present(attempt));
         let (name, knobs) = match attempt.description.slot {
-            Slot::B => (format!("B {at}"), app.knobs_of_attempt(attempt)),
+            Slot::B => (
+                format!("B {at}"),
+                app.shown_bench().knobs_of_attempt(attempt),
+            ),
             Slot::A => ("A".to_owned(), "as found".to_owned()),
         };
         let selected = at == app.view.selected;
@@ -31,7 +36,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             let line = text::left(&line.to_string(), columns);
             list.entry(at, Line::styled(line, style));
         }
-        let figures = figures(attempt, app.pair_of_attempt(attempt), app.clock.now_ms);
+        let figures = figures(
+            attempt,
+            app.shown_run().pair_of_attempt(attempt),
+            app.clock.now_ms,
+        );
         let parts = figures.iter().map(String::as_str);
         let said = joined(parts, columns.saturating_sub(8), " · ");
         list.entry(at, Line::styled(format!("        {said}"), theme.dim));

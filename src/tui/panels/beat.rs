@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::large::{self, Surface};
 use super::{cards, lesson};
 use crate::app::beats::{BeatState, VoteState};
-use crate::app::figures::figures;
+use crate::app::figures::{figures, reason_of_answer};
 use crate::app::study::LessonPage;
 use crate::app::{Action, App, RunState};
 use crate::course::lesson::plain;
@@ -21,7 +21,7 @@ use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
 use crate::tui::surface::{height, take_bottom, take_left, take_top, widest};
 use crate::tui::theme::Theme;
 use crate::tui::votes::bars;
-use crate::tui::{digits, keys, text};
+use crate::tui::{digits, drawing, keys, text};
 use protocol::Pair;
 
 /// Draws the beat; none of it scrolls, unless it is a panel of the workshop.
@@ -73,16 +73,16 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        panel if s.app.withholds(panel.into_str()) => workshop(panel, s),
+        panel if s.app.reading().withholds(panel.into_str()) => workshop(panel, s),
         _ if beat.pairs => pairs(s),
-        Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
+        Panel::Lesson if cue.does == BeatChange::Hint => diagram(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
         panel => large::draw(s, panel),
     }
 }
 
 /// The first drawing of what the cause is, in the middle; where it does not fit, the last hint.
-fn drawing(s: &mut Surface<'_, '_>) -> u16 {
+fn diagram(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some(stage) = app.stage() else { return 0 };
     let why = lesson::sections(LessonPage::Cause, stage);
@@ -94,7 +94,13 @@ fn drawing(s: &mut Surface<'_, '_>) -> u16 {
         text.lines().for_each(|line| w.code("", line));
     }
     let mut lines = w.lines;
-    if lines.is_empty() || widest(&lines) > s.area.width || height(lines.len()) > s.area.height {
+    let drawn: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let whole = widest(&lines) <= s.area.width && height(lines.len()) <= s.area.height;
+    if whole && !drawn.is_empty() {
+        let stretched = drawing::stretched(&drawn, (s.area.width, s.area.height));
+        let code = |line| Line::styled(line, theme.code);
+        lines = stretched.into_iter().map(code).collect();
+    } else {
         let shown = app.beat().map_or(0, |beat| beat.hints).max(1) as usize;
         let hint = stage.hints.get(shown - 1);
         let place = (app, theme, s.area.width);
@@ -196,7 +202,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let (app, theme) = (s.app, s.theme);
     s.area = inset(s.area);
     let question = &stage.prediction;
-    let answered = app.answer_shown();
+    let answered = app.presenter.answer_shown(app.lesson.study.at);
     let written = |columns: u16, what: &str, style: Style| {
         told_as_found((app, theme, columns), ("", theme.dim), what, style)
     };
@@ -209,7 +215,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
     let area = take_top(&mut rest, height(prompt.len()));
     s.put(area, prompt);
-    let reason = answered.then(|| app.reason_of_answer()).flatten();
+    let reason = answered.then(|| reason_of_answer(app)).flatten();
     if let Some(reason) = reason {
         let mut w = ProseWriter::new(app, theme, rest.width);
         w.widest = w.columns;
@@ -223,19 +229,40 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
     // What was chosen is shown once the vote is closed.
     let tally = tally.filter(|tally| !tally.open);
-    let each = rest.height / question.choices.len().max(1) as u16;
+    let all = height(question.choices.len()).max(1);
+    let each = rest.height / all;
     // A large letter, where every choice has room for it and its words; and large words, where all have.
     let size = digits::size("A", 16, each.saturating_sub(1));
     let columns = rest.width.saturating_sub(4 * size + 2);
-    let below = u16::from(tally.is_some());
-    let tall = |lines: &Vec<String>| digits::rows_of(lines.len()) + below < each;
-    let large: Option<Vec<Vec<String>>> = question
+    // A gap, and a bar of two rows.
+    let below = 1 + 2 * u16::from(tally.is_some());
+    let said = question
         .choices
         .iter()
-        .map(|words| filled_as_found(app, words).unwrap_or_else(|| words.clone()))
-        .map(|words| digits::wrap(words.trim(), columns).filter(tall))
-        .collect();
+        .map(|words| filled_as_found(app, words).unwrap_or_else(|| words.clone()));
+    let rows_of = |(large, others): &(Vec<String>, String)| {
+        digits::rows_of(large.len()) + u16::from(!others.is_empty())
+    };
+    // All words of each choice, or those before its colon, with the others below in plain letters.
+    let large = [false, true].into_iter().find_map(|splits| {
+        let parts = said.clone().map(|words| {
+            let (head, others) = match words.split_once(": ").filter(|_| splits) {
+                Some((head, others)) => (format!("{head}:"), others.to_owned()),
+                None => (words, String::new()),
+            };
+            let fits = text::width(&others) <= usize::from(columns);
+            Some((digits::wrap(head.trim(), columns).filter(|_| fits)?, others))
+        });
+        let parts = parts.collect::<Option<Vec<(Vec<String>, String)>>>()?;
+        let rows = parts.iter().map(|it| rows_of(it) + below);
+        (rows.sum::<u16>() <= rest.height + 1).then_some(parts)
+    });
+    let taken = |at: usize| large.as_ref().map_or(0, |parts| rows_of(&parts[at]));
+    let rows = (0..question.choices.len()).map(taken);
+    let spare = rest.height.saturating_sub(rows.clone().sum()) / all;
+    let size = size.min(digits::size("A", 16, rows.min().unwrap_or(0) + spare));
     for (at, words) in question.choices.iter().enumerate() {
+        let each = taken(at) + spare;
         let mut area = take_top(&mut rest, each);
         let left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
         let style = match answered {
@@ -244,7 +271,12 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
             false => theme.strong,
         };
         let mut lines = match &large {
-            Some(large) => vec![Line::default(); digits::rows_of(large[at].len()).into()],
+            Some(parts) => {
+                let (large, others) = &parts[at];
+                let mut lines = vec![Line::default(); digits::rows_of(large.len()).into()];
+                lines.extend((!others.is_empty()).then(|| Line::styled(others.clone(), style)));
+                lines
+            }
             None => written(area.width, words, style),
         };
         if answered && at == question.answer && large.is_none() {
@@ -255,7 +287,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
             let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
             let bars = bars(tally, at, columns.saturating_sub(5), theme);
             // The bars are as thick as there is room for.
-            let room = each.saturating_sub(height(lines.len()) + 1).clamp(1, 3);
+            let room = each.saturating_sub(height(lines.len()) + 1).clamp(1, 5);
             let without_numbers = bars.iter().enumerate().map(|(at, span)| match at % 2 {
                 0 => span.clone(),
                 _ => Span::raw(" ".repeat(span.width())),
@@ -276,9 +308,9 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
         }
         take_top(&mut area, above + (tall - height(lines.len())) / 2);
         s.put(area, lines);
-        if let Some(large) = &large {
+        if let Some(parts) = &large {
             let at_top = (area.x, area.y);
-            digits::draw_lines(s.frame.buffer_mut(), at_top, &large[at], style);
+            digits::draw_lines(s.frame.buffer_mut(), at_top, &parts[at].0, style);
         }
     }
 }
@@ -290,9 +322,10 @@ pub fn foot(app: &App, theme: &Theme, columns: u16) -> Option<Line<'static>> {
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
     let state = match &app.shown_run().state {
-        RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
-            app.device().map_or(String::new(), |it| it.kind.clone())
-        }
+        RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => app
+            .shown_run()
+            .device()
+            .map_or(String::new(), |it| it.kind.clone()),
         state => state.into_str().to_owned(),
     };
     let keys = [Action::NextBeat, Action::PreviousBeat, Action::Present];

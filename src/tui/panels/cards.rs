@@ -18,7 +18,7 @@ use protocol::{FailedKind, Look, Pair, Verdict};
 pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Content<'static>, Rect)> {
     let (title, reason, said) = match &app.shown_run().state {
         RunState::EngineGone { reason } => {
-            let step = app.step();
+            let step = app.shown_run().step();
             let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
             let said = format!(
                 "The run ended{step}. What it showed stays on the screen, and your progress is kept."
@@ -74,25 +74,30 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         _ => (theme.waiting(), "no clear difference"),
     };
     let said = match pair.verdict {
-        Verdict::Unclear => format!("{said} (n={n})"),
+        Verdict::Unclear => format!("{said} (n={})", pair.judged()),
         _ => said.to_owned(),
     };
     let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
     if n > 0 {
         let per = pair.tokens.map_or("", |_| " per token");
         let ratio = three_decimals(pair.ratio);
-        head.push(Span::styled(format!("  {ratio}x{per}"), theme.strong));
         let interval = pair.low.zip(pair.high);
         let [long, short] = match interval.map(|(low, high)| [low, high].map(three_decimals)) {
             Some([low, high]) => [
                 format!("  95 % between {low} and {high}"),
                 format!("  95 %: {low}–{high}"),
             ],
-            None if n >= 10 => ["  no interval yet", ""].map(str::to_owned),
+            None if pair.judged() >= 10 => ["  no interval yet", ""].map(str::to_owned),
             None => ["  no interval below 10 pairs", ""].map(str::to_owned),
         };
-        let fits = text::width_of(&head) + text::width(&long) <= width;
-        head.push(Span::styled(if fits { long } else { short }, theme.text));
+        // Each pair has a ratio, and this is the middle of theirs; the quotient of the medians below is another figure.
+        let wordings = [(" pair by pair", long.clone()), ("", long), ("", short)];
+        let wordings = wordings.map(|(by_pair, interval)| {
+            let shown = Span::styled(format!("  {ratio}x{per}{by_pair}"), theme.strong);
+            let said = [shown, Span::styled(interval, theme.text)];
+            Line::from_iter(head.iter().cloned().chain(said))
+        });
+        head = text::longest(wordings, width).spans;
     }
     let progress = if pair.done {
         let tokens = pair

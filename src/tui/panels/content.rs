@@ -34,7 +34,7 @@ pub struct Content<'a> {
     /// Of a list, the entry that each line belongs to.
     pub entries: Vec<Option<usize>>,
     /// Sentences below the lines, as far as rows are free.
-    pub reading: &'static [&'static str],
+    pub reading: Vec<String>,
 }
 
 /// The two renderers.
@@ -214,6 +214,34 @@ impl<'a> Content<'a> {
         self.head.len() + lines.sum::<usize>() + self.foot.len()
     }
 
+    /// How to read it. A sentence that begins with a term, as in `Peak: the most in use`, is left out where no text has this term; in a
+    /// drawing it may stand.
+    pub fn explained(&self, reading: &[&str]) -> Vec<String> {
+        const WORDS: usize = 3;
+        let mut plots = false;
+        let mut drawn: Vec<String> = vec![self.aside.clone()];
+        drawn.extend(self.head.iter().chain(&self.foot).map(Line::to_string));
+        for (_, block) in self.blocks.iter().filter(|it| it.0 != Some(Size::Large)) {
+            match block {
+                Block::Figure(figure) => drawn.push(figure.name.clone()),
+                Block::Lines(lines) => drawn.extend(lines.iter().map(Line::to_string)),
+                Block::Plot(_) => plots = true,
+            }
+        }
+        let drawn = drawn.join("\n").to_lowercase();
+        let is_told = |sentence: &&str| match sentence.split_once(": ") {
+            Some((term, _)) if !plots && term.split(' ').count() <= WORDS => {
+                drawn.contains(&term.to_lowercase())
+            }
+            _ => true,
+        };
+        let told = reading.iter().map(|paragraph| {
+            let sentences = paragraph.split_inclusive(". ").filter(is_told);
+            sentences.collect::<String>()
+        });
+        told.filter(|paragraph| !paragraph.is_empty()).collect()
+    }
+
     /// Where the head, the lines that scroll and the foot stand.
     pub fn areas(&self, mut area: Rect) -> [Rect; 3] {
         let kept = match area.height {
@@ -300,14 +328,14 @@ impl StatefulWidget for Inside<'_> {
         Fitted(content.foot.into()).render(foot, buffer);
         match content.selected {
             Some(at) => scroll.from = first_shown(at, lines.len(), area.height),
-            None => add_reading(content.reading, &mut lines, area, theme),
+            None => add_reading(&content.reading, &mut lines, area, theme),
         }
         Scrolled { lines, theme }.render(area, buffer, scroll);
     }
 }
 
 /// Adds what explains the words of a panel, sentence by sentence, as far as rows are free.
-fn add_reading(reading: &[&str], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
+fn add_reading(reading: &[String], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
     for sentence in reading.iter().flat_map(|it| it.split_inclusive(". ")) {
         let wrapped = text::wrapped(sentence.trim_end(), theme.dim, columns);

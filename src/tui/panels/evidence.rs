@@ -28,7 +28,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let Some(known) = measured(app, |run| run.evidence.as_ref()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
-    let (known, (_, it)) = (known.all, known.shown);
+    let (mut known, (_, it)) = (known.all, known.shown);
+    // Only what was seen at the same step is compared.
+    known.retain(|(_, other)| other.step == it.step);
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));
@@ -69,7 +71,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         }),
     ];
     content.blocks.extend(figures.into_iter().flatten());
-    if !app.withholds("clocks") {
+    if !app.reading().withholds("clocks") {
         content.lines(ledger::clocks_in_short(
             app.shown_run().shown(),
             area.width,
@@ -87,7 +89,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         large("rms by layer", ends, Picture::Columns(rms));
     }
     let clocks = app.shown_run().shown().clocks();
-    if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
+    if let Some((clocks, _)) = clocks.filter(|_| !app.reading().withholds("clocks")) {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),
             ("clock: device computes", clocks.device),
@@ -100,7 +102,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             large(name, duration(time), Picture::Bar(time / longest));
         }
     }
-    if app.withholds("strides") {
+    if app.reading().withholds("strides") {
         return content;
     }
     for (of, strides) in &it.strides {

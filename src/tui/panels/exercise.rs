@@ -114,7 +114,7 @@ impl Part<'_> {
     /// The hints so far, the latest first.
     fn hints(&mut self) {
         let hints = &self.exercise.hints;
-        for at in (0..self.w.app.hints().0.min(hints.len())).rev() {
+        for at in (0..self.w.app.reading().hints().0.min(hints.len())).rev() {
             self.w.hint(at, hints);
             self.w.blank();
         }

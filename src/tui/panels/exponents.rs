@@ -16,10 +16,10 @@ use protocol::{Exponents, Gradients};
 
 /// How to read it.
 pub(super) const READING: &[&str] = &[
-    "All elements of all gradients of one profiled step, on a GPU a sample of each tensor, without the loss scale. Right: larger. \
-             A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
-    "f16's smallest number is 2^-24: in an operand of a product, values below half of that become zero. The loss scale moves \
-             that limit to the left.",
+    "All elements of the gradients of all weights in one profiled step, on a GPU a sample of each tensor, without the loss scale. \
+             They are f32. Right: larger. A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
+    "f16's smallest number is 2^-24: in an operand of a product, values below half of that become zero. The sums of products are \
+             f32 and may lie left of it. The loss scale moves that limit to the left.",
 ];
 
 /// Rows of the columns and their axis in the panel's box.

@@ -38,7 +38,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     for (slot, it) in known.all {
         let label = short_label(slot, area.width, app, theme);
         content.lines([share(label, it, area.width, theme)]);
-        let (of, ink) = (app.slot_name(slot), theme.slot(slot));
+        let (of, ink) = (app.shown_run().slot_name(slot), theme.slot(slot));
         let name = format!("{}: parameters with a gradient", slot.into_str());
         let value = format!("{} %", percent(it.params_pct));
         let figure = large(name, value, it.params_pct / 100.0, is_all(it), ink);

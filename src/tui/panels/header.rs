@@ -22,11 +22,11 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
-    } else if let Some(mystery) = app.mystery() {
+    } else if let Some(mystery) = app.mode.mystery() {
         let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
         let said = format!(" mystery {seed}, level {level}");
         spans.push(Span::styled(said, theme.strong));
-    } else if app.can_edit() {
+    } else if app.can_edit() || app.mode.is_replay() {
         spans.push(Span::styled(" a free run", theme.strong));
     }
     let room = usize::from(columns).saturating_sub(text::width_of(&spans));
@@ -40,7 +40,7 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
 
 /// Where the figures come from, the fullest wording first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
-    if let Some(recording) = app.recording() {
+    if let Some(recording) = app.mode.recording() {
         let pace = match recording.paused {
             true => "paused".to_owned(),
             false => format!("{}x", recording.speed),
@@ -65,7 +65,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             spans.extend(light.clone());
             spans.push(Span::raw("   "));
         }
-        if let Some(device) = app.device() {
+        if let Some(device) = app.shown_run().device() {
             let text = match with_name && !device.name.is_empty() {
                 true => format!("{}: {}", device.kind, device.name),
                 false => device.kind.clone(),
@@ -105,7 +105,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 /// The four figures every run shows, in the longest wording that fits.
 pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if app.is_unsolved() {
-        let text = match app.mystery() {
+        let text = match app.mode.mystery() {
             Some(_) => " The checks are shown here once the mystery has ended",
             None => " The checks of this run are shown here once the fault is named",
         };
@@ -147,6 +147,7 @@ fn wording_of(
     for (at, vital) in all.iter().enumerate() {
         let label = match vital.label {
             "first loss" if space.is_empty() => "first",
+            "unaccounted" if space.is_empty() => "unacc.",
             label => label,
         };
         let (mark, style) = match vital.mark {

@@ -25,7 +25,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let row = &app.view.kernel_texts.row;
     let mut w = ProseWriter::new(app, theme, area.width);
     let mut head = Vec::new();
-    let slot = app.profiled().map(|(slot, _)| slot);
+    let slot = app.shown_run().profiled().map(|(slot, _)| slot);
     let on_cpu = slot.is_some_and(|slot| app.shown_run().slot(slot).description.on_cpu());
     match &app.view.kernel_texts.read {
         _ if on_cpu => of_cpu(row, &mut w),

@@ -23,15 +23,15 @@ pub(super) const READING: &[&str] = &[
     "Profiled steps, which count in no median of step times. A row shows the median of the latest profiles; ~: their middle half \
              spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
-    "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data was in a \
+    "% roof: the least time that this device's measured peaks allow, over the time taken; over 100 %, data was in a \
              cache, or the peak was measured low. Rest of the step: time that no row accounts for.",
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let Some((slot, kernels)) = app.profiled() else {
+    let Some((slot, kernels)) = app.shown_run().profiled() else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let (name, sort) = (app.slot_name(slot), app.view.sort.into_str());
+    let (name, sort) = (app.shown_run().slot_name(slot), app.view.sort.into_str());
     let aside = match app.shown_run().slot(slot).profiles.len() {
         n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
@@ -47,7 +47,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let beside = app.shown_run().slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let roof = run.description.roof.as_deref();
-    let (width, names) = (area.width, !app.withholds("names"));
+    let (width, names) = (area.width, !app.reading().withholds("names"));
     let table = Table::new((slot, run), &kernels, beside, roof, width, names, theme);
     content.head = vec![summary, table.head()];
     let mut rows = table.rows(app.view.sort);
@@ -89,7 +89,10 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
         KernelFigure::Calls => "calls in a step",
         KernelFigure::TimeOfACall => "time of a call",
     };
-    let said = format!("{} · each operation's {says}", app.slot_name(table.slot));
+    let said = format!(
+        "{} · each operation's {says}",
+        app.shown_run().slot_name(table.slot)
+    );
     let said = vec![Line::styled(said, theme.dim)];
     content.add(Size::Large, Block::Lines(said));
     let asked = |row: &KernelRow| cue.asks(&name(row));
@@ -123,13 +126,14 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
 /// Launches, unique kernels, device time and coverage.
 fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     let of = it.step_ms.filter(|_| width >= 60);
-    let of = of.map_or(String::new(), |step| format!(" of {} ms", ms(step)));
+    let alone = if it.coverage > 1.0 { " unprofiled" } else { "" };
+    let of = of.map_or(String::new(), |step| format!(" of {} ms{alone}", ms(step)));
     let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
     let low = it.coverage < 0.9;
     let [forward, backward, optimizer] = it.launches_by_phase;
     let parts = [
         format!("{} launches", it.launches),
-        format!("{} unique", it.unique),
+        format!("{} kernels", it.unique),
         format!("{} ms on the {} clock", ms(it.device_ms), it.clock),
         format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
     ];
@@ -225,12 +229,16 @@ impl<'a> Table<'a> {
 
     fn head(&self) -> Line<'static> {
         let swings = self.kernels.rows.iter().any(|row| self.run.swings(row));
-        let explained = "operation (~ time swings)";
-        let named = match swings && text::width(explained) < self.name {
-            true => explained,
-            false => "operation",
+        let rows = match self.kernels.rows.len() {
+            1 => "1 operation".to_owned(),
+            rows => format!("{rows} operations"),
         };
-        let names = text::left(named, self.name) + &text::left("kernel", self.kernel);
+        let explained = format!("{rows} (~ time swings)");
+        let named = match swings && text::width(&explained) < self.name {
+            true => explained,
+            false => rows,
+        };
+        let names = text::left(&named, self.name) + &text::left("kernel", self.kernel);
         Line::styled(names + &self.columns.heads(), self.theme.dim)
     }
 

@@ -19,7 +19,7 @@ const FEW: usize = 12;
 const AGAIN: &str = " restart";
 /// Behind a knob that does nothing now, or not with each value.
 const IDLE: &str = " idle";
-/// A panel with fewer rows says everything about a knob in one paragraph.
+/// A panel with fewer rows has one line about a knob, two where its values need them, and one about what comes of it.
 const LOW: u16 = 14;
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -35,7 +35,11 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let low = area.height < LOW;
     let mut head = ProseWriter::new(app, theme, columns);
     if app.view.screen_size() <= ScreenSize::Compact && !(low && comparison.problem.is_some()) {
-        head.runs(&effect(app, theme), "", "");
+        let whole = effect(app, theme, true);
+        match low && text::width_of(&whole) > columns {
+            true => head.runs(&effect(app, theme, false), "", ""),
+            false => head.runs(&whole, "", ""),
+        }
     }
     if let Some(problem) = &comparison.problem {
         let mark = (theme.symbols.warning, theme.bad);
@@ -45,6 +49,17 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         head.marked(mark, &said, theme.bad);
     }
     let mut foot = ProseWriter::new(app, theme, columns);
+    let known = &app.shown_run().shown().description;
+    if let Some(said) = known
+        .long_step(&comparison.config_b)
+        .filter(|_| !comparison.hidden)
+    {
+        foot.marked(
+            (theme.symbols.warning, theme.warning),
+            &format!("B: {said}"),
+            theme.warning,
+        );
+    }
     about(comparison, low, &mut foot);
     let mut list = list(app, theme, columns);
     list.aside = format!("{row} of {all} · {differ}");
@@ -59,18 +74,19 @@ pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     content(app, &theme, inner).entry_at(y, inner)
 }
 
-/// The result of the changes so far: the figures that a learner would look for in the covered panels.
-fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
+/// The result of the changes so far: the figures that a learner would look for in the covered panels, or the losses alone.
+fn effect(app: &App, theme: &Theme, all: bool) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let mut said = Vec::new();
         if let Some((_, loss)) = run.own_loss() {
             said.push(format!("loss {}", number(loss)));
         }
-        if let Some(it) = &run.throughput {
+        if let Some(it) = run.throughput.as_ref().filter(|_| all) {
             said.push(format!("{}/s", number(it.samples_per_s)));
         }
-        if let Some(parity) = run.evidence.as_ref().and_then(|it| it.parity) {
+        let parity = run.evidence.as_ref().and_then(|it| it.parity);
+        if let Some(parity) = parity.filter(|_| all) {
             said.push(format!("parity {}", number(parity.0)));
         }
         if said.is_empty() {
@@ -105,10 +121,17 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     };
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
     if low {
-        let idle = row.idle.map_or_else(String::new, |why| format!("{why} "));
-        let said = format!("{}. Takes {allowed}. {idle}{when}", knob.about);
+        let about = row.idle.unwrap_or(knob.about).trim_end_matches('.');
+        let wordings = [
+            format!("{about}. Takes {allowed}. {when}"),
+            format!("{about}. Takes {allowed}"),
+            format!("takes {allowed}"),
+        ];
+        let fits = |said: &&String| text::width(&name) + text::width(said) <= w.columns;
+        // What it takes is never cut: where it is too long for one line, it goes on below.
+        let said = wordings.iter().find(fits).unwrap_or(&wordings[2]);
         let runs = [
-            Span::styled(name, theme.key),
+            Span::styled(&name, theme.key),
             Span::styled(said, theme.text),
         ];
         return w.runs(&runs, "", "");

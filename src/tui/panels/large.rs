@@ -144,20 +144,27 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
 }
 
 fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
+    // What the beat is about stays: where rows are few, each is one line in plain letters.
     let all = height(rows.len()).max(1);
-    let each = (s.area.height / all)
-        .clamp(digits::ROWS, TALLEST)
-        .min(s.area.height);
-    let gap = u16::from(each > digits::ROWS);
+    let each = (s.area.height / all).clamp(1, TALLEST);
+    let gap = u16::from(each > digits::ROWS || each == 2);
     let fits = |row: &Row| digits::size(&row.figure.name, s.area.width, digits::ROWS) > 0;
     if each >= TALL && rows.iter().all(fits) {
         return draw_tall(s, rows, each);
     }
-    let longest = rows
-        .iter()
-        .flat_map(|row| row.figure.name.split_whitespace().chain([row.details()]));
-    let name = longest.map(text::width).max().unwrap_or(0).clamp(12, NAME) as u16 + 2;
-    let name = name.min(s.area.width / 2);
+    let in_one_line = each < digits::ROWS;
+    let longest = rows.iter().flat_map(|row| {
+        let name = &*row.figure.name;
+        let words = name.split_whitespace().chain([row.details()]);
+        words.chain(in_one_line.then_some(name))
+    });
+    let most = if in_one_line {
+        s.area.width.into()
+    } else {
+        NAME
+    };
+    let name = longest.map(text::width).max().unwrap_or(0);
+    let name = (name.max(12).min(most) as u16 + 2).min(s.area.width / 2);
     // Pictures keep a quarter of what the names leave.
     let mut room = s.area.width - name;
     if rows.iter().any(Row::is_pictured) {
@@ -195,7 +202,10 @@ fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
         let (at, name) = ((top.x, top.y), &row.figure.name);
         digits::draw(s.frame.buffer_mut(), at, name, 1, row.name_style);
         take_left(&mut top, digits::width(name).unwrap_or(0) + 2);
-        s.put(top, Line::styled(row.details().to_owned(), s.theme.dim));
+        let details = row.details().to_owned();
+        if text::width(&details) <= usize::from(top.width) {
+            s.put(top, Line::styled(details, s.theme.dim));
+        }
         area.height = area.height.saturating_sub(1);
         let beside = beside.filter(|_| row.is_pictured());
         let columns = beside.unwrap_or(area.width);
@@ -223,9 +233,9 @@ fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     let columns = usize::from(area.width).saturating_sub(1);
     let name = Span::styled(row.figure.name.clone(), row.name_style);
     let mut lines = text::wrap(&[name], columns, "", "");
-    if !row.details().is_empty() && lines.len() < usize::from(area.height) {
-        let details = text::cut(row.details(), columns);
-        lines.push(Line::styled(details, s.theme.dim));
+    let room = usize::from(area.height) - lines.len().min(area.height.into());
+    if (1..=columns).contains(&text::width(row.details())) && room > 0 {
+        lines.push(Line::styled(row.details().to_owned(), s.theme.dim));
     }
     s.put(centred(area, area.width, height(lines.len())), lines);
 }

@@ -1,5 +1,5 @@
-//! Whether the parts of a step add up to the step: forward + backward + optimizer + residual, signed, all of one step. A
-//! residual above five percent is marked: some time is unaccounted for, or was counted before the work was done.
+//! Whether the parts of a step add up to the step: forward, backward, optimizer and what they leave unaccounted, signed, all of one
+//! step. More than five percent unaccounted is marked: it was spent elsewhere, or the work was not done when its time was taken.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -17,7 +17,7 @@ use protocol::units::{duration, or_dash, percent};
 /// How to read it.
 pub(super) const READING: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
-             Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
+             Unaccounted = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
     "All of one step; the header's is a mean over many, without the extremes.",
 ];
@@ -41,7 +41,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
     let (slot, reading) = known.shown;
-    let aside = format!("{} · step {}", app.slot_name(slot), reading.step);
+    let aside = format!(
+        "{} · step {}",
+        app.shown_run().slot_name(slot),
+        reading.step
+    );
     let mut content = Content::beside(aside);
     let (run, phases) = (app.shown_run().slot(slot), &Phases::from(&reading.phases));
     let label = vec![slot_label(slot, app, theme)];
@@ -62,7 +66,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let taken = 1 + phases.parts.len() + sum.len() + others.len();
     let left = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
-    if app.withholds("clocks") {
+    if app.reading().withholds("clocks") {
         // They would show where the time goes.
     } else if left >= 4 {
         content.lines((left > 5).then(Line::default));
@@ -85,7 +89,7 @@ fn filling(name: PhaseName) -> usize {
     }
 }
 
-/// A phase, or the residual; where the host waits once a step, this one may be of any size.
+/// A phase, or the unaccounted time; where the host waits once a step, this one may be of any size.
 fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figure {
     let (at, share, rest) = (filling(name), ms / step, name == PhaseName::Rest);
     let wrong = rest && share.abs() > PHASES_MISS_STEP && !once;

@@ -10,7 +10,7 @@ use strum::VariantArray;
 use super::content::Content;
 use super::{cards, exercise, knobs, mystery, question};
 use crate::app::beats::VoteState;
-use crate::app::figures::{as_found, figures};
+use crate::app::figures::{as_found, figures, truth};
 use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
 use crate::course::save_file::{Prediction, StageState, letter};
@@ -34,19 +34,20 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             ..Content::text(open.level.into_str(), above)
         };
     }
-    if let Some(open) = app.mystery() {
+    if let Some(open) = app.mode.mystery() {
         mystery::page(open, &mut w);
         let title = Some("mystery".to_owned());
         let text = Content::text(format!("level {}", open.mystery.level()), w.lines);
         return Content { title, ..text };
     }
     let Some(stage) = app.stage() else {
-        match app.can_edit() {
-            true => w.keys(
-                "A run without a stage: {} opens the knobs.",
-                &[Action::Knobs],
-            ),
-            false => w.dim("This course has no stage."),
+        if app.can_edit() {
+            let said = "A run without a stage: {} opens the knobs.";
+            w.keys(said, &[Action::Knobs]);
+        } else if app.mode.is_replay() {
+            w.text("A recorded run that belongs to no stage: it has no lesson.");
+        } else {
+            w.dim("This course has no stage.");
         }
         return Content::text("", w.lines);
     };
@@ -56,7 +57,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         lines.push(Line::default());
         lines.append(&mut foot);
     }
-    let (_, at, of) = app.page();
+    let (_, at, of) = app.reading().page();
     let aside = format!("{} · page {at} of {of}", stage.level.into_str());
     Content {
         foot,
@@ -99,10 +100,10 @@ fn page_of(
     let mut asked = ProseWriter::new(app, theme, columns);
     asked.figures = found;
     let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
-    if app.asked_here() && app.beat().is_none() || voting {
+    if app.reading().asked_here() && app.beat().is_none() || voting {
         question::of_stage(stage, &mut asked);
     }
-    let (page, ..) = app.page();
+    let (page, ..) = app.reading().page();
     let mut writer = ProseWriter::new(app, theme, columns);
     writer.figures = match page {
         LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found,
@@ -193,12 +194,15 @@ impl Text<'_> {
         self.w.blank();
         self.w.body(&stage.symptom, theme.strong);
         // What a CPU cannot show names the cause.
-        let on_cpu = app.device().is_some_and(|device| device.kind == "cpu");
+        let on_cpu = app
+            .shown_run()
+            .device()
+            .is_some_and(|device| device.kind == "cpu");
         if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
             self.w.blank();
             self.item("About the CPU: ", note);
         }
-        for at in 0..app.hints().0.min(stage.hints.len()) {
+        for at in 0..app.reading().hints().0.min(stage.hints.len()) {
             self.w.blank();
             self.w.hint(at, &stage.hints);
         }
@@ -212,8 +216,13 @@ impl Text<'_> {
 
     /// Where to look: the lesson's own words, or else the panels that the stage names.
     fn evidence(&mut self) {
-        if self.w.app.asks_where() {
+        if self.w.app.reading().asks_where() {
             self.w.heading("Which panel shows it, and which number?");
+            if self.w.app.lesson.study.second_try {
+                let panels = self.w.app.reading().panels_named(self.stage);
+                self.w
+                    .text(&format!("Not there; the second try: {panels}?"));
+            }
             let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} chooses the marked row as the one \
                         that shows it. The first answer counts in your score. {} here skips it.";
             let keys = [
@@ -248,6 +257,10 @@ impl Text<'_> {
                 self.item("", text);
             }
         }
+        if let Some(lines) = app.lesson.course.in_pytorch(stage) {
+            self.w.heading("In PyTorch, these lines make it");
+            self.w.blocks(std::slice::from_ref(lines));
+        }
         self.sections();
     }
 
@@ -278,7 +291,11 @@ impl Text<'_> {
                 .report
                 .as_ref()
                 .is_some_and(StageReport::passed);
-            match (known.measured, app.truth(stage), app.beside(stage)) {
+            match (
+                known.measured,
+                truth(app, stage),
+                app.lesson.study.beside(stage),
+            ) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(of, first, later, &mut self.w);
                 }

@@ -34,7 +34,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     } else if app.mode.is_watching() {
         let said = "left out for this recording: find out what they would report";
         w.line(said, theme.dim);
-    } else if app.withholds_mark(Panel::Lints.into_str()) {
+    } else if app.reading().withholds_mark(Panel::Lints.into_str()) {
         return later(app, theme, area);
     } else if run.lints.is_empty() {
         let said = format!("{} nothing implausible in ", theme.symbols.good);

@@ -36,7 +36,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             content
         }
     };
-    let scale = if app.log_axis() { "log" } else { "linear" };
+    let scale = if app.view.log_axis(app.shown_run()) {
+        "log"
+    } else {
+        "linear"
+    };
     let mut aside = format!("nats · {scale} axis · {}", app.view.window.into_str());
     if app.view.smoothing != Smoothing::Raw {
         aside += &format!(" · {}", app.view.smoothing.into_str());
@@ -59,7 +63,10 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
         }
         // A toggle keeps the weights: the first loss after it says nothing of this variant.
         let (mut before, mut after) = (String::new(), String::new());
-        if begin > 0 {
+        let diverged = run.loss.not_finite;
+        if let Some((step, _)) = diverged {
+            after = format!(" at step {step}");
+        } else if begin > 0 {
             after = continued(run.went_on_from, slot, begin, words);
         } else if words > 1 && begin < step {
             before = format!("{} {} ", number(first), theme.symbols.to);
@@ -73,7 +80,8 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
         // Trained by another run in between.
-        if let Some((_, then)) = run.loss.last().filter(|_| run.was_left()) {
+        let left = run.was_left() && words > 0 && diverged.is_none();
+        if let Some((_, then)) = run.loss.last().filter(|_| left) {
             let whose = if words > 1 {
                 "on weights of both"
             } else {
@@ -81,10 +89,10 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             };
             after += &format!(", then {} {whose}", number(then));
         }
-        let style = if loss.is_finite() {
-            theme.strong
-        } else {
-            theme.bad
+        // The first value that is not a number says when; later ones say nothing new.
+        let (loss, style) = match diverged {
+            Some((_, value)) => (value, theme.bad),
+            None => (loss, theme.strong),
         };
         spans.push(slot_label(slot, app, theme));
         spans.push(Span::styled(format!(" {before}"), theme.dim));
@@ -177,7 +185,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind,
         references,
         moments: moments.collect(),
-        log: app.log_axis(),
+        log: app.view.log_axis(app.shown_run()),
         theme,
     }
 }

@@ -13,7 +13,7 @@ use protocol::units::bytes;
 /// How to read it.
 pub(super) const READING: &[&str] = &[
     "Weights, gradients and moments are counted from the tensors, 4 bytes a number; AdamW keeps two moments for each \
-             weight. Peak: the most in use at once. The rest: what the backward pass needs of the forward pass, and scratch.",
+             weight. Peak: the most in use at once, measured. The rest: what the backward pass needs of the forward pass, and scratch.",
 ];
 
 /// The peaks of both runs, and what that of the shown one is made of.
@@ -24,8 +24,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     };
     for (slot, it) in &known.all {
         let size = match (it.peak_bytes, it.current_bytes) {
-            (Some(peak), _) => format!("  peak {}", bytes(peak)),
-            (None, Some(now)) => format!("  now {}", bytes(now)),
+            (Some(peak), _) => format!("  peak {} measured", bytes(peak)),
+            (None, Some(now)) => format!("  now {} measured", bytes(now)),
             (None, None) => String::new(),
         };
         let label = short_label(*slot, area.width, app, theme);
@@ -40,7 +40,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let most = peaks.iter().map(|(_, peak)| *peak).fold(known, u64::max);
     let bar = |size: u64| Picture::Bar(size as f64 / most.max(1) as f64);
     for (slot, peak) in peaks.iter().filter(|_| peaks.len() > 1) {
-        let name = format!("{} peak", app.slot_name(*slot));
+        let name = format!("{} peak", app.shown_run().slot_name(*slot));
         let figure = Figure::new(name, bytes(*peak), bar(*peak), theme.slot(*slot));
         content.figure(Size::Large, figure);
     }
@@ -55,7 +55,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let Some(size) = size else { continue };
         let ink = theme.phases[at.min(2)];
         let figure = Figure::new(name, bytes(size), bar(size), ink);
-        content.figure(None, figure.details(app.slot_name(slot)));
+        content.figure(None, figure.details(app.shown_run().slot_name(slot)));
     }
     let reason = it.reason.as_ref();
     let reason = reason.map_or_else(Vec::new, |it| missing(it, theme, area));

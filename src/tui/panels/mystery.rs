@@ -5,7 +5,7 @@ use ratatui::text::Span;
 use super::cards;
 use crate::app::Action;
 use crate::app::mystery::{JudgeStep, MysteryEnd, MysteryRun};
-use crate::course::mystery::Mystery;
+use crate::course::mystery::{FAULT_POINTS, Mystery, scoring};
 use crate::judge::mystery::STEPS;
 use crate::judge::{CriterionResult, Outcome};
 use crate::tui::prose::ProseWriter;
@@ -64,7 +64,7 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     match &open.judging {
         Some(JudgeStep::Run) => {
             w.heading("The verdict");
-            let step = app.step().map_or(0, |step| step.min(STEPS));
+            let step = app.shown_run().step().map_or(0, |step| step.min(STEPS));
             w.text(&format!("A fresh run of B: step {step} of {STEPS}"));
         }
         Some(JudgeStep::Pairs(_)) => {
@@ -110,10 +110,11 @@ fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
     );
     w.heading("Points");
-    let whole = 100 * usize::from(open.mystery.level());
-    w.text(&format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute that has begun. \
-             Values that you pass over and the time of the verdict cost nothing."));
-    if let Some(score) = w.app.mystery_score() {
+    let scoring = scoring(open.mystery.level());
+    w.text(&format!(
+        "{scoring} Values that you pass over and the time of the verdict cost nothing."
+    ));
+    if let Some(score) = open.score(&w.app.lesson.study) {
         w.dim(&format!("Your best so far: {}", score.best));
     }
 }
@@ -122,10 +123,12 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     match end {
         MysteryEnd::Solved { points, seconds } => {
-            let whole = 100 * usize::from(open.mystery.level());
+            let whole = FAULT_POINTS * u32::from(open.mystery.level());
             let text = format!("Solved: {points} of {whole} points, in {}", time(seconds));
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
-            let best = w.app.mystery_score().map_or(points, |score| score.best);
+            let best = open
+                .score(&w.app.lesson.study)
+                .map_or(points, |score| score.best);
             w.dim(&format!("{}; your best {best}", so_far(open)));
         }
         MysteryEnd::GivenUp => w.plain("Given up: no points for this one.", theme.strong),

@@ -27,9 +27,9 @@ pub fn lines(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
             w.line(format!("{state} {reason}"), theme.bad);
         }
         _ => {
-            let step = app.step();
+            let step = app.shown_run().step();
             let step = step.map_or_else(String::new, |step| format!(" {step}"));
-            let name = app.slot_name(app.shown_run().active);
+            let name = app.shown_run().slot_name(app.shown_run().active);
             w.line(format!("{state}{step} {name}"), theme.text);
         }
     }

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
-use crate::app::estimate::{POINTS, points, share};
+use crate::app::estimate::{POINTS, points};
 use crate::course::save_file::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{ProseWriter, READING};
@@ -22,7 +22,11 @@ pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
         w.rule("how much");
         w.body(&of.prompt, w.theme.strong);
         let range = study.range.map(|range| range.values(of));
-        return scale(of, range, None, w);
+        scale(of, range, None, w);
+        if !study.typed.is_empty() {
+            w.dim(&format!("Round {}", unit(of, &study.typed)));
+        }
+        return;
     }
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
@@ -100,7 +104,7 @@ pub(super) fn scale(
     let (from, to) = (number(of.from), number(of.to));
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
-    let cell = |value: f64| ((share(of, value) * (room - 1) as f64).round() as usize).min(room - 1);
+    let cell = |value: f64| ((of.share(value) * (room - 1) as f64).round() as usize).min(room - 1);
     let cells = range.map(|range| (cell(range.0), cell(range.1).max(cell(range.0))));
     let mark = truth.map(cell);
     let upright = theme.symbols.vertical;
@@ -115,7 +119,7 @@ pub(super) fn scale(
     spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
-        let said = "No range yet: the first arrow key places it. A narrow range that contains the figure earns more.";
+        let said = "No range yet: an arrow key or a figure places it. A narrow range that contains the figure earns more.";
         return w.dim(said);
     };
     let [low, high] = bounds_with_unit(of, range);

@@ -203,7 +203,7 @@ impl<'a> Rows<'a> {
         let mut spans = Vec::new();
         for (slot, letters) in [(Slot::A, "c-z"), (Slot::B, "C-Z")] {
             if self.shown.iter().any(|(shown, _)| *shown == slot) {
-                let name = format!("{letters}: {}   ", app.slot_name(slot));
+                let name = format!("{letters}: {}   ", app.shown_run().slot_name(slot));
                 spans.push(Span::styled(name, self.theme.slot(slot)));
             }
         }

@@ -11,7 +11,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let skipped = app.skipped_stages();
+    let skipped = app.lesson.skipped_stages();
     let at = app.view.selected.min(skipped.len().saturating_sub(1));
     let stage = skipped
         .get(at)

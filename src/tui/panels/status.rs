@@ -66,11 +66,8 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
             None => said(app, theme, width, " ", &cue.say),
         };
-        if let Some(vote) = app
-            .tally_in_words()
-            .filter(|_| beat.vote == VoteState::Open)
-        {
-            let vote = [Span::styled(vote, theme.strong)];
+        if let Some(vote) = app.tally().filter(|_| beat.vote == VoteState::Open) {
+            let vote = [Span::styled(vote.in_words(), theme.strong)];
             lines.extend(text::wrap(&vote, usize::from(width), " ", " "));
         }
         if app.view.notice.is_some() {
@@ -132,7 +129,7 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         parts.push(part(4, number, theme.text));
     }
     parts.push((0, state(app, theme)));
-    if let Some(step) = app.step() {
+    if let Some(step) = app.shown_run().step() {
         parts.push(part(2, format!("step {step}"), theme.text));
     }
     let throughput = app.shown_run().shown().throughput.as_ref();
@@ -159,7 +156,7 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         let style = if warning { theme.warning } else { theme.text };
         parts.push(part(2, text, style));
     }
-    let (shown, hints) = app.hints();
+    let (shown, hints) = app.reading().hints();
     if hints > 0 {
         parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
     }
@@ -226,7 +223,7 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     }
     let mut spans = vec![Span::styled(text, style)];
     if !run.description.name.is_empty() {
-        let name = format!(" {}", app.slot_name(app.shown_run().active));
+        let name = format!(" {}", app.shown_run().slot_name(app.shown_run().active));
         spans.push(Span::styled(name, theme.slot(app.shown_run().active)));
     }
     spans

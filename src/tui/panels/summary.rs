@@ -102,7 +102,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 /// The score over all stages.
 fn totals(w: &mut ProseWriter<'_>) {
     let score = w.app.lesson.study.progress.calibration();
-    let points = (w.app.range_points(), POINTS * score.ranges);
+    let points = (w.app.lesson.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
 }
 

@@ -15,28 +15,26 @@ use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
-use protocol::units::{duration, ms, number, percent};
-use protocol::{Throughput, TimingState};
+use protocol::units::{duration, ms, number, percent, show};
+use protocol::{ENQUEUE, Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
 pub(super) fn reading(app: &App) -> &'static [&'static str] {
     match app.shown_run().shown().synced() {
         false => &[
-            "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
-             it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
-            "The wall average is the throughput: samples since the start, over all the time since then.",
+            "One step in eight of this run ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
+             the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
+             throughput.",
+            "By wall time: samples since the start, over all the time since then. That is the throughput.",
         ],
         true => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
-             spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
+             spans over 10 %; settling, neither yet.",
         ],
     }
 }
-
-/// The times end when the work is submitted. The rate is then by wall time.
-const ENQUEUE: &str = "enqueue";
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
@@ -45,22 +43,24 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return Content::text("", without(app, theme, area));
     };
     let clock = match it.clock.as_str() {
-        ENQUEUE => "enqueue only, nothing waited for the device",
+        ENQUEUE => "enqueue only, ending at no device sync",
         "host-sync" => "host, ending at a device sync",
         other => other,
     };
     let mut content = Content::beside(format!("clock: {clock}"));
     let rate = it.samples_per_s;
-    let large = match rate >= 100.0 {
+    let short = match rate >= 100.0 {
         true => format!("{rate:.0}"),
         false => number(rate),
     };
-    let columns = digits::width(&large).unwrap_or(0) + 1;
+    let columns = digits::width(&short).unwrap_or(0) + 1;
     let style = theme.slot(app.shown_run().active);
-    let numerals = move |area, buffer: &mut Buffer| digits::fill(buffer, area, &large, style);
+    let numerals = |said: String| {
+        move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &said, style)
+    };
     let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
     if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
-        content.plot(Size::Normal, (columns, area.height), numerals.clone());
+        content.plot(Size::Normal, (columns, area.height), numerals(short));
         let columns = area.width.saturating_sub(columns + 1);
         let mut lines = beside_numerals(it, app, theme, columns);
         lines.truncate(height);
@@ -84,7 +84,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         Span::styled(format!("   {}", it.state), theme.dim),
     ]);
     content.add(Size::Large, Block::Lines(vec![label]));
-    content.plot(Size::Large, (area.width, area.height), numerals);
+    // With the decimals that the sentence of a beat has.
+    let whole = numerals(show(rate, 1));
+    content.plot(Size::Large, (area.width, area.height), whole);
     content
 }
 
@@ -107,7 +109,9 @@ fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let mut room = usize::from(area.width).saturating_sub(NAME);
     let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
-    let head = " ".repeat(NAME) + &columns.heads();
+    // Pairs measure both sides in turns; these rows do not.
+    let alone = app.shown_pair().map_or("", |_| "each alone");
+    let head = text::left(alone, NAME) + &columns.heads();
     let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
     let pairing = app.shown_bench().pairing();
     let rows = slots(app).map(|(slot, run)| {
@@ -203,14 +207,15 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(it) = &run.throughput else {
         return Line::default();
     };
-    let wall = format!("wall average {} samples/s", number(it.wall_samples_per_s));
+    let wall = number(it.wall_samples_per_s);
+    let wall = format!("wall average {wall} samples/s, profiles included");
     let tokens = format!("{} tokens/s", number(it.tokens_per_s));
-    let flops = match (it.flops, it.peak_flops) {
-        (Some(flops), Some(peak)) if flops > peak && it.peak_load.is_some() => {
+    let flops = match (it.flops, run.peak_flops()) {
+        (Some(flops), Some((peak, Some(_)))) if flops > peak => {
             let flops = number(flops / 1e9);
             format!("{flops} GFLOP/s; the peak was measured under load")
         }
-        (Some(flops), Some(peak)) if peak > 0.0 => format!(
+        (Some(flops), Some((peak, _))) if peak > 0.0 => format!(
             "{} of {} GFLOP/s ({} %)",
             number(flops / 1e9),
             number(peak / 1e9),
@@ -220,8 +225,8 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         (None, _) => "FLOP/s not measured".to_owned(),
     };
     let handed = it.enqueue_samples_per_s.map(|rate| {
-        let short = format!("no wait: submitted at {} samples/s", number(rate));
-        let long = short.replace("no wait", "these step times include no wait");
+        let short = format!("no sync: submitted at {} samples/s", number(rate));
+        let long = short.replace("no sync", "these step times end at no sync");
         text::longest([long, short], columns).to_string()
     });
     let parts = match &handed {
@@ -278,7 +283,8 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
         Some((other, was)) => {
             let slot = other.description.slot;
             let rate = number(was.samples_per_s);
-            let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
+            let alone = app.shown_pair().map_or("", |_| " alone");
+            let said = format!("  {rate} samples/s{alone}, n {}", was.step_ms.n);
             let label = slot_label(slot, app, theme);
             Line::from(vec![label, Span::styled(said, theme.dim)])
         }

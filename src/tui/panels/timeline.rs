@@ -30,12 +30,15 @@ pub const READING: &[&str] = &[
 
 /// The latest profiled step of the running slot.
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let Some((view, slot, step, profile)) = app.timeline() else {
+    let Some((view, slot, step, profile)) = app.view.timeline_of(app.shown_run()) else {
         return Content::missing("no step was profiled yet", theme, area);
     };
     let step = step.map_or(String::new(), |step| format!(" · step {step}"));
-    let aside = format!("{}{step}, profile of step {profile}", app.slot_name(slot));
-    if app.withholds("clocks") {
+    let aside = format!(
+        "{}{step}, profile of step {profile}",
+        app.shown_run().slot_name(slot)
+    );
+    if app.reading().withholds("clocks") {
         // It would show where the time goes.
         let later = super::lints::later(app, theme, area);
         return Content { aside, ..later };

@@ -66,7 +66,10 @@ fn five_keys(w: &mut ProseWriter<'_>) {
 fn place(w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;
-    let named = app.device().filter(|device| !device.name.is_empty());
+    let named = app
+        .shown_run()
+        .device()
+        .filter(|device| !device.name.is_empty());
     let device = named.map_or_else(|| using.clone(), |it| format!("{using} ({})", it.name));
     let preset = app.shown_run().wanted.as_ref().map(|run| run.config.preset);
     let preset = preset.map_or_else(String::new, |preset| format!(", model size {preset}"));

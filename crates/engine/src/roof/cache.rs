@@ -2,13 +2,13 @@
 //! again. It is written as a whole.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use protocol::stats::roofline;
-use protocol::{Device, Roof};
+use protocol::{Device, Roof, files};
 
 const FILE: &str = "roofs.json";
 /// Changes when roofs are measured in another way: older entries are then measured again.
@@ -54,7 +54,7 @@ pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
 }
 
 fn kept(path: &Path) -> Result<Kept, String> {
-    let bytes = match read_file(path) {
+    let bytes = match files::read(path, MAX_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kept::default()),
         read => read.map_err(|error| error.to_string())?,
     };
@@ -63,7 +63,7 @@ fn kept(path: &Path) -> Result<Kept, String> {
 
 fn set_aside(folder: &Path, why: &str) -> String {
     let path = folder.join(FILE);
-    let moved = match rename_damaged(&path) {
+    let moved = match files::set_aside(&path, "damaged-") {
         Ok(aside) => format!("it was set aside as {}, and ", aside.display()),
         Err(_) => String::new(),
     };
@@ -92,42 +92,9 @@ pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
     };
     let text =
         serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
-    let written = write_file(&file(folder), text.as_bytes());
+    let written = files::write(&file(folder), text.as_bytes());
     written.map_err(|error| said("cannot be written", &error))?;
     Ok(())
-}
-
-/// Reads a plain file of at most `MAX_BYTES`: nothing waits at a pipe.
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "is no plain file"));
-    }
-    if meta.len() > MAX_BYTES {
-        let text = format!("has {} bytes; the limit is {MAX_BYTES}", meta.len());
-        return Err(io::Error::new(ErrorKind::FileTooLarge, text));
-    }
-    fs::read(path)
-}
-
-/// Writes a file whole or not at all: first beside its place, then under its name.
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut part = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    part.write_all(bytes)?;
-    part.as_file().sync_all()?;
-    part.persist(path)?;
-    Ok(())
-}
-
-/// Renames a damaged file to `<name>.damaged-1`, or to the next number that is free, and returns the new path.
-fn rename_damaged(path: &Path) -> io::Result<PathBuf> {
-    let numbered = |number: u32| PathBuf::from(format!("{}.damaged-{number}", path.display()));
-    let aside = (1..10_000)
-        .map(numbered)
-        .find(|aside| aside.symlink_metadata().is_err())
-        .ok_or_else(|| io::Error::other("too many damaged files are beside it"))?;
-    fs::rename(path, &aside)?;
-    Ok(aside)
 }
 
 #[cfg(test)]
@@ -201,10 +168,7 @@ mod tests {
         mkfifoat(CWD, home.path().join(FILE), Mode::RUSR | Mode::WUSR).expect("a pipe");
         let (found, notice) = read(home.path());
         let notice = notice.expect("told");
-        assert!(
-            found.is_empty() && notice.contains("is no plain file"),
-            "{notice}"
-        );
+        assert!(found.is_empty() && notice.contains("is a pipe"), "{notice}");
         keep(home.path(), entry("x", "1", 1e12)).expect("the pipe is set aside");
         assert_eq!(read(home.path()).0.len(), 1);
     }

@@ -8,6 +8,9 @@
 //! closely than under the profiler, so a short step may be covered to more than 100 %. Else the profile is discarded and repeated, up to eight
 //! times, and the run says how many were. Where the configuration waits between phases, or never, three such steps follow each profile. None of
 //! these steps counts in a statistic. Runs with a last step take three profiles and report medians.
+//!
+//! Each try trains. A run with a last step repeats a profile after its last counted step only, so that its last loss is of the same step
+//! however often a profile is repeated.
 
 use std::time::Instant;
 
@@ -26,15 +29,20 @@ use protocol::{Event, Gradients, Memory, Num, Step, StepProfile};
 const END_SYNCED_STEPS: usize = 3;
 /// A GPU's clock rises under load, and falls while the host compiles or reads: a profile counts when the steps before and
 /// after it differ by no more than this share, and its sum exceeds neither.
-const AGREEMENT: f64 = 0.1;
+pub(super) const AGREEMENT: f64 = 0.1;
 /// After this many discarded profiles in a row the next one is kept, with the lint on its coverage.
 const MOST_DISCARDED: u32 = 8;
 
-/// Whether the device ran at one speed during a profile: the steps before and after it, its sum and the `longest` sum possible for the
-/// shorter of them, in ms.
-fn agree(before: f64, after: f64, device: f64, longest: impl Fn(f64) -> f64) -> bool {
+/// Whether the device ran at one speed during a profile: the steps before and after it differ by no more than the share `most_apart`, and
+/// the profile's sum is not above the `longest` sum possible for the shorter of them. Times are in ms.
+fn agree(
+    (before, after): (f64, f64),
+    most_apart: f64,
+    device: f64,
+    longest: impl Fn(f64) -> f64,
+) -> bool {
     let (least, most) = (before.min(after), before.max(after));
-    most <= (1.0 + AGREEMENT) * least && device <= longest(least)
+    most <= (1.0 + most_apart) * least && device <= longest(least)
 }
 
 /// The first gradient that is not finite although the loss was not scaled up: every step like this one would be left out.
@@ -45,7 +53,8 @@ fn overflowed(audit: &Gradients) -> Option<&str> {
 }
 
 impl Trainer {
-    /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic.
+    /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic. Where the profile does not
+    /// agree with the steps around it, [`Self::profile_is_due`] says when it is repeated.
     pub(super) fn profiled_step(&mut self) -> Result<()> {
         if !self.spec_synced() && self.stats.counted >= self.warmup() {
             // A short run has no later wait to be timed by.
@@ -56,40 +65,39 @@ impl Trainer {
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let mut discarded = 0;
-        let looked = loop {
-            let before = self.clock_may_change().then(|| self.end_synced_ms());
-            self.load()?;
-            let looked = self.queue.ask(audit::profiled_step)??;
-            let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
-            let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
-
-            audit.slot = self.slot();
-            audit.step = self.step;
-            let step = self.step;
-            self.uncounted_step(loss, total_ms);
-            if let Some(tensor) = overflowed(&audit) {
-                self.overflowed = Some(format!("the gradient of {tensor} (loss scale 1)"));
-                self.bad_step = Some(step);
-            }
-            self.emit(Event::Gradients(audit));
-            if self.bad_step.is_none() && self.waits_elsewhere() {
-                self.stats.end_synced_ms = self.end_synced_ms()?;
-            }
-            let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
-            let around = before.transpose()?.flatten().zip(self.stats.end_synced_ms);
-            let launches = looked.profiled.launches;
-            let recorded = self.spec.config.records();
-            let longest = |step_ms| longest_kernels_ms(recorded, launches, step_ms);
-            let agrees =
-                around.is_none_or(|(before, after)| agree(before, after, device_ms, longest));
-            if agrees || discarded == MOST_DISCARDED || self.bad_step.is_some() {
-                self.profiled(looked.profiled, step, total_ms, discarded);
-                break looked.kept;
-            }
-            discarded += 1;
+        let before = match self.clock_may_change() {
+            true => self.end_synced_ms()?,
+            false => None,
         };
-        self.measure_memory(looked)?;
+        self.load()?;
+        let looked = self.queue.ask(audit::profiled_step)??;
+        let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
+        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+
+        audit.slot = self.slot();
+        audit.step = self.step;
+        let step = self.step;
+        self.uncounted_step(loss, total_ms);
+        if let Some(tensor) = overflowed(&audit) {
+            self.overflowed = Some(format!("the gradient of {tensor} (loss scale 1)"));
+            self.bad_step = Some(step);
+        }
+        self.emit(Event::Gradients(audit));
+        if self.bad_step.is_none() && self.waits_elsewhere() {
+            self.stats.end_synced_ms = self.end_synced_ms()?;
+        }
+        let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
+        let around = before.zip(self.stats.end_synced_ms);
+        let launches = looked.profiled.launches;
+        let recorded = self.spec.config.records();
+        let longest = |step_ms| longest_kernels_ms(recorded, launches, step_ms);
+        let agrees = around.is_none_or(|it| agree(it, self.most_apart, device_ms, longest));
+        if agrees || self.stats.discarded == MOST_DISCARDED || self.bad_step.is_some() {
+            self.profiled(looked.profiled, step, total_ms);
+        } else {
+            self.stats.discarded += 1;
+        }
+        self.measure_memory(looked.kept)?;
         self.stats.profile_due = false;
         self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
@@ -99,7 +107,7 @@ impl Trainer {
         self.stop_not_finite()
     }
 
-    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64, discarded: u32) {
+    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
         let unseen = || "the profiler saw no operation on this device".to_owned();
@@ -112,7 +120,7 @@ impl Trainer {
             profiled_step_ms: total_ms,
             coverage: device_ms / explained,
             step_ms: Some(explained),
-            discarded,
+            discarded: std::mem::take(&mut self.stats.discarded),
             unbracketed_ms: (explained - device_ms).max(0.0),
             clock: p.clock,
             launches_by_phase: p.launches_by_phase,
@@ -280,7 +288,7 @@ impl Trainer {
 
 #[cfg(test)]
 mod tests {
-    use super::{agree, overflowed};
+    use super::{AGREEMENT, agree, overflowed};
     use protocol::{GradientRow, Gradients, Num};
 
     #[test]
@@ -304,14 +312,16 @@ mod tests {
 
     #[test]
     fn a_profile_counts_when_the_device_ran_at_one_speed() {
-        let longest = |step_ms| 1.05 * step_ms;
+        let agree = |before, after, device| {
+            agree((before, after), AGREEMENT, device, |step_ms| 1.05 * step_ms)
+        };
         assert!(
-            agree(8.5, 8.6, 8.2, longest),
+            agree(8.5, 8.6, 8.2),
             "the device waits for the host a little"
         );
-        assert!(agree(8.5, 8.6, 4.0, longest), "or half the time");
+        assert!(agree(8.5, 8.6, 4.0), "or half the time");
         // Seen on an H200: the clock rose during the profile.
-        assert!(!agree(24.5, 8.6, 12.8, longest));
-        assert!(!agree(8.6, 8.5, 11.8, longest), "and fell before it");
+        assert!(!agree(24.5, 8.6, 12.8));
+        assert!(!agree(8.6, 8.5, 11.8), "and fell before it");
     }
 }

@@ -1,6 +1,10 @@
 //! What follows from a configuration's sizes: parameters, operations, bytes.
 
 use super::run::{Attention, Loss, RunConfig};
+use crate::Roof;
+
+/// How often a step moves a byte of activations, with composed operations on a CPU: tiny and the batches of stage 7 were measured.
+const MOVED: f64 = 25.0;
 
 impl Attention {
     /// Tokens that a token is multiplied with, on average: flash attention leaves out those that the mask hides. The others
@@ -79,9 +83,22 @@ impl RunConfig {
         4.0 * pairs * (m.hidden * m.layers) as f64
     }
 
-    /// Bytes a training step needs at least: weights, gradients, two moments, saved activations (an estimate by
-    /// shape: about 14 values of width hidden and 5 of width ffn per token and layer, composed attention's scores).
+    /// Bytes a training step needs at least: weights, gradients, two moments, and the activations that it keeps.
     pub fn memory_estimate(&self) -> u64 {
+        // Saturates at the largest u64.
+        (16.0 * self.parameters() as f64 + self.activation_bytes()) as u64
+    }
+
+    /// Seconds that a step takes on a device with these peaks, to within a few times: all of its operations at the peak of arithmetic, and
+    /// each activation moved [`MOVED`] times.
+    pub fn forecast_s(&self, roof: &Roof) -> f64 {
+        let computing = 3.0 * self.forward_flops() / roof.flops.best;
+        computing + MOVED * self.activation_bytes() / roof.bytes.best
+    }
+
+    /// Bytes of activations that a step keeps for its backward pass (an estimate by shape: about 14 values of width hidden and 5 of width
+    /// ffn per token and layer, composed attention's scores, the logits).
+    fn activation_bytes(&self) -> f64 {
         let m = &self.model;
         let n = self.train.batch as f64 * self.train.context as f64;
         let scores = match m.attention {
@@ -92,9 +109,17 @@ impl RunConfig {
         };
         let layer = n * (14 * m.hidden + 5 * m.ffn) as f64 + scores;
         let logits = self.logit_rows() as f64 * m.vocab as f64;
-        let values = 4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * logits;
-        // Saturates at the largest u64.
-        (4.0 * values) as u64
+        4.0 * (layer * m.layers as f64 + 3.0 * logits)
+    }
+
+    /// Bytes that models need which are kept at once and take their steps in turns: the one whose step it is its
+    /// [estimate](Self::memory_estimate), each of the others its weights and two moments.
+    pub fn memory_in_turns(models: &[&Self]) -> u64 {
+        let kept = |model: &Self| 12 * model.parameters();
+        let all: u64 = models.iter().map(|model| kept(model)).sum();
+        let steps = models.iter();
+        let steps = steps.map(|it| it.memory_estimate().saturating_add(all - kept(it)));
+        steps.max().unwrap_or(0)
     }
 }
 
@@ -120,6 +145,17 @@ mod tests {
     fn small_has_the_published_number_of_parameters() {
         assert_eq!(RunConfig::preset(Preset::Small).parameters(), 31_977_984);
         assert_eq!(RunConfig::preset(Preset::Medium).parameters(), 189_793_280);
+    }
+
+    #[test]
+    fn models_in_turns_need_one_set_of_activations() {
+        let tiny = RunConfig::preset(Preset::Tiny);
+        let small = RunConfig::preset(Preset::Small);
+        let need = |models: &[&RunConfig]| RunConfig::memory_in_turns(models);
+        assert_eq!(need(&[&tiny]), tiny.memory_estimate());
+        let both = small.memory_estimate() + 12 * tiny.parameters();
+        assert_eq!([need(&[&tiny, &small]), need(&[&small, &tiny])], [both; 2]);
+        assert_eq!(need(&[]), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use strum::VariantNames;
 
 use super::run::*;
-use super::spelling::nearest;
+use super::spelling::{nearest, unknown};
 
 /// A value as a file or the command line gives it.
 #[derive(Clone, Debug, PartialEq, strum::Display)]
@@ -185,22 +185,6 @@ pub static VERSIONS: &[(&str, &[(&str, &str)])] = &[
     ("v4", &[("model.qkv", "fused"), ("model.swiglu", "fused-gate-up"), ("model.attention", "flash")]),
 ];
 
-/// What other programs call a key, where that is neither its beginning nor an abbreviation of it.
-static ELSEWHERE: &[(&str, &[&str])] = &[
-    ("model.hidden", &["d-model", "n-embd", "dim", "width"]),
-    ("model.layers", &["n-layer", "n-layers", "depth"]),
-    ("model.heads", &["n-head", "n-heads"]),
-    ("model.kv-heads", &["n-kv-head", "n-kv-heads"]),
-    ("model.ffn", &["intermediate-size", "d-ff", "mlp"]),
-    ("train.batch", &["bs", "batch-size", "micro-batch"]),
-    (
-        "train.context",
-        &["block-size", "seq-len", "sequence-length"],
-    ),
-    ("train.precision", &["dtype", "amp"]),
-    ("train.launches", &["cuda-graph", "cuda-graphs", "graph"]),
-];
-
 fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
     let KnobValue::Text(name) = value else {
         return None;
@@ -212,28 +196,12 @@ fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
 impl Knob {
     /// The key with this path, or the nearest one as an error message.
     pub fn find(path: &str) -> Result<&'static Self, String> {
-        Self::known(path).ok_or_else(|| {
-            format!(
-                "unknown key `{path}`; the nearest known key is `{}`",
-                Self::nearest(path)
-            )
-        })
+        Self::known(path).ok_or_else(|| unknown("key", path, KNOBS.iter().map(|knob| knob.path)))
     }
 
     /// The key with this path.
     pub fn known(path: &str) -> Option<&'static Self> {
         KNOBS.iter().find(|knob| knob.path == path)
-    }
-
-    /// The path that another program's name stands for, or the one that is spelt most like `path`.
-    pub fn nearest(path: &str) -> &'static str {
-        let name = path.rsplit('.').next().unwrap_or(path);
-        let name = name.to_lowercase().replace('_', "-");
-        let mut elsewhere = ELSEWHERE.iter();
-        match elsewhere.find(|(_, names)| names.contains(&name.as_str())) {
-            Some((path, _)) => path,
-            None => nearest(path, KNOBS.iter().map(|knob| knob.path)),
-        }
     }
 
     /// Why a change of this key does nothing beside the other values, or not each change something.
@@ -454,6 +422,8 @@ mod tests {
     fn names_of_other_programs_lead_to_ours() {
         for (name, path) in [
             ("train.lr", "train.learning-rate"),
+            ("lr", "train.learning-rate"),
+            ("rate", "train.learning-rate"),
             ("bs", "train.batch"),
             ("train.batch_size", "train.batch"),
             ("ctx", "train.context"),
@@ -462,10 +432,8 @@ mod tests {
             ("wamup", "measure.warmup"),
             ("model.nrom", "model.norm"),
         ] {
-            assert_eq!(Knob::nearest(name), path, "{name}");
-        }
-        for (path, _) in ELSEWHERE {
-            assert!(Knob::known(path).is_some(), "{path}");
+            let all = KNOBS.iter().map(|knob| knob.path);
+            assert_eq!(nearest(name, all), path, "{name}");
         }
     }
 

@@ -1,37 +1,74 @@
-//! What a misspelt word was probably meant to be.
+//! What a misspelt word was probably meant to be. Every command line and every file asks here.
 
-/// The candidate that `word` abbreviates, or the one with the fewest edits to it. Capitals, and whether words are joined by
-/// `_` or `-`, make no difference; a word in a section (`train.lr`) is compared with the names in all sections.
+/// What other programs call a word of this one, where that is neither its beginning nor an abbreviation of it.
+static ELSEWHERE: &[(&str, &[&str])] = &[
+    ("model.hidden", &["d-model", "n-embd", "dim", "width"]),
+    ("model.layers", &["n-layer", "n-layers", "depth"]),
+    ("model.heads", &["n-head", "n-heads"]),
+    ("model.kv-heads", &["n-kv-head", "n-kv-heads"]),
+    ("model.ffn", &["intermediate-size", "d-ff", "mlp"]),
+    ("train.batch", &["bs", "batch-size", "micro-batch"]),
+    (
+        "train.context",
+        &["block-size", "seq-len", "sequence-length"],
+    ),
+    ("train.precision", &["dtype", "amp"]),
+    ("train.launches", &["cuda-graph", "cuda-graphs", "graph"]),
+    (
+        "gpu",
+        &[
+            "cuda", "nvidia", "rocm", "hip", "amd", "metal", "mps", "vulkan", "wgpu",
+        ],
+    ),
+    ("vulkan-cpu", &["lavapipe", "llvmpipe", "swiftshader"]),
+];
+
+/// The candidate that `word` stands for: another program's name for it, a word or an abbreviation of it, or the one with the fewest
+/// edits. Capitals, and whether words are joined by `_` or `-`, make no difference; a word in a section (`train.lr`) is compared with
+/// the names in all sections. It is never `word` itself, and empty where there is no other candidate.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> &'a str {
-    let word = plain(word);
-    candidates
-        .min_by_key(|candidate| distance(&word, &plain(candidate)))
-        .unwrap_or("")
+    ranked(word, candidates).map_or("", |(_, candidate)| candidate)
 }
 
-/// The candidate with the fewest edits when at most a third of the word, and at least one letter, may be wrong: nothing else
-/// is a misspelling of it.
+/// As [`nearest`], when at most a third of the word, and at least one letter, may be wrong: nothing else is a misspelling of it.
 pub fn close<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = candidates.min_by_key(|candidate| edits(word, candidate))?;
     let limit = (word.chars().count() / 3).max(1);
-    (edits(word, near) <= limit).then_some(near)
+    let (distance, candidate) = ranked(word, candidates)?;
+    (distance <= limit).then_some(candidate)
+}
+
+/// What to say of a word in a file that is none of the known ones.
+pub fn unknown<'a>(kind: &str, word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match nearest(word, known) {
+        "" => format!("unknown {kind} `{word}`; no other {kind} is known here"),
+        near => format!("unknown {kind} `{word}`; the nearest known {kind} is `{near}`"),
+    }
+}
+
+/// The nearest candidate and how far it is; of two equal distances the shorter candidate counts.
+fn ranked<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
+    let wanted = plain(word);
+    let others = candidates.filter(|candidate| *candidate != word);
+    let ranked = others.map(|candidate| (distance(&wanted, candidate), candidate));
+    ranked.min_by_key(|(distance, candidate)| (*distance, candidate.len()))
 }
 
 fn plain(word: &str) -> String {
     word.to_lowercase().replace(['_', ' '], "-")
 }
 
-/// How far a word is from a candidate; of two equal distances the one to the shorter candidate counts.
-fn distance(word: &str, candidate: &str) -> (usize, usize) {
-    let whole = edits(word, candidate);
+/// How far a word is from a candidate.
+fn distance(word: &str, candidate: &str) -> usize {
     let (section, name) = in_section(word);
-    let (of, other) = in_section(candidate);
+    let known = |(of, names): &(&str, &[&str])| *of == candidate && names.contains(&name);
+    if ELSEWHERE.iter().any(known) {
+        return 0;
+    }
+    let candidate = plain(candidate);
+    let (of, other) = in_section(&candidate);
     let elsewhere = usize::from(section != of);
-    let part = match abbreviates(name, other) {
-        true => 1,
-        false => edits(name, other),
-    };
-    (whole.min(part + elsewhere), candidate.len())
+    let part = edits(name, other).min(abbreviates(name, other).unwrap_or(usize::MAX - 1));
+    edits(word, &candidate).min(part + elsewhere)
 }
 
 /// `learning-rate` of `train.learning-rate`, and its section.
@@ -39,13 +76,22 @@ fn in_section(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
 
-/// Whether a short word is a part of a longer one (`rate`), or has its first letter and others in their order (`lr`, `ctx`).
-fn abbreviates(short: &str, long: &str) -> bool {
+/// How far a short word is from a longer one that it abbreviates: it is one of its words (`rate`) or their first letters (`lr`), or
+/// has the first letter and others in their order (`ctx`).
+fn abbreviates(short: &str, long: &str) -> Option<usize> {
+    if !(2..long.len()).contains(&short.len()) {
+        return None;
+    }
+    let parts = || long.split('-');
+    let initials = parts().filter_map(|part| part.chars().next());
+    if parts().any(|part| part == short) || initials.eq(short.chars()) {
+        return Some(1);
+    }
     let mut letters = long.chars();
-    let in_order = short.chars().all(|c| letters.any(|it| it == c));
-    let same_first = short.chars().next() == long.chars().next();
-    let is_part = long.split('-').any(|part| part == short);
-    (2..long.len()).contains(&short.len()) && (is_part || same_first && in_order)
+    let in_order = short
+        .chars()
+        .all(|wanted| letters.any(|found| found == wanted));
+    (short.chars().next() == long.chars().next() && in_order).then_some(2)
 }
 
 /// Levenshtein distance, on the first 64 characters.
@@ -74,12 +120,14 @@ mod tests {
     fn an_abbreviation_is_near() {
         let near = |word| {
             let all = ["model.ffn", "model.kv-heads", "train.data", "train.context"];
-            nearest(word, all.into_iter().chain(["train.learning-rate"]))
+            let others = ["model.layers", "train.learning-rate"];
+            nearest(word, all.into_iter().chain(others))
         };
         assert_eq!(near("train.lr"), "train.learning-rate");
         assert_eq!(near("LR"), "train.learning-rate");
         assert_eq!(near("optimizer.learning_rate"), "train.learning-rate");
         assert_eq!(near("ctx"), "train.context");
+        assert_eq!(near("layer"), "model.layers");
         assert_eq!(near("train.rate"), "train.learning-rate");
         assert_eq!(near("model.kv_heads"), "model.kv-heads");
         assert_eq!(near("train.dta"), "train.data");
@@ -94,5 +142,18 @@ mod tests {
         assert_eq!(close("zzz", all()), None);
         assert_eq!(nearest("zzz", all()), "hybrid");
         assert_eq!(close("x", std::iter::empty()), None);
+    }
+
+    #[test]
+    fn what_was_typed_is_never_suggested() {
+        for (path, names) in ELSEWHERE {
+            let all = || ELSEWHERE.iter().map(|(path, _)| *path);
+            assert_ne!(nearest(path, all()), *path);
+            assert!(close(path, std::iter::once(*path)).is_none());
+            for name in *names {
+                assert_eq!(nearest(name, all()), *path, "{name}");
+            }
+        }
+        assert!(!unknown("size", "N", std::iter::once("N")).contains("nearest"));
     }
 }

@@ -17,7 +17,17 @@ fn whole(it: &StepProfile) -> f64 {
     it.step_ms.unwrap_or(it.device_ms + it.unbracketed_ms)
 }
 
-/// A profile whose times are medians over several: each row's, and the step's that they are held against.
+/// The step that a share of kernels is of. Kernels of a step never take more than that step: a larger share is of steps around it,
+/// which ran without the profiler.
+pub fn step_of(coverage: f64) -> &'static str {
+    match coverage > 1.0 {
+        true => "a step without the profiler",
+        false => "the step",
+    }
+}
+
+/// A profile whose times are medians over several: each row's, and that of the rest of the step. The step is their sum, so that each share is
+/// of one and the same step.
 pub fn typical<'a>(
     latest: &StepProfile,
     profiles: impl Iterator<Item = &'a StepProfile> + Clone,
@@ -35,13 +45,13 @@ pub fn typical<'a>(
         row.ms = ms;
     }
     kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let steps: Vec<f64> = profiles.map(whole).collect();
-    if !steps.is_empty() {
-        // Sum, rest and share follow from the medians that are shown beside them.
-        let (step, rows) = (median(&steps), kernels.rows.iter());
+    let rests: Vec<f64> = profiles.map(|it| whole(it) - it.device_ms).collect();
+    if !rests.is_empty() {
+        let (rest, rows) = (median(&rests), kernels.rows.iter());
         kernels.device_ms = rows.map(|row| row.ms).sum();
+        let step = kernels.device_ms + rest;
         kernels.coverage = kernels.device_ms / step;
-        kernels.unbracketed_ms = (step - kernels.device_ms).max(0.0);
+        kernels.unbracketed_ms = rest.max(0.0);
         kernels.step_ms = kernels.step_ms.map(|_| step);
     }
     kernels
@@ -52,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_over_profiles_are_held_against_the_median_step() {
+    fn medians_over_profiles_add_up_to_the_step() {
         let profile = |row: f64, rest: f64| StepProfile {
             rows: vec![KernelRow {
                 op: "linear".to_owned(),
@@ -69,8 +79,32 @@ mod tests {
         let profiles = [profile(30.0, 10.0), profile(32.0, 8.0), profile(70.0, 90.0)];
         let found = typical(&profiles[2], profiles.iter());
         assert_eq!((found.rows[0].ms, found.device_ms), (32.0, 32.0));
-        assert_eq!((found.unbracketed_ms, found.step_ms), (8.0, Some(40.0)));
-        assert_eq!(found.coverage, 0.8);
+        assert_eq!((found.unbracketed_ms, found.step_ms), (10.0, Some(42.0)));
+        assert_eq!(found.coverage, 32.0 / 42.0);
         assert_eq!(typical(&profiles[2], [].iter()), profiles[2]);
+    }
+
+    #[test]
+    fn kernels_of_a_step_never_take_more_than_the_step() {
+        let profile = |times: [f64; 2]| StepProfile {
+            rows: ["linear", "rope"]
+                .into_iter()
+                .zip(times)
+                .map(|(op, ms)| KernelRow {
+                    op: op.to_owned(),
+                    ms,
+                    ..KernelRow::default()
+                })
+                .collect(),
+            device_ms: times.iter().sum(),
+            step_ms: Some(times.iter().sum::<f64>() + 1.0),
+            ..StepProfile::default()
+        };
+        // Each row is slow in two of three profiles, but both in one only: the medians add up to more than the median step.
+        let profiles = [[10.0, 1.0], [1.0, 10.0], [10.0, 10.0]].map(profile);
+        let found = typical(&profiles[0], profiles.iter());
+        assert_eq!((found.device_ms, found.step_ms), (20.0, Some(21.0)));
+        assert_eq!(step_of(found.coverage), "the step");
+        assert_eq!(step_of(1.04), "a step without the profiler");
     }
 }

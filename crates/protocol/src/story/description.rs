@@ -1,7 +1,12 @@
 //! What a run says of itself when it begins.
 
 use crate::config::{Matmul, Precision, RunConfig, Sync};
+use crate::stats::roofline::bounding;
+use crate::units::digits;
 use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
+
+/// Seconds from which on a step is announced before it is made.
+const LONG_STEP_S: f64 = 10.0;
 
 /// What is known of a run when it begins. Our engine tells each part; another program's run lacks those that it does not know, and what
 /// follows from them is absent.
@@ -121,6 +126,17 @@ impl RunDescription {
         (&self.hash, &self.device, self.rank) == (&other.hash, &other.device, other.rank)
             && (self.stage, self.slot) == (other.stage, other.slot)
             && (self.hash.is_some() || self.name == other.name)
+    }
+
+    /// What to know before a step of this configuration is made on the device, where one takes long.
+    pub fn long_step(&self, config: &RunConfig) -> Option<String> {
+        let roof = bounding(self.roof.as_deref()?, self.matrix_cores)?;
+        let seconds = config.forecast_s(&roof);
+        let tflop = 3.0 * config.forward_flops() / 1e12;
+        (seconds >= LONG_STEP_S).then(|| {
+            let (seconds, tflop) = (digits(seconds, 2), digits(tflop, 3));
+            format!("a step takes about {seconds} s on this device: {tflop} TFLOP")
+        })
     }
 
     /// Whether it runs this configuration.

@@ -14,7 +14,7 @@ pub enum PhaseName {
     Communication,
     Optimizer,
     /// The step's time that no other part explains; below 0 where the parts claim more than the step took.
-    #[strum(serialize = "residual")]
+    #[strum(serialize = "unaccounted")]
     Rest,
 }
 

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use super::description::RunDescription;
 use super::series::{Series, ThinCurve};
 use crate::stats::robust::{quantile, sorted};
-use crate::stats::roofline::{note_peaks, top};
+use crate::stats::roofline::{bounding, note_peaks, top};
 use crate::stats::typical::{times_of, typical};
 use crate::{
     Event, Evidence, Finished, GradSummary, Gradients, KernelRow, KernelSummary, Lint, Memory, Num,
@@ -17,6 +17,8 @@ use crate::{
 const PROFILES: usize = 16;
 /// How long the ledger stays at one step, so that it can be read.
 const HOLD_MS: u64 = 1000;
+/// How long a speed is shown before the next one replaces it.
+const SETTLED_MS: u64 = 2000;
 
 /// A figure whose event does not name the step that it is of.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +79,12 @@ pub struct RunStory {
     pub last: Option<Step>,
     /// Phases of the latest unprofiled step that has them.
     last_phases: Option<PhaseTimes>,
+    /// What every surface shows: it stays for two seconds, so that an audience can read it. A reader without a clock has the latest, and
+    /// so has everyone once the run has ended.
     pub throughput: Option<Throughput>,
+    throughput_ms: u64,
+    /// The latest, where it is not shown yet.
+    newer: Option<Throughput>,
     pub kernels: Option<StepProfile>,
     /// The latest profiles, oldest first.
     pub profiles: VecDeque<StepProfile>,
@@ -142,7 +149,14 @@ impl RunStory {
     pub fn note(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Step(step) => self.note_step(step, at_ms),
-            Event::Throughput(it) => self.throughput = Some(it.clone()),
+            Event::Throughput(it) => {
+                let shown_ms = at_ms.saturating_sub(self.throughput_ms);
+                self.newer = Some(it.clone());
+                if self.throughput.is_none() || at_ms == 0 || shown_ms >= SETTLED_MS {
+                    self.throughput_ms = at_ms;
+                    self.show_newer();
+                }
+            }
             Event::Kernels(it) => {
                 if it.reason.is_none() {
                     if self.profiles.len() == PROFILES {
@@ -167,11 +181,32 @@ impl RunStory {
             Event::Lints { lints, .. } => self.lints.clone_from(lints),
             Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
             Event::Finished(it) => {
+                self.show_newer();
                 self.lints.clone_from(&it.lints);
                 self.finished = Some((**it).clone());
             }
             _ => {}
         }
+    }
+
+    fn show_newer(&mut self) {
+        self.throughput = self.newer.take().or(self.throughput.take());
+    }
+
+    /// The highest peak in FLOP/s that is known to bound its products, and the load of other programs while it was measured. The throughput names
+    /// the one that was known at its time; a share is always of this one.
+    pub fn peak_flops(&self) -> Option<(f64, Option<f64>)> {
+        let it = &self.description;
+        let roof = it.roof.as_deref();
+        let roof = roof.and_then(|roof| bounding(roof, it.matrix_cores));
+        let known = roof.map(|roof| (roof.flops.best, roof.flops.load));
+        let throughput = self.throughput.as_ref();
+        let then = throughput.and_then(|it| Some((it.peak_flops?, it.peak_load)));
+        // Of equal peaks the one counts that the throughput names.
+        [known, then]
+            .into_iter()
+            .flatten()
+            .max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     fn note_step(&mut self, step: &Step, at_ms: u64) {
@@ -294,11 +329,17 @@ impl RunStory {
             // The engine's first loss is that since its last start, which may have been in mid-run.
             let told = (finished.first_step, finished.loss_first.0);
             let (first_step, first) = self.loss.first().unwrap_or(told);
-            return Some(Finished {
+            let mut summary = Finished {
                 loss_first: Num(first),
                 first_step,
                 ..finished.clone()
-            });
+            };
+            // What another run trained since is not this run's.
+            if self.was_left() {
+                let own = self.summed_up(finished.ln_vocab);
+                (summary.loss_last, summary.grad) = (own.loss_last, own.grad);
+            }
+            return Some(summary);
         }
         let ln_vocab = self.description.ln_vocab?;
         self.loss.first().map(|_| self.summed_up(ln_vocab))

@@ -241,3 +241,102 @@ fn a_run_of_another_program_is_shown_as_far_as_it_tells() {
     story.begin(second, 0);
     assert_eq!(story.runs().count(), 2);
 }
+
+fn rate(best: f64) -> Rate {
+    Rate {
+        best,
+        n: 1,
+        ..Rate::default()
+    }
+}
+
+#[test]
+fn a_share_is_of_the_best_peak_that_is_known() {
+    let device = Device::default();
+    let mut run = RunStory::of(RunDescription {
+        device: Some(device.clone()),
+        ..RunDescription::default()
+    });
+    let throughput = Throughput {
+        flops: Some(27e9),
+        peak_flops: Some(99e9),
+        ..Throughput::default()
+    };
+    run.note(&Event::Throughput(throughput), 0);
+    assert_eq!(run.peak_flops(), Some((99e9, None)));
+    for (measured, best) in [(195e9, 195e9), (120e9, 195e9)] {
+        let roof = Roof {
+            flops: rate(measured),
+            ..Roof::default()
+        };
+        let device = device.clone();
+        run.note(&Event::Calibrated { device, roof }, 0);
+        assert_eq!(run.peak_flops(), Some((best, None)));
+    }
+}
+
+#[test]
+fn a_speed_stays_until_it_can_be_read_and_the_last_one_counts() {
+    let mut run = RunStory::of(RunDescription::default());
+    let mut shown = Vec::new();
+    for (at, samples_per_s) in [184.0, 166.0, 177.0, 170.0].into_iter().enumerate() {
+        let throughput = Throughput {
+            samples_per_s,
+            ..Throughput::default()
+        };
+        run.note(&Event::Throughput(throughput), 1_000 + 900 * at as u64);
+        shown.extend(run.throughput.as_ref().map(|it| it.samples_per_s));
+    }
+    assert_eq!(shown, [184.0, 184.0, 184.0, 170.0]);
+    for samples_per_s in [171.0, 172.0] {
+        let throughput = Throughput {
+            samples_per_s,
+            ..Throughput::default()
+        };
+        run.note(&Event::Throughput(throughput), 4_000);
+    }
+    run.note(&Event::Finished(Box::default()), 4_000);
+    assert_eq!(run.throughput.map(|it| it.samples_per_s), Some(172.0));
+}
+
+#[test]
+fn a_step_that_takes_long_is_told_before_it_is_made() {
+    let mut run = RunDescription::default();
+    let mut config = RunConfig::preset(Preset::Tiny);
+    (config.model.hidden, config.model.ffn, config.model.vocab) = (32, 128, 256);
+    (config.train.batch, config.train.context) = (65_536, 8);
+    assert_eq!(run.long_step(&config), None, "nothing was measured");
+    run.roof = Some(Box::new(Roof {
+        flops: rate(200e9),
+        bytes: rate(20e9),
+        ..Roof::default()
+    }));
+    let said = run.long_step(&config).expect("it takes long");
+    assert_eq!(said, "a step takes about 16 s on this device: 0.23 TFLOP");
+    for quick in [Preset::Tiny, Preset::Small] {
+        assert_eq!(run.long_step(&RunConfig::preset(quick)), None);
+    }
+}
+
+#[test]
+fn figures_of_pairs_say_of_how_many_they_are() {
+    let mut pair = Pair {
+        n: 15,
+        ratio: 1.009,
+        low: Some(0.99),
+        high: Some(1.03),
+        ..Pair::default()
+    };
+    pair.a_ms.n = 10;
+    assert_eq!(
+        pair.figures(),
+        "1.009x [0.990, 1.030] of the first 10 pairs"
+    );
+    pair.a_ms.n = 15;
+    assert_eq!(pair.figures(), "1.009x [0.990, 1.030]");
+}
+
+#[test]
+fn time_that_no_phase_explains_is_unaccounted() {
+    assert_eq!(PhaseName::Rest.into_str(), "unaccounted");
+}

@@ -432,3 +432,26 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         }),
     ]
 }
+
+/// A recording of an older version gives the rate of submitting as the rate; nobody reads it as one.
+#[test]
+fn a_rate_of_steps_that_were_only_submitted_is_by_wall_time() {
+    let line = r#"{"t":0.77,"event":"throughput","slot":"a","step":9,"state":"settling","step_ms":{"median":62.7,"p25":46.8,"p75":63.1,"p95":63.4,"n":4},"samples_per_s":255.2,"tokens_per_s":510.4,"wall_samples_per_s":200.0,"phases":null,"flops":null,"peak_flops":null,"clock":"enqueue"}"#;
+    let StreamLine { event, .. } = read(line).expect("a line of today");
+    let Event::Throughput(it) = event else {
+        panic!("a throughput")
+    };
+    assert_eq!((it.samples_per_s, it.tokens_per_s), (200.0, 400.0));
+    assert_eq!(it.enqueue_samples_per_s, Some(255.2));
+    let synced: StreamLine = read(&line.replace("enqueue", "host-sync")).expect("a line");
+    assert!(matches!(synced.event, Event::Throughput(it) if it.samples_per_s == 255.2));
+    let finished = Finished {
+        samples_per_s: Some(255.2),
+        clock: ENQUEUE.to_owned(),
+        ..Finished::default()
+    };
+    let event = Event::Finished(Box::new(finished));
+    let text = serde_json::to_string(&StreamLine { t: 0.0, event }).expect("plain data");
+    let again: StreamLine = read(&text).expect("a line");
+    assert!(matches!(again.event, Event::Finished(it) if it.samples_per_s.is_none()));
+}

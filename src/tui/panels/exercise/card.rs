@@ -5,7 +5,8 @@ use ratatui::text::{Line, Span};
 
 use crate::app::exercise::measuring::{AnswerFile, Measurement, Measuring};
 use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
-use crate::app::{Action, Overlay};
+use crate::app::{Action, App, Overlay};
+use crate::course::Exercise;
 use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
 use crate::tui::prose::ProseWriter;
@@ -46,8 +47,13 @@ fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
         return now(&checking.now, checking.since_ms, w);
     }
     let Some(report) = &known.report else { return };
+    let open = report
+        .criteria
+        .iter()
+        .filter(|line| line.outcome.decided().is_none());
     w.rule(match (report.passed, &report.facts.failed) {
         (_, Some(_)) => "not checked",
+        (true, None) if open.count() > 0 => "passed, not all was checked",
         (true, None) => "passed",
         (false, None) => "not yet",
     });
@@ -74,9 +80,25 @@ fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
     w.marked(mark, &line.text, style);
 }
 
+/// Whether the open exercise's kernel can replace a part of the model.
+fn replaces(app: &App) -> bool {
+    let kernels = app.exercise().and_then(Exercise::kernels);
+    kernels.is_some_and(|kernels| kernels.replaces.is_some())
+}
+
 fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let (mark, said) = match &known.in_model {
+        InModel::No if known.holds_run && known.checking.is_none() => {
+            let said = match w.app.devices.keeps_own_kernels() {
+                Some(why) if replaces(w.app) => format!("the model waits: {why}"),
+                None if replaces(w.app) => {
+                    "the model waits until your kernel computes in it".to_owned()
+                }
+                _ => "the model waits: this kernel is no part of it".to_owned(),
+            };
+            (theme.waiting(), said)
+        }
         InModel::No => return,
         InModel::Asked => {
             let said = "your kernel takes over at the next step".to_owned();
@@ -90,7 +112,7 @@ fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             ((theme.symbols.live, theme.good), said)
         }
         InModel::Not(why) => {
-            let said = format!("the model keeps its own kernel: {why}");
+            let said = format!("the model waits and keeps its own kernel: {why}");
             ((theme.symbols.circle, theme.dim), said)
         }
     };

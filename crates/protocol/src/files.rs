@@ -105,17 +105,6 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
     both.is_some_and(|(one, other)| one == other)
 }
 
-/// From now on, writing past the limit on file size (`ulimit -f`) is an error, as on a full disk, instead of the end of
-/// this program. Processes that it starts are not affected.
-pub fn report_size_limit_as_error() {
-    #[cfg(unix)]
-    {
-        // A signal that is caught leaves the error to the write. Where it cannot be caught, nothing is lost.
-        let _ =
-            signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
-    }
-}
-
 /// The folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     let parent = path.parent();
