@@ -213,6 +213,9 @@ fn same(all: &Arena<Expression>, a: Handle<Expression>, b: Handle<Expression>) -
         || match pair {
             (Expression::Literal(a), Expression::Literal(b)) => a == b,
             (Expression::Constant(a), Expression::Constant(b)) => a == b,
+            (Expression::FunctionArgument(a), Expression::FunctionArgument(b)) => a == b,
+            (Expression::LocalVariable(a), Expression::LocalVariable(b)) => a == b,
+            (Expression::GlobalVariable(a), Expression::GlobalVariable(b)) => a == b,
             (Expression::Load { pointer: a }, Expression::Load { pointer: b }) => same(all, *a, *b),
             (
                 Expression::Access { base: a, index: i },

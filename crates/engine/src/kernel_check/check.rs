@@ -1,6 +1,7 @@
 //! One check from beginning to end, on a thread with a large stack. A hang, a panic or an error of the driver becomes a line of the
 //! report. A watcher reports what takes too long and stops waiting for it.
 
+use std::cell::OnceCell;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -471,6 +472,7 @@ impl<'a> CheckWorker<'a> {
             text: &checked.texts[number],
             values: shape.values.first().copied(),
             seed: job.seed,
+            program: OnceCell::new(),
         }
     }
 

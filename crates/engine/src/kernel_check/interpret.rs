@@ -191,8 +191,14 @@ impl KernelTrial<'_> {
             let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
-        let program = Shader::parse(&self.text.filled.text)
-            .map_err(|error| not_understood(&error.message, &error.location))?;
+        let program = match self.program.get() {
+            Some(program) => program,
+            None => {
+                let program = Shader::parse(&self.text.filled.text)
+                    .map_err(|error| not_understood(&error.message, &error.location))?;
+                self.program.get_or_init(|| program)
+            }
+        };
         let size = program.entry_points().next();
         let size = size.map_or([1; 3], |(_, size)| size);
         let mut buffers = self.host_buffers(inputs, guard);

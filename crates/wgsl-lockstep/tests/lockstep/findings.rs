@@ -593,7 +593,7 @@ MAIN {
         "var<workgroup> t: array<f32, 32>;
 MAIN {
     t[i] = a[i];
-    if (a[40] > 1.0) { workgroupBarrier(); out[i] = t[31u - i]; return; }
+    if (arrayLength(&a) > 40u) { workgroupBarrier(); out[i] = t[31u - i]; return; }
     workgroupBarrier();
 }",
         // A histogram that relies on zeros, and a counter shared by workgroups.
