@@ -27,8 +27,13 @@ pub(crate) struct Flow {
 
 #[derive(Clone, Default, PartialEq)]
 struct Facts {
+    /// Of each expression where it was evaluated last, and wherever it was evaluated.
     values: Vec<u8>,
+    ever: Vec<u8>,
+    /// What each variable holds at the place that is followed.
     locals: Vec<u8>,
+    /// Loops around that place.
+    loops: usize,
     arguments: Vec<u8>,
     /// Stored through pointers that are arguments.
     given: u8,
@@ -38,7 +43,7 @@ struct Facts {
 }
 
 /// The conditions under which invocations have left a function, a loop or an iteration.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Left {
     function: u8,
     broken: u8,
@@ -49,6 +54,14 @@ impl Left {
     const fn all(self) -> u8 {
         self.function | self.broken | self.continued
     }
+}
+
+/// The function that is followed.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    number: usize,
 }
 
 /// The variable that a pointer points into.
@@ -85,6 +98,7 @@ impl Flow {
         let all: Vec<&Function> = plain.chain(entries).collect();
         let facts = |function: &&Function| Facts {
             values: vec![0; function.expressions.len()],
+            ever: vec![0; function.expressions.len()],
             locals: vec![0; function.local_variables.len()],
             arguments: vec![0; function.arguments.len()],
             ..Facts::default()
@@ -97,15 +111,19 @@ impl Flow {
         loop {
             let before = (flow.functions.clone(), flow.globals.clone());
             for (number, function) in all.iter().enumerate() {
-                flow.expressions(module, function, number);
-                let called = flow.functions[number].called;
-                flow.block(
+                let facts = &mut flow.functions[number];
+                facts.locals.fill(0);
+                let called = facts.called;
+                // Arguments and constants are evaluated by no statement.
+                for (handle, _) in function.expressions.iter() {
+                    flow.evaluate(module, function, number, handle);
+                }
+                let walk = Walk {
+                    module,
                     function,
                     number,
-                    &function.body,
-                    called,
-                    &mut Left::default(),
-                );
+                };
+                flow.block(walk, &function.body, called, &mut Left::default());
             }
             if before == (flow.functions.clone(), flow.globals.clone()) {
                 return flow;
@@ -116,7 +134,7 @@ impl Flow {
     /// Whether an expression of a function depends on the contents of a buffer. Functions are numbered as in the module, the entry
     /// points after them.
     pub(crate) fn is_data(&self, function: usize, handle: Handle<Expression>) -> bool {
-        self.functions[function].values[handle.index()] & DATA != 0
+        self.functions[function].ever[handle.index()] & DATA != 0
     }
 
     /// Whether a barrier is under a condition on memory that another invocation may write.
@@ -148,73 +166,105 @@ impl Flow {
         }
     }
 
-    fn expressions(&mut self, module: &Module, function: &Function, number: usize) {
-        for (handle, expression) in function.expressions.iter() {
-            let known = &self.functions[number].values;
-            let own = match *expression {
-                Expression::Load { pointer } => {
-                    known[pointer.index()] | self.memory(module, function, number, pointer)
-                }
-                Expression::FunctionArgument(at) => self.functions[number].arguments[at as usize],
-                Expression::AtomicResult { .. } => DATA | OPEN,
-                Expression::CallResult(callee) => self.functions[callee.index()].result,
-                _ => {
-                    let parts = operands(expression).into_iter();
-                    parts.fold(0, |all, part| all | known[part.index()])
-                }
-            };
-            self.functions[number].values[handle.index()] |= own;
-        }
-    }
-
-    fn store(
+    fn evaluate(
         &mut self,
+        module: &Module,
         function: &Function,
         number: usize,
-        pointer: Handle<Expression>,
-        value: u8,
+        handle: Handle<Expression>,
     ) {
+        let facts = &self.functions[number];
+        let expression = &function.expressions[handle];
+        let value = match *expression {
+            Expression::Load { pointer } => {
+                facts.values[pointer.index()] | self.memory(module, function, number, pointer)
+            }
+            Expression::FunctionArgument(at) => facts.arguments[at as usize],
+            // The statement that makes a result sets it.
+            Expression::AtomicResult { .. }
+            | Expression::CallResult(_)
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. } => facts.values[handle.index()],
+            _ => {
+                let parts = operands(expression).into_iter();
+                parts.fold(0, |all, part| all | facts.values[part.index()])
+            }
+        };
+        self.set(number, handle, value);
+    }
+
+    fn set(&mut self, number: usize, handle: Handle<Expression>, value: u8) {
         let facts = &mut self.functions[number];
-        match variable(function, pointer) {
+        facts.values[handle.index()] = value;
+        facts.ever[handle.index()] |= value;
+    }
+
+    fn store(&mut self, walk: Walk<'_>, pointer: Handle<Expression>, value: u8) {
+        let facts = &mut self.functions[walk.number];
+        match variable(walk.function, pointer) {
             Variable::Global(handle) => self.globals[handle.index()] |= value,
-            Variable::Local(handle) => facts.locals[handle.index()] |= value,
+            Variable::Local(handle) => {
+                let local = &mut facts.locals[handle.index()];
+                let whole = matches!(
+                    walk.function.expressions[pointer],
+                    Expression::LocalVariable(_)
+                );
+                // In a loop, the value of an earlier iteration may still be there.
+                *local = match whole && facts.loops == 0 {
+                    true => value,
+                    false => *local | value,
+                };
+            }
             Variable::Argument(_) => facts.given |= value,
             Variable::None => {}
         }
     }
 
+    /// Adds what the variables hold after another way through the function.
+    fn join(&mut self, number: usize, other: &[u8]) {
+        let locals = self.functions[number].locals.iter_mut().zip(other);
+        locals.for_each(|(local, other)| *local |= other);
+    }
+
     /// Follows a block that runs `under` conditions.
-    fn block(
-        &mut self,
-        function: &Function,
-        number: usize,
-        block: &Block,
-        under: u8,
-        left: &mut Left,
-    ) {
+    fn block(&mut self, walk: Walk<'_>, block: &Block, under: u8, left: &mut Left) {
+        let number = walk.number;
         for (statement, span) in block.span_iter() {
             let now = under | left.all();
             let value =
                 |flow: &Self, of: Handle<Expression>| flow.functions[number].values[of.index()];
             match statement {
-                Statement::Block(inner) => self.block(function, number, inner, under, left),
+                Statement::Emit(range) => {
+                    for handle in range.clone() {
+                        self.evaluate(walk.module, walk.function, number, handle);
+                    }
+                }
+                Statement::Block(inner) => self.block(walk, inner, under, left),
                 Statement::If {
                     condition,
                     accept,
                     reject,
                 } => {
                     let under = now | value(self, *condition);
-                    let mut other = *left;
-                    self.block(function, number, accept, under, left);
-                    self.block(function, number, reject, under, &mut other);
+                    let (mut other, before) = (*left, self.functions[number].locals.clone());
+                    self.block(walk, accept, under, left);
+                    let after = std::mem::replace(&mut self.functions[number].locals, before);
+                    self.block(walk, reject, under, &mut other);
+                    self.join(number, &after);
                     left.join(other);
                 }
                 Statement::Switch { selector, cases } => {
                     let under = now | value(self, *selector);
-                    let mut inner = *left;
+                    let (mut inner, before) = (*left, self.functions[number].locals.clone());
+                    let mut after = before.clone();
                     for case in cases {
-                        self.block(function, number, &case.body, under, &mut inner);
+                        self.join(number, &before);
+                        self.block(walk, &case.body, under, &mut inner);
+                        let locals = after.iter_mut().zip(&self.functions[number].locals);
+                        locals.for_each(|(all, local)| *all |= local);
                     }
+                    self.functions[number].locals = after;
                     (left.function, left.continued) = (inner.function, inner.continued);
                 }
                 Statement::Loop {
@@ -226,15 +276,21 @@ impl Flow {
                         function: left.function,
                         ..Left::default()
                     };
-                    // What leaves an iteration at its end decides about the beginning of the next.
-                    for _ in 0..2 {
-                        self.block(function, number, body, now, &mut inner);
+                    self.functions[number].loops += 1;
+                    // What leaves an iteration decides about the next, and so does what a variable keeps.
+                    loop {
+                        let before = (inner, self.functions[number].locals.clone());
+                        self.block(walk, body, now, &mut inner);
                         inner.continued = 0;
-                        self.block(function, number, continuing, now, &mut inner);
+                        self.block(walk, continuing, now, &mut inner);
                         if let Some(condition) = break_if {
                             inner.broken |= value(self, *condition);
                         }
+                        if before == (inner, self.functions[number].locals.clone()) {
+                            break;
+                        }
                     }
+                    self.functions[number].loops -= 1;
                     left.function = inner.function;
                 }
                 Statement::Break => left.broken |= now,
@@ -251,45 +307,55 @@ impl Flow {
                     if now & OPEN != 0 {
                         self.barriers.insert(key(*span));
                     }
-                    let of = match variable(function, *pointer) {
+                    let of = match variable(walk.function, *pointer) {
                         Variable::Global(handle) => self.globals[handle.index()] & DATA,
                         _ => 0,
                     };
-                    self.functions[number].values[result.index()] |= of;
+                    self.set(number, *result, of);
                 }
                 Statement::Store { pointer, value: of } => {
                     let of = value(self, *of) | value(self, *pointer) | now;
-                    self.store(function, number, *pointer, of);
+                    self.store(walk, *pointer, of);
                 }
                 Statement::Atomic {
-                    pointer, value: of, ..
+                    pointer,
+                    value: of,
+                    result,
+                    ..
                 } => {
                     let of = value(self, *of) | now;
-                    self.store(function, number, *pointer, of);
+                    self.store(walk, *pointer, of);
+                    if let Some(result) = result {
+                        self.set(number, *result, DATA | OPEN);
+                    }
                 }
                 Statement::SubgroupGather {
                     argument, result, ..
                 }
                 | Statement::SubgroupCollectiveOperation {
                     argument, result, ..
-                } => {
-                    let of = value(self, *argument);
-                    self.functions[number].values[result.index()] |= of;
-                }
+                } => self.set(number, *result, value(self, *argument)),
                 Statement::Call {
                     function: callee,
                     arguments,
-                    ..
+                    result,
                 } => {
                     self.functions[callee.index()].called |= now;
-                    let given = self.functions[callee.index()].given;
+                    let Facts {
+                        given,
+                        result: gives,
+                        ..
+                    } = self.functions[callee.index()];
                     for (at, argument) in arguments.iter().enumerate() {
                         let mut of = value(self, *argument);
-                        if let Variable::Local(handle) = variable(function, *argument) {
+                        if let Variable::Local(handle) = variable(walk.function, *argument) {
                             of |= self.functions[number].locals[handle.index()];
+                            self.functions[number].locals[handle.index()] |= given;
                         }
                         self.functions[callee.index()].arguments[at] |= of;
-                        self.store(function, number, *argument, given);
+                    }
+                    if let Some(result) = result {
+                        self.set(number, *result, gives);
                     }
                 }
                 _ => {}

@@ -5,7 +5,7 @@ use wgsl_lockstep::{Buffer, FindingKind, Launch, LaunchReport, Liberty, OpenResu
 
 const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>;
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
-var<workgroup> kept: array<f32, 32>;
+var<workgroup> kept: array<f32, 32>; fn half(x: f32) -> f32 { if (x > 0.0) { return 0.5 * x; } return x; }
 @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
 ";
 
@@ -152,6 +152,8 @@ fn a_barrier_under_a_condition_on_memory_is_refused_although_all_agree() {
         "if (a[0] < 0.0) { workgroupBarrier(); } out[i] = 1.0;",
         "let x = a[0]; var n = 0u; if (x < 0.0) { n = 2u; } for (var k = 0u; k < n; k++) { workgroupBarrier(); } out[i] = 1.0;",
         "if (a[0] > 0.0) { return; } workgroupBarrier(); out[i] = 1.0;",
+        "if (half(a[0]) < 0.0) { workgroupBarrier(); } out[i] = 1.0;",
+        "var n = 1.0; for (var k = 0u; k < 2u; k++) { if (n > 0.0) { workgroupBarrier(); } n = a[40]; } out[i] = 1.0;",
         "loop { workgroupBarrier(); if (a[0] < 0.0) { break; } } out[i] = 1.0;",
     ];
     for body in wrong {
@@ -161,6 +163,8 @@ fn a_barrier_under_a_condition_on_memory_is_refused_although_all_agree() {
         "kept[i] = 1.0; workgroupBarrier(); if (workgroupUniformLoad(&kept[0]) > 0.5) { workgroupBarrier(); } out[i] = 1.0;",
         "for (var k = 0u; k < 3u; k++) { workgroupBarrier(); } out[i] = 1.0;",
         "if (a[i] > 0.0) { out[i] = 1.0; } workgroupBarrier(); out[i] = 2.0;",
+        "var n = a[0]; n = 1.0; if (n > 0.0) { workgroupBarrier(); n = a[1]; } out[i] = n;",
+        "out[i] = half(a[i]); workgroupBarrier(); out[i] = 2.0;",
         "for (var k = 0u; k < u32(a[i] > 0.0); k++) { out[i] = 1.0; } workgroupBarrier(); out[i] = 2.0;",
     ];
     for body in right {
