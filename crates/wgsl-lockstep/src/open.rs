@@ -49,53 +49,65 @@ pub enum Liberty {
 }
 
 impl OpenResult {
+    /// What is left open, and what to write instead.
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::PowOfNegative => [
+                "`pow` of a number that is not above 0: WGSL leaves the result open",
+                "`x * x` for a square, or `pow(abs(x), y)`",
+            ],
+            Self::Shift => [
+                "a shift by all bits of the number or more: devices differ",
+                "`x << (n & 31u)`, or a condition on `n`",
+            ],
+            Self::Conversion => [
+                "a float that this integer type cannot hold: devices differ",
+                "`u32(clamp(x, 0.0, 4e9))`, or `i32(clamp(x, -2e9, 2e9))`",
+            ],
+            Self::IntegerDivision => [
+                "an integer division by 0, or one that overflows: devices differ",
+                "`x / max(n, 1u)`, or a condition on `n`",
+            ],
+            Self::Clamp => [
+                "the lower limit of `clamp` is above the upper one: devices differ",
+                "`clamp(x, min(a, b), max(a, b))`",
+            ],
+            Self::NotFinite => [
+                "an infinity or a NaN is used as a value: WGSL promises neither",
+                "a large finite number, such as -3.4e38 where a maximum begins, and a condition before a division by 0",
+            ],
+            Self::NanTest => [
+                "a float is compared with itself: a device may take it for equal, also a NaN",
+                "a condition on what makes the NaN, before it is made",
+            ],
+            Self::Overflow => [
+                "the exponential overflows here: WGSL does not promise its limit",
+                "a limit inside: `exp(min(x, 80.0))`, `tanh(clamp(x, -15.0, 15.0))`",
+            ],
+            Self::Barrier => [
+                "the barrier is under a condition on a value from memory that others may write: browsers refuse it, \
+                 even where all invocations agree",
+                "`workgroupUniformLoad(&flag)` for the value, or the barrier outside of the condition",
+            ],
+            Self::InactiveLane => [
+                "a lane that does not take part is read: its value is left open",
+                "a lane below the size of the subgroup, outside of conditions",
+            ],
+            Self::SubgroupSize => [
+                "the result depends on the size of a subgroup, and devices differ",
+                "`subgroup_size` in place of a number",
+            ],
+        }
+    }
+
     /// What is left open.
     pub const fn says(self) -> &'static str {
-        match self {
-            Self::PowOfNegative => {
-                "`pow` of a number that is not above 0: WGSL leaves the result open"
-            }
-            Self::Shift => "a shift by all bits of the number or more: devices differ",
-            Self::Conversion => "a float that this integer type cannot hold: devices differ",
-            Self::IntegerDivision => {
-                "an integer division by 0, or one that overflows: devices differ"
-            }
-            Self::Clamp => "the lower limit of `clamp` is above the upper one: devices differ",
-            Self::NotFinite => "an infinity or a NaN is used as a value: WGSL promises neither",
-            Self::NanTest => {
-                "a float is compared with itself: a device may take it for equal, also a NaN"
-            }
-            Self::Overflow => "the exponential overflows here: WGSL does not promise its limit",
-            Self::Barrier => {
-                "the barrier is under a condition on a value from memory that others may write: browsers refuse it, \
-                 even where all invocations agree"
-            }
-            Self::InactiveLane => "a lane that does not take part is read: its value is left open",
-            Self::SubgroupSize => {
-                "the result depends on the size of a subgroup, and devices differ"
-            }
-        }
+        self.words()[0]
     }
 
     /// What to write instead.
     pub const fn instead(self) -> &'static str {
-        match self {
-            Self::PowOfNegative => "`x * x` for a square, or `pow(abs(x), y)`",
-            Self::Shift => "`x << (n & 31u)`, or a condition on `n`",
-            Self::Conversion => "`u32(clamp(x, 0.0, 4e9))`, or `i32(clamp(x, -2e9, 2e9))`",
-            Self::IntegerDivision => "`x / max(n, 1u)`, or a condition on `n`",
-            Self::Clamp => "`clamp(x, min(a, b), max(a, b))`",
-            Self::NotFinite => {
-                "a large finite number, such as -3.4e38 where a maximum begins, and a condition before a division by 0"
-            }
-            Self::NanTest => "a condition on what makes the NaN, before it is made",
-            Self::Overflow => "a limit inside: `exp(min(x, 80.0))`, `tanh(clamp(x, -15.0, 15.0))`",
-            Self::Barrier => {
-                "`workgroupUniformLoad(&flag)` for the value, or the barrier outside of the condition"
-            }
-            Self::InactiveLane => "a lane below the size of the subgroup, outside of conditions",
-            Self::SubgroupSize => "`subgroup_size` in place of a number",
-        }
+        self.words()[1]
     }
 }
 
@@ -108,26 +120,36 @@ impl Liberty {
         Self::Reassociation,
     ];
 
+    /// What a device may do, and what to write instead.
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Subnormals => [
+                "a device may replace numbers below 1.2e-38 by 0",
+                "numbers scaled to about 1",
+            ],
+            Self::ZeroSign => [
+                "a device may drop the sign of a zero",
+                "a comparison with 0",
+            ],
+            Self::Fma => [
+                "a device may round the product of `fma`",
+                "a formula that needs no exact product",
+            ],
+            Self::Reassociation => [
+                "a device may simplify `(a + b) - a` to `b`, so that nothing is left of the rounding error",
+                "`round(x)` for a whole number, or a sum of fewer terms in each variable",
+            ],
+        }
+    }
+
     /// What a device may do.
     pub const fn says(self) -> &'static str {
-        match self {
-            Self::Subnormals => "a device may replace numbers below 1.2e-38 by 0",
-            Self::ZeroSign => "a device may drop the sign of a zero",
-            Self::Fma => "a device may round the product of `fma`",
-            Self::Reassociation => {
-                "a device may simplify `(a + b) - a` to `b`, so that nothing is left of the rounding error"
-            }
-        }
+        self.words()[0]
     }
 
     /// What to write instead.
     pub const fn instead(self) -> &'static str {
-        match self {
-            Self::Subnormals => "numbers scaled to about 1",
-            Self::ZeroSign => "a comparison with 0",
-            Self::Fma => "a formula that needs no exact product",
-            Self::Reassociation => "a sum in several parts, or of larger terms last",
-        }
+        self.words()[1]
     }
 }
 
@@ -302,14 +324,18 @@ impl Interpreter<'_> {
             part(&values[of.index()].words, at, lanes)[lane]
         };
         let float = |of: Handle<Expression>, at: usize, lane: usize| f(word(of, at, lane));
+        // An exponential that overflowed has its own finding, and may be limited afterwards.
+        let overflow = FindingKind::Open(OpenResult::Overflow);
+        let mut known = self.findings.list.iter();
+        let overflowed = known.any(|finding| finding.kind == overflow);
+        let strange = |x: f32| !x.is_finite() && !(overflowed && x == f32::INFINITY);
         let open = match (
             &code.function.expressions[handle],
             code.watches[handle.index()],
         ) {
             (Expression::Binary { left, right, .. }, Watch::Comparison { same }) => {
-                let bad = |at, lane| {
-                    !float(*left, at, lane).is_finite() || !float(*right, at, lane).is_finite()
-                };
+                let bad =
+                    |at, lane| strange(float(*left, at, lane)) || strange(float(*right, at, lane));
                 match same {
                     true => mask.lanes.first().map(|lane| (OpenResult::NanTest, *lane)),
                     false => first(&bad).map(|lane| (OpenResult::NotFinite, lane)),
@@ -373,7 +399,7 @@ impl Interpreter<'_> {
                 let bad = |at, lane| {
                     let mut each = each.iter().flatten();
                     f(out.words[at * lanes + lane]).is_finite()
-                        && each.any(|arg| !float(*arg, at, lane).is_finite())
+                        && each.any(|arg| strange(float(*arg, at, lane)))
                 };
                 let choice = || chooses.then(|| first(&bad)).flatten();
                 found.or_else(|| choice().map(|lane| (OpenResult::NotFinite, lane)))

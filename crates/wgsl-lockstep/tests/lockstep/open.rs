@@ -138,6 +138,9 @@ fn results_that_are_left_open_and_their_right_twins() {
 #[test]
 fn a_lane_that_does_not_take_part_is_not_looked_at() {
     assert_eq!(open("if (a[i] > 0.0) { out[i] = pow(a[i], 2.0); }"), []);
+    // A limit behind an exponential that overflowed.
+    let limited = "out[i] = min(exp(a[i] * 10.0), 1e30);";
+    assert_eq!(open(limited), [OpenResult::Overflow]);
     // What is not used decides nothing.
     assert_eq!(
         open("let one = 1.0 / a[i]; if (a[i] > 0.0) { out[i] = one; }"),
