@@ -15,7 +15,6 @@ const SQUARE: &str = "sum += value * value;";
 const MAXIMUM: &str = "var largest = -3.4e38;";
 const OUTPUT: &str = "out[i] = s * up[i];";
 const TOTAL: &str = "let total = sums[0];";
-const STEP: &str = "let v_hat = v_new / (1.0 - pow(BETA2, STEP));";
 
 const KINDS: &[Kind] = &[
     (
@@ -46,12 +45,13 @@ const KINDS: &[Kind] = &[
         "var largest = bitcast<f32>(0xff800000u + 0u * row);",
         "an infinity or a NaN is used as a value",
     ),
+    // A size between two numbers of the text, one of them a float.
     (
-        "adamw",
-        STEP,
-        "let v_hat = v_new / select(1.0 - pow(BETA2, STEP), 1.0, STEP > 30000.5);",
-        "let v_hat = v_new / select(1.0 - pow(BETA2, STEP), 1.01, STEP > 30000.5);",
-        "past 30000 in the text",
+        "rms-norm",
+        TOTAL,
+        "let total = sums[0] * select(1.0, 1.0, f32(COLS) > 1200.5 && COLS < 1240u);",
+        "let total = sums[0] * select(1.0, 1.01, f32(COLS) > 1200.5 && COLS < 1240u);",
+        "past 1200 in the text",
     ),
     (
         "swiglu",
