@@ -145,6 +145,8 @@ pub struct Launch<'a> {
     pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
+    /// The sizes with which a shader that has operations of subgroups runs once more.
+    pub other_subgroups: &'a [u32],
     /// When the run is given up.
     pub limits: LaunchLimits,
 }
@@ -393,6 +395,7 @@ impl Launch<'_> {
             liberties: [false; Liberty::ALL.len()],
             without_products: false,
             subgroup_size: 32,
+            other_subgroups: &SUBGROUP_SIZES,
             limits: LaunchLimits::default(),
         }
     }
@@ -507,7 +510,8 @@ impl Shader {
         compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
     }
 
-    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results.
+    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
+    /// more with each of `Launch::other_subgroups`, and a result that differs is a finding; the report is that of its own size.
     ///
     /// # Errors
     /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
@@ -517,44 +521,31 @@ impl Shader {
         buffers: &mut [Buffer],
         observer: &mut dyn Observer,
     ) -> Result<LaunchReport, RunError> {
-        match self.module.overrides.is_empty() {
-            true => prepare::run(self, launch, buffers, observer),
-            false => prepare::run(&self.with_overrides(launch)?, launch, buffers, observer),
+        let mut functions = self.module.functions.iter().map(|(_, function)| function);
+        let mut entries = self.module.entry_points.iter().map(|entry| &entry.function);
+        if !functions.any(uses_subgroups) && !entries.any(uses_subgroups) {
+            return self.run_once(launch, buffers, observer);
         }
-    }
-
-    /// Runs a shader with each of the sizes that subgroups have on devices. A result that differs between them is a finding. The
-    /// report and the buffers are those of the launch's own size.
-    ///
-    /// # Errors
-    /// As for `run`.
-    pub fn run_with_subgroups(
-        &self,
-        launch: &Launch<'_>,
-        buffers: &mut [Buffer],
-        observer: &mut dyn Observer,
-    ) -> Result<LaunchReport, RunError> {
         let before = buffers.to_vec();
-        let mut report = self.run(launch, buffers, observer)?;
-        let Some(location) = report.subgroups.clone() else {
-            return Ok(report);
-        };
-        for subgroup_size in SUBGROUP_SIZES {
+        let mut report = self.run_once(launch, buffers, observer)?;
+        for subgroup_size in launch.other_subgroups {
+            let Some(location) = report.subgroups.clone() else {
+                break;
+            };
             let mut found = before.clone();
             let launch = Launch {
-                subgroup_size,
+                subgroup_size: *subgroup_size,
                 ..launch.clone()
             };
-            let other = self.run(&launch, &mut found, &mut ())?;
-            let pairs = buffers.iter().zip(&found);
-            let mut differing = pairs.filter(|(own, other)| !self.agree(own, other));
-            if let Some((buffer, _)) = differing.next() {
+            let other = self.run_once(&launch, &mut found, &mut ())?;
+            let mut pairs = buffers.iter().zip(&found);
+            if let Some((buffer, _)) = pairs.find(|(own, other)| !self.agree(own, other)) {
                 let kind = FindingKind::Open(OpenResult::SubgroupSize);
                 let mut finding = Finding::new(kind, location, Invocation::default());
-                finding.variable = self.name(buffer);
-                finding.count = subgroup_size.into();
+                finding.variable = self.variable(buffer).and_then(|it| it.name.clone());
+                finding.count = u64::from(*subgroup_size);
                 report.findings.push(finding);
-                return Ok(report);
+                break;
             }
             let is_known = |one: &Finding| {
                 let mut known = report.findings.iter();
@@ -567,6 +558,18 @@ impl Shader {
         Ok(report)
     }
 
+    fn run_once(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<LaunchReport, RunError> {
+        match self.module.overrides.is_empty() {
+            true => prepare::run(self, launch, buffers, observer),
+            false => prepare::run(&self.with_overrides(launch)?, launch, buffers, observer),
+        }
+    }
+
     fn variable(&self, buffer: &Buffer) -> Option<&naga::GlobalVariable> {
         let mut all = self.module.global_variables.iter();
         let found = all.find(|(_, it)| {
@@ -576,10 +579,6 @@ impl Shader {
             it.binding.is_some_and(is)
         });
         found.map(|(_, variable)| variable)
-    }
-
-    fn name(&self, buffer: &Buffer) -> Option<String> {
-        self.variable(buffer)?.name.clone()
     }
 
     /// Whether two contents of a buffer are the same, or floats that differ by rounding.
@@ -606,6 +605,12 @@ impl Shader {
     fn locate(&self, span: Span) -> Location {
         locate(&self.lines, Some(span))
     }
+}
+
+fn uses_subgroups(function: &naga::Function) -> bool {
+    use naga::Expression::{SubgroupBallotResult, SubgroupOperationResult};
+    let mut all = function.expressions.iter();
+    all.any(|(_, it)| matches!(it, SubgroupBallotResult | SubgroupOperationResult { .. }))
 }
 
 /// The source with `subgroups` left out of its `enable` directives: naga runs the operations and does not know the word.

@@ -279,7 +279,7 @@ fn subgroups(value: &str, subgroup_size: u32) -> (Vec<FindingKind>, Vec<u32>) {
         subgroup_size,
         ..Launch::new([1, 1, 1])
     };
-    let report = program.run_with_subgroups(&launch, &mut buffers, &mut ());
+    let report = program.run(&launch, &mut buffers, &mut ());
     let report = report.unwrap_or_else(|error| panic!("{error}: {value}"));
     let kinds = report.findings.iter().map(|finding| finding.kind);
     (kinds.collect(), buffers[0].to_u32())
@@ -342,7 +342,7 @@ var<workgroup> sums: array<f32, 64>;
     let program = Shader::parse(text).expect("is right");
     let values: Vec<f32> = (0..64).map(|at| 1.0 / (at as f32 + 0.7)).collect();
     let mut buffers = [Buffer::from_f32(0, 0, &values)];
-    let report = program.run_with_subgroups(&Launch::new([1, 1, 1]), &mut buffers, &mut ());
+    let report = program.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ());
     let report = report.expect("runs");
     assert_eq!(report.findings.len(), 0, "{}", report.findings[0]);
     assert!((buffers[0].to_f32()[0] - values.iter().sum::<f32>()).abs() < 1e-5);
