@@ -328,7 +328,7 @@ impl Interpreter<'_> {
         let overflow = FindingKind::Open(OpenResult::Overflow);
         let mut known = self.findings.list.iter();
         let overflowed = known.any(|finding| finding.kind == overflow);
-        let strange = |x: f32| !x.is_finite() && !(overflowed && x == f32::INFINITY);
+        let strange = |x: f32| !(x.is_finite() || overflowed && x == f32::INFINITY);
         let open = match (
             &code.function.expressions[handle],
             code.watches[handle.index()],
