@@ -211,9 +211,10 @@ impl Flow {
                     Expression::LocalVariable(_)
                 );
                 // In a loop, the value of an earlier iteration may still be there.
-                *local = match whole && facts.loops == 0 {
-                    true => value,
-                    false => *local | value,
+                *local = if whole && facts.loops == 0 {
+                    value
+                } else {
+                    *local | value
                 };
             }
             Variable::Argument(_) => facts.given |= value,

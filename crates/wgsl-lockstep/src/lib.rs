@@ -542,14 +542,16 @@ impl Shader {
             if let Some((buffer, _)) = pairs.find(|(own, other)| !self.agree(own, other)) {
                 let kind = FindingKind::Open(OpenResult::SubgroupSize);
                 let mut finding = Finding::new(kind, location, Invocation::default());
-                finding.variable = self.variable(buffer).and_then(|it| it.name.clone());
+                finding.variable = self
+                    .variable(buffer)
+                    .and_then(|variable| variable.name.clone());
                 finding.count = u64::from(*subgroup_size);
                 report.findings.push(finding);
                 break;
             }
             let is_known = |one: &Finding| {
                 let mut known = report.findings.iter();
-                known.any(|it| (it.kind, &it.location) == (one.kind, &one.location))
+                known.any(|known| (known.kind, &known.location) == (one.kind, &one.location))
             };
             let new = other.findings.into_iter().filter(|one| !is_known(one));
             let new: Vec<Finding> = new.collect();
@@ -564,19 +566,19 @@ impl Shader {
         buffers: &mut [Buffer],
         observer: &mut dyn Observer,
     ) -> Result<LaunchReport, RunError> {
-        match self.module.overrides.is_empty() {
-            true => prepare::run(self, launch, buffers, observer),
-            false => prepare::run(&self.with_overrides(launch)?, launch, buffers, observer),
+        if self.module.overrides.is_empty() {
+            prepare::run(self, launch, buffers, observer)
+        } else {
+            prepare::run(&self.with_overrides(launch)?, launch, buffers, observer)
         }
     }
 
     fn variable(&self, buffer: &Buffer) -> Option<&naga::GlobalVariable> {
         let mut all = self.module.global_variables.iter();
-        let found = all.find(|(_, it)| {
-            let is = |it: naga::ResourceBinding| {
-                (it.group, it.binding) == (buffer.group, buffer.binding)
-            };
-            it.binding.is_some_and(is)
+        let place = (buffer.group, buffer.binding);
+        let found = all.find(|(_, variable)| {
+            let own = variable.binding.map(|own| (own.group, own.binding));
+            own == Some(place)
         });
         found.map(|(_, variable)| variable)
     }
@@ -610,7 +612,12 @@ impl Shader {
 fn uses_subgroups(function: &naga::Function) -> bool {
     use naga::Expression::{SubgroupBallotResult, SubgroupOperationResult};
     let mut all = function.expressions.iter();
-    all.any(|(_, it)| matches!(it, SubgroupBallotResult | SubgroupOperationResult { .. }))
+    all.any(|(_, expression)| {
+        matches!(
+            expression,
+            SubgroupBallotResult | SubgroupOperationResult { .. }
+        )
+    })
 }
 
 /// The source with `subgroups` left out of its `enable` directives: naga runs the operations and does not know the word.

@@ -336,9 +336,11 @@ impl Interpreter<'_> {
             (Expression::Binary { left, right, .. }, Watch::Comparison { same }) => {
                 let bad =
                     |at, lane| strange(float(*left, at, lane)) || strange(float(*right, at, lane));
-                match same {
-                    true => mask.lanes.first().map(|lane| (OpenResult::NanTest, *lane)),
-                    false => first(&bad).map(|lane| (OpenResult::NotFinite, lane)),
+                if same {
+                    let mut lanes = mask.lanes.iter();
+                    lanes.next().map(|lane| (OpenResult::NanTest, *lane))
+                } else {
+                    first(&bad).map(|lane| (OpenResult::NotFinite, lane))
                 }
             }
             (Expression::Binary { left, right, .. }, Watch::IntegerDivision) => {

@@ -121,9 +121,10 @@ fn memory(
             (_, AddressSpace::Private) => words = words.saturating_add(size.words),
             (Some(at), _) => {
                 let length = buffers[at].bytes.len() as u64;
-                let cost = match with_shadow {
-                    true => Shared::cost(length, size.granule),
-                    false => length,
+                let cost = if with_shadow {
+                    Shared::cost(length, size.granule)
+                } else {
+                    length
                 };
                 bytes = bytes.saturating_add(cost);
             }

@@ -31,7 +31,7 @@ impl Interpreter<'_> {
         let (size, lanes) = (self.subgroup as u32, self.lanes);
         let groups = self.subgroups(span, mask);
         let values = &mut self.frames[frame].values;
-        let votes = predicate.map(|it| values[it.index()].words.clone());
+        let votes = predicate.map(|predicate| values[predicate.index()].words.clone());
         let out = values[result.index()].resize(4 * lanes);
         for group in groups {
             let mut bits = [0_u32; 4];

@@ -237,8 +237,10 @@ impl KernelTrial<'_> {
                 && (!launch.only.is_empty() || it.count < ROUNDS)
         };
         // Past the end of a buffer lie markers that are no numbers.
-        let marker = |it: &Finding| guard > 0 && matches!(it.kind, FindingKind::Open(_));
-        let faults = report.faults().filter(|it| !may_end(it) && !marker(it));
+        let marker = |finding: &Finding| guard > 0 && matches!(finding.kind, FindingKind::Open(_));
+        let faults = report
+            .faults()
+            .filter(|finding| !may_end(finding) && !marker(finding));
         // The first of the most informative findings.
         let worst = faults.min_by_key(|it| match it.kind {
             FindingKind::Endless => 0,
