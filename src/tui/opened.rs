@@ -208,7 +208,7 @@ const COLUMNS: [FigureColumn; 6] = [
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
     let rows = it.figures.rows();
     let sum = format!(
-        "{} kernels of {} names, {}; idle {}; median {}",
+        "{} kernels of {} names, {}; idle {} of first to last kernel; median {}",
         digits(it.figures.kernels as f64, 0),
         it.figures.distinct_names,
         time(it.figures.kernel_ns),
@@ -265,7 +265,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
             out.push(Line::styled(said, theme.strong));
             let wall = sum.wall.max(1) as f64;
             for ((name, ns, _), style) in display::ledger(sum).into_iter().zip(styles) {
-                let name = text::left(name, 11);
+                let name = text::left(name, 12);
                 let Some(ns) = ns else {
                     out.push(Line::styled(name + ABSENT, dim));
                     continue;
@@ -290,12 +290,25 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         let style = if absent { dim } else { theme.text };
         out.push(Line::styled(text::left(name, 26) + &value, style));
     }
+    if !it.phases_of_ranks.is_empty() {
+        out.push(Line::styled(
+            "processes, a step: median, longest",
+            theme.strong,
+        ));
+    }
+    for phase in &it.phases_of_ranks {
+        let [median, worst] = [phase.median_ns, phase.worst_ns].map(time);
+        let said = format!("{median}, {worst} ({})", sanitize::line(&phase.worst));
+        out.push(Line::styled(text::left(phase.name, 26) + &said, theme.text));
+    }
     for step in it.steps.iter().flatten() {
+        let process = step.process.as_ref().map(|process| format!("{process} "));
         let said = format!(
-            "{}: {}, busy {}",
+            "{}{}: {}, busy {}",
+            sanitize::line(&process.unwrap_or_default()),
             sanitize::line(&step.name),
             time(step.dur_ns),
-            time(step.busy_ns)
+            display::known(step.busy_ns, time)
         );
         out.push(Line::styled(text::cut(&said, wide), theme.dim));
     }
@@ -319,6 +332,12 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         if let Some(page) = page_of(lint.name) {
             item("  page: ", &format!("{page}, press g"), theme.dim);
         }
+    }
+    for said in display::stragglers(it)
+        .into_iter()
+        .chain(display::doubts(it))
+    {
+        item("", &said, theme.warning);
     }
     for why in it.unread.iter().flat_map(|it| &it.why) {
         let (count, first) = (why.count, &why.first);

@@ -22,8 +22,33 @@ const BOOTTIME: u32 = 6;
 /// Scope of flows, in place of a correlation's process.
 const FLOWS: u64 = u64::MAX;
 
+/// Whether the data begin with a plane of an XSpace: a message with a name such as `/device:GPU:0`.
+pub(crate) fn is_xspace(bytes: &[u8]) -> bool {
+    let Some(mut plane) = bytes.strip_prefix(&[0x0a]) else {
+        return false;
+    };
+    // Its length, its number, its name; the number may be absent.
+    if varint(&mut plane, &mut 0).is_none() {
+        return false;
+    }
+    if let Some(mut rest) = plane.strip_prefix(&[0x08]) {
+        varint(&mut rest, &mut 0);
+        plane = rest;
+    }
+    let name = plane.strip_prefix(&[0x12]).and_then(|rest| rest.get(1..));
+    let planes = ["/host:", "/device:", "Task Environment"];
+    name.is_some_and(|name| {
+        planes
+            .iter()
+            .any(|plane| name.starts_with(plane.as_bytes()))
+    })
+}
+
 /// Whether the data begin with packets of a trace.
 pub(crate) fn recognises(head: &FileHead) -> bool {
+    if is_xspace(&head.bytes) {
+        return false;
+    }
     let mut bytes = &head.bytes[..];
     let mut packets = 0;
     while packets < 3 && bytes.first() == Some(&0x0a) {
@@ -423,6 +448,7 @@ impl PftraceReader {
                 direction,
                 grid: whole(notes.grid),
                 block: whole(notes.block),
+                collective: None,
             };
             self.out.detail(slice, detail);
         }
@@ -497,6 +523,18 @@ impl PftraceReader {
         for (lane, uuid) in unlabelled {
             let id = self.out.device(&self.agent_of(uuid));
             self.out.trace().lanes[lane as usize].device = Some(id);
+        }
+        let mut hosts: Vec<(u32, u64)> = self
+            .lanes
+            .iter()
+            .filter(|((_, device), _)| device.is_none())
+            .map(|((uuid, _), lane)| (*lane, tops[uuid]))
+            .collect();
+        hosts.sort_unstable();
+        for (lane, top) in hosts {
+            let process = self.tracks.get(&top).and_then(|it| it.process.clone());
+            self.out
+                .of_process(lane, &process.unwrap_or_else(|| format!("track {top}")));
         }
         let trace = self.out.trace();
         for ((uuid, _), lane) in &self.lanes {
