@@ -199,10 +199,10 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
             pieces.push((place, length, colour(trace, slice)));
         }
     }
-    let name = |lane: usize| match trace.lanes.get(lane) {
-        Some(of) if trace.devices.len() > 1 || of.process.is_some() => trace.lane_title(of),
-        Some(of) => format!("{} {}", of.group, of.name),
-        None => String::new(),
+    let alone = trace.processes.is_empty() && trace.devices.len() < 2;
+    let name = |lane: usize| match &trace.lanes[lane] {
+        lane if alone => format!("{} {}", lane.group, lane.name),
+        lane => trace.lane_title(lane),
     };
     (!lanes.is_empty()).then(|| LaneChart {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),

@@ -288,7 +288,8 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     for (name, value) in figures(it).into_iter().skip(3) {
         let absent = value == ABSENT;
         let style = if absent { dim } else { theme.text };
-        out.push(Line::styled(text::left(name, 26) + &value, style));
+        let said = text::left(name, 26) + &sanitize::line(&value);
+        out.push(Line::styled(said, style));
     }
     if !it.phases_of_ranks.is_empty() {
         out.push(Line::styled(

@@ -101,7 +101,9 @@ pub(crate) fn shorten(trace: &mut Trace) {
     for (i, slice) in (0..).zip(&trace.slices) {
         let known =
             trace.processes.is_empty() || trace.lanes[slice.lane as usize].process.is_some();
-        if slice.kind == SliceKind::Kernel && known {
+        // Kernels of a graph may run beside each other.
+        let call = trace.linked(slice).map(|call| call.kind);
+        if slice.kind == SliceKind::Kernel && known && call != Some(SliceKind::GraphLaunch) {
             lanes[slice.lane as usize].push(i);
         }
     }

@@ -1,10 +1,12 @@
 //! Computes the figures of a trace.
 
+mod processes;
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::figures::{
-    Amount, Arrivals, Copies, DeviceFigures, KernelTotals, LastArrival, Ledger, PhaseOfRanks,
-    PhaseTotals, Summary, Top, TraceStep, UnreadRows, median,
+    Amount, Copies, DeviceFigures, KernelTotals, Ledger, PhaseTotals, Summary, Top, TraceStep,
+    UnreadRows, median,
 };
 use super::lints;
 use super::model::{Direction, DoubtKind, KernelStat, NONE, Slice, SliceKind, Trace, sum};
@@ -180,12 +182,10 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn of_slices(trace: &Trace) -> Summary {
     let mut it = figures(&Scope::new(trace, None));
-    it.arrivals = arrivals(trace);
     if !trace.processes.is_empty() {
-        let processes = 0..trace.processes.len() as u32;
+        let all = 0..trace.processes.len() as u32;
         let part = |process| figures(&Scope::new(trace, Some(process)));
-        it.ranks = processes.map(part).collect();
-        of_processes(trace, &mut it);
+        processes::sums(trace, &mut it, all.map(part).collect());
     }
     it
 }
@@ -268,185 +268,6 @@ fn figures(scope: &Scope<'_>) -> Summary {
     }
     of_table(&mut it);
     it
-}
-
-/// Makes the figures of a trace of several processes the sums over them, where a process has its own steps, waits and devices.
-fn of_processes(trace: &Trace, it: &mut Summary) {
-    let (mut unknown, mut unknown_copies) = (false, false);
-    for slice in trace.slices.iter().filter(|slice| slice.kind.on_device()) {
-        if trace.lanes[slice.lane as usize].process.is_none() {
-            match slice.kind {
-                SliceKind::Kernel | SliceKind::Graph => unknown = true,
-                _ => unknown_copies = true,
-            }
-        }
-    }
-    let named = it.devices.iter().flatten().map(|(label, _)| label);
-    it.shared_device = named
-        .clone()
-        .find(|label| {
-            let names = |rank: &&Summary| {
-                rank.devices
-                    .as_ref()
-                    .is_some_and(|all| all.contains_key(*label))
-            };
-            it.ranks.iter().filter(names).count() > 1
-        })
-        .cloned();
-    let mut steps: Vec<TraceStep> = Vec::new();
-    for rank in &mut it.ranks {
-        for step in rank.steps.iter_mut().flatten() {
-            if unknown {
-                (step.kernels_by_start, step.busy_ns) = (None, None);
-            }
-            if unknown_copies {
-                step.host_device_copies = None;
-            }
-            steps.push(step.clone());
-        }
-        if unknown {
-            (rank.ledger, rank.busy_ns, rank.idle_share) = (None, None, None);
-        }
-    }
-    steps.sort_by_key(|step| step.span);
-    it.steps = (!steps.is_empty()).then_some(steps);
-    it.step_ns = trace.unprofiled_step.or(it.median_step());
-    let phases = it.ranks.iter().map(|rank| rank.phases);
-    it.phases = phases.fold(PhaseTotals::default(), PhaseTotals::add);
-    let mut executed: HashMap<&str, f64> = HashMap::new();
-    for rank in &it.ranks {
-        let steps = rank.steps.as_ref().map_or(0, Vec::len) as f64;
-        for row in &rank.table {
-            *executed.entry(row.name.as_str()).or_default() += row.a_step.unwrap_or(0.0) * steps;
-        }
-    }
-    it.phases_of_ranks = phases_of_ranks(&it.ranks);
-    let count = it.steps.as_ref().map_or(0, Vec::len);
-    for row in &mut it.table {
-        let executed = executed.get(row.name.as_str()).copied().unwrap_or(0.0);
-        row.a_step = (count > 0).then(|| executed / count as f64);
-    }
-    if unknown {
-        return;
-    }
-    let spans = it.ranks.iter().filter_map(|rank| {
-        let devices = rank.devices.as_ref().map_or(0, BTreeMap::len) as u64;
-        Some((rank.device_span_ns?, rank.trace_span_ns?, devices))
-    });
-    let (kernels, all, wall) =
-        spans.fold((0_u64, 0_u64, 0_u64), |sums, (kernels, all, devices)| {
-            let [kernels_of, all_of] = [kernels, all].map(|ns| ns.saturating_mul(devices));
-            (
-                sums.0.saturating_add(kernels),
-                sums.1.saturating_add(kernels_of),
-                sums.2.saturating_add(all_of),
-            )
-        });
-    it.device_span_ns = it.device_span_ns.map(|_| kernels);
-    let busy = sum(it.ranks.iter().filter_map(|rank| rank.busy_ns));
-    let idle = (all > 0).then(|| (1.0 - busy as f64 / all as f64).max(0.0));
-    if it.idle_with_graphs == it.idle_share {
-        it.idle_with_graphs = idle;
-    }
-    (it.busy_ns, it.idle_share) = (Some(busy), idle);
-    for row in &mut it.table {
-        row.share_of_wall = Some(share(row.total_ns, wall));
-    }
-    let exposed = it
-        .ranks
-        .iter()
-        .filter_map(|rank| rank.communication_exposed_ns);
-    it.communication_exposed_ns = Some(sum(exposed));
-    let hidden = it
-        .ranks
-        .iter()
-        .filter_map(|rank| rank.communication_hidden_ns);
-    it.communication_hidden_ns = Some(sum(hidden));
-    let ledgers = it.ranks.iter().filter_map(|rank| rank.ledger);
-    it.ledger = it.ledger.map(|_| Ledger::sum(ledgers));
-}
-
-/// Phases of a step over the processes of a trace.
-fn phases_of_ranks(ranks: &[Summary]) -> Vec<PhaseOfRanks> {
-    type Get = fn(&Summary) -> Option<u64>;
-    let phases: [(&'static str, Get); 9] = [
-        ("step", Summary::median_step),
-        ("forward kernels", |rank| rank.phases.forward),
-        ("backward kernels", |rank| rank.phases.backward),
-        ("optimizer kernels", |rank| rank.phases.optimizer),
-        ("kernels but collectives", |rank| {
-            Some(rank.kernel_ns.saturating_sub(rank.communication_ns))
-        }),
-        ("collectives", |rank| Some(rank.communication_ns)),
-        ("collectives alone", |rank| rank.communication_exposed_ns),
-        ("waits of the host", |rank| rank.ledger?.syncs),
-        ("host-bound", |rank| rank.ledger?.host_bound),
-    ];
-    let row = |(name, get): (&'static str, Get)| {
-        let of = |rank: &Summary| {
-            // The step is that of the median already; the other times are sums.
-            let steps = rank.steps.as_ref().map_or(1, Vec::len).max(1) as u64;
-            Some(get(rank)? / if name == "step" { 1 } else { steps })
-        };
-        let times = ranks.iter().filter_map(|rank| Some((of(rank)?, rank)));
-        let mut times: Vec<(u64, &Summary)> = times.collect();
-        times.sort_by_key(|(ns, _)| *ns);
-        let lengths: Vec<u64> = times.iter().map(|(ns, _)| *ns).collect();
-        let (worst_ns, rank) = times.last().filter(|(ns, _)| *ns > 0)?;
-        Some(PhaseOfRanks {
-            name,
-            median_ns: median(&lengths)?,
-            worst_ns: *worst_ns,
-            worst: rank.process.clone().unwrap_or_default(),
-            worst_rank: rank.rank,
-        })
-    };
-    phases.into_iter().filter_map(row).collect()
-}
-
-/// Who arrives last at collectives that several processes number alike. A kernel of a collective waits for the last process, so the
-/// shortest is the last one's; clocks of several hosts are not compared.
-fn arrivals(trace: &Trace) -> Option<Arrivals> {
-    let mut collectives: BTreeMap<(u32, u64), BTreeMap<u32, u64>> = BTreeMap::new();
-    for slice in trace.of(SliceKind::Kernel) {
-        let process = trace.lanes[slice.lane as usize].process;
-        if let (Some(id), Some(process)) = (trace.detail(slice).collective, process) {
-            let ns = collectives
-                .entry(id)
-                .or_default()
-                .entry(process)
-                .or_default();
-            *ns = ns.saturating_add(slice.ns());
-        }
-    }
-    let shared = collectives.values().filter(|of| of.len() > 1);
-    let mut last: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    let mut count = 0;
-    for of in shared {
-        count += 1;
-        let mut lengths: Vec<(u64, u32)> = of.iter().map(|(process, ns)| (*ns, *process)).collect();
-        lengths.sort_unstable();
-        let (shortest, process) = lengths[0];
-        let [next, longest] = [lengths[1].0, lengths[lengths.len() - 1].0];
-        // As long as the next one's, as far as can be told.
-        if next.saturating_sub(shortest) > next / 10 {
-            let known = last.entry(process).or_default();
-            *known = (known.0 + 1, known.1.saturating_add(longest - shortest));
-        }
-    }
-    let mut last: Vec<LastArrival> = last
-        .into_iter()
-        .map(|(process, (collectives, awaited_ns))| LastArrival {
-            process: trace.processes[process as usize].label.clone(),
-            collectives,
-            awaited_ns,
-        })
-        .collect();
-    last.sort_by_key(|it| std::cmp::Reverse((it.collectives, it.awaited_ns)));
-    (count > 0).then_some(Arrivals {
-        collectives: count,
-        last,
-    })
 }
 
 /// Figures of kernels and devices.
