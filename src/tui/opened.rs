@@ -208,11 +208,13 @@ const COLUMNS: [FigureColumn; 6] = [
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
     let rows = it.figures.rows();
     let sum = format!(
-        "{} kernels of {} names, {}; idle {} of first to last kernel; median {}",
+        "{} kernels of {} names, {}; idle {}; median {}",
         digits(it.figures.kernels as f64, 0),
         it.figures.distinct_names,
         time(it.figures.kernel_ns),
-        display::known(it.figures.idle_share, share),
+        display::known(it.figures.idle_share, |idle| {
+            format!("{} of first to last kernel", share(idle))
+        }),
         display::known(it.figures.median_kernel_ns, time),
     );
     let mut room = wide.saturating_sub(26);

@@ -45,15 +45,12 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
         format!("{}{sizes}", count(copies.all.count))
     });
     let launches = it.launches.map(|n| {
-        let parts = [
-            (it.launches_without_kernel, "without a kernel"),
-            (it.launches_captured, "captured into a graph"),
-        ];
-        let parts = parts.into_iter().filter_map(|(part, what)| {
-            let part = part.filter(|part| *part > 0)?;
-            Some(format!(", {} of them {what}", count(part)))
-        });
-        count(n) + &parts.collect::<String>()
+        let part = |part: Option<u64>, what: &str| match part.unwrap_or(0) {
+            0 => String::new(),
+            part => format!(", {} of them {what}", count(part)),
+        };
+        let lost = part(it.launches_without_kernel, "without a kernel");
+        count(n) + &lost + &part(it.launches_captured, "captured into a graph")
     });
     let alone = it.communication_exposed_ns.map(|exposed| {
         let hidden = it.communication_hidden_ns.unwrap_or(0);
@@ -64,9 +61,7 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
         )
     });
     let communication = time(it.communication_ns) + &alone.unwrap_or_default();
-    let idle = it
-        .idle_share
-        .map(|idle| format!("{}, from first to last kernel", share(idle)));
+    let idle = |idle| format!("{}, from first to last kernel", share(idle));
     let steps = it.steps.as_ref().map(|steps| count(steps.len() as u64));
     let mut rows = vec![
         ("kernels", count(it.kernels)),
@@ -74,7 +69,7 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
         ("kernel time", time(it.kernel_ns)),
         ("device busy", known(it.busy_ns, time)),
         ("from first to last kernel", known(it.device_span_ns, time)),
-        ("idle share", known(idle, |text| text)),
+        ("idle share", known(it.idle_share, idle)),
         ("median kernel", known(it.median_kernel_ns, time)),
         ("launch calls", known(launches, |it| it)),
         ("graph launches", known(it.graph_launches, count)),

@@ -476,23 +476,20 @@ impl Trace {
     /// A lane's title: with its device, if there are several, and its process, if there are several.
     pub fn lane_title(&self, lane: &Lane) -> String {
         let process = lane.process.and_then(|id| self.processes.get(id as usize));
-        let device = lane.device.and_then(|id| self.devices.get(id as usize));
+        let label = lane.device.and_then(|id| self.devices.get(id as usize));
         // The label of a device in a joined trace begins with its process. Other labels than numbers name their lanes themselves.
-        let device = device.and_then(|label| label.rsplit(": ").next());
-        let numbered = |label: &&str| label.bytes().all(|b| b.is_ascii_digit());
-        let device = device.filter(numbered).filter(|_| self.devices.len() > 1);
-        let device = device.map(|label| format!("GPU {label}"));
-        let name = match (lane.kind, lane.name.contains(char::is_alphabetic)) {
-            (_, true) => lane.name.clone(),
-            (LaneKind::Device, false) => format!("device {}", lane.name),
-            (LaneKind::Host, false) => format!("host {}", lane.name),
+        let number = label
+            .and_then(|label| label.rsplit(": ").next())
+            .filter(|label| label.bytes().all(|b| b.is_ascii_digit()) && self.devices.len() > 1);
+        let mut title = process.map_or(String::new(), |process| format!("{} ", process.label));
+        let spoken = lane.name.contains(char::is_alphabetic);
+        title += &match (lane.kind, number) {
+            (LaneKind::Device, Some(number)) => format!("GPU {number} "),
+            (LaneKind::Device, None) if !spoken => "device ".to_owned(),
+            (LaneKind::Host, _) if !spoken => "host ".to_owned(),
+            _ => String::new(),
         };
-        let name = match &device {
-            Some(device) if name.contains(device.as_str()) => name,
-            Some(device) => format!("{device} {}", name.trim_start_matches("device ")),
-            None => name,
-        };
-        process.map_or(name.clone(), |process| format!("{} {name}", process.label))
+        title + &lane.name
     }
 
     /// Every slice of a kind.

@@ -524,17 +524,20 @@ impl PftraceReader {
             let id = self.out.device(&self.agent_of(uuid));
             self.out.trace().lanes[lane as usize].device = Some(id);
         }
-        let mut hosts: Vec<(u32, u64)> = self
-            .lanes
-            .iter()
-            .filter(|((_, device), _)| device.is_none())
-            .map(|((uuid, _), lane)| (*lane, tops[uuid]))
-            .collect();
+        let process = |uuid: &u64| {
+            let top = tops.get(uuid).and_then(|top| self.tracks.get(top));
+            top.and_then(|track| track.process.clone())
+        };
+        let mut hosts: Vec<(u32, u64)> = Vec::new();
+        for ((uuid, device), lane) in &self.lanes {
+            if device.is_none() {
+                hosts.push((*lane, *uuid));
+            }
+        }
         hosts.sort_unstable();
-        for (lane, top) in hosts {
-            let process = self.tracks.get(&top).and_then(|it| it.process.clone());
-            self.out
-                .of_process(lane, &process.unwrap_or_else(|| format!("track {top}")));
+        for (lane, uuid) in hosts {
+            let label = process(&uuid).unwrap_or_else(|| format!("track {}", tops[&uuid]));
+            self.out.of_process(lane, &label);
         }
         let trace = self.out.trace();
         for ((uuid, _), lane) in &self.lanes {
@@ -542,11 +545,9 @@ impl PftraceReader {
             let Some(track) = self.tracks.get(uuid) else {
                 continue;
             };
-            let process = tops.get(uuid).and_then(|top| self.tracks.get(top));
-            let process = process.and_then(|it| it.process.clone());
             lane.group = match lane.device {
                 Some(id) => format!("GPU {}", trace.devices[id as usize]),
-                None => process.unwrap_or_default(),
+                None => process(uuid).unwrap_or_default(),
             };
             lane.name = match (&track.name, &track.thread) {
                 (Some(name), _) => name.clone(),
