@@ -4,11 +4,13 @@
 //! n is the number of tokens of a batch, d the hidden size, kv the width of all key heads.
 
 mod parameters;
+mod record;
 pub mod weights;
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+pub use record::{ForwardRecord, Tokens};
 
-use crate::data::Batch;
+use burn::tensor::{Device, Tensor};
+
 use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::format::Format;
 use crate::ops::head_loss::HeadLoss;
@@ -49,9 +51,9 @@ impl Model {
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
     pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
-        let head = &self.parameters.embedding; // [vocab, d]
+        let head = self.parameters.embedding(); // [vocab, d]
         let mut x = self.blocks(tokens, seen.as_deref_mut()); // [n, d]
-        let h = x.norm(Scope::outside("norm"), &self.parameters.norm); // [n, d]
+        let h = x.norm(Scope::outside("norm"), self.parameters.norm()); // [n, d]
         let h = self.attached(h.for_product(head)); // [n, d]
         if let Some(seen) = seen {
             seen.residual.extend(x.read().cloned());
@@ -61,9 +63,9 @@ impl Model {
 
     /// The loss `[1, 1]` in one operation with the head, so that no logits of the whole batch exist.
     fn head_and_loss(&self, tokens: &Tokens, loss: CrossEntropy) -> Tensor<2> {
-        let head = &self.parameters.embedding; // [vocab, d]
+        let head = self.parameters.embedding(); // [vocab, d]
         let mut x = self.blocks(tokens, None); // [n, d]
-        let h = x.norm(Scope::outside("norm"), &self.parameters.norm); // [n, d]
+        let h = x.norm(Scope::outside("norm"), self.parameters.norm()); // [n, d]
         let h = self.attached(h.value().into()).x; // [n, d]
         let op = HeadLoss {
             head: self.versions.product(head),
@@ -75,9 +77,9 @@ impl Model {
 
     /// The residual stream `[n, d]` after the last block.
     fn blocks(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Residual<'_> {
-        let (table, inputs) = (&self.parameters.embedding, tokens.inputs.clone()); // [vocab, d], [n]
+        let (table, inputs) = (self.parameters.embedding(), tokens.inputs.clone()); // [vocab, d], [n]
         let mut x = Residual::embedding(&self.versions, table, inputs); // [n, d]
-        for (layer, block) in self.parameters.blocks.iter().enumerate() {
+        for (layer, block) in self.parameters.blocks().enumerate() {
             self.attention(layer, block, &mut x); // [n, d]
             if let Some(seen) = seen.as_deref_mut() {
                 seen.residual.extend(x.read().cloned()); // [n, d], before the block
@@ -88,17 +90,17 @@ impl Model {
     }
 
     /// x += o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
-    fn attention<'a>(&self, layer: usize, block: &'a Block, x: &mut Residual<'a>) {
+    fn attention<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
         let (c, ops) = (self.config(), &self.versions);
         let (d, kv) = (c.hidden, c.hidden / c.heads * c.kv_heads);
-        let h = x.norm(at("norm1"), &block.norm1); // [n, d]
-        let y = match &block.qkv {
+        let h = x.norm(at("norm1"), block.norm1); // [n, d]
+        let y = match block.qkv {
             Projections::Separate([q, k, v]) => {
                 let h = h.value(); // [n, d]
                 let q = ops.rotated(at("attention.q"), h.clone(), q, d); // [n, d]
                 let k = ops.rotated(at("attention.k"), h.clone(), k, kv); // [n, kv]
-                let v = ops.linear(at("attention.v"), h, v); // [n, kv]
+                let v = ops.rotated(at("attention.v"), h, v, 0); // [n, kv]
                 ops.attend(at("attention"), [q, k, v]) // [n, d]
             }
             Projections::Fused(w) => {
@@ -107,15 +109,15 @@ impl Model {
                 ops.attend(at("attention"), [qkv]) // [n, d]
             }
         };
-        x.add(at("attention.o"), y, &block.o); // [n, d]
+        x.add(at("attention.o"), y, block.o); // [n, d]
     }
 
     /// x += down(silu(gate)·up) of the normed x; x `[n, d]`.
-    fn feed_forward<'a>(&self, layer: usize, block: &'a Block, x: &mut Residual<'a>) {
+    fn feed_forward<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
         let (c, ops) = (self.config(), &self.versions);
-        let h = x.norm(at("norm2"), &block.norm2); // [n, d]
-        let y = match &block.gate_up {
+        let h = x.norm(at("norm2"), block.norm2); // [n, d]
+        let y = match block.gate_up {
             Projections::Separate([gate, up]) if c.swiglu == Swiglu::NaiveKernel => {
                 let naive = NaiveSwiglu { matmul: c.matmul };
                 let inputs = [h.value(), gate.value.clone(), up.value.clone()]; // [n, d], [ffn, d], [ffn, d]
@@ -129,7 +131,7 @@ impl Model {
             }
             Projections::Fused(w) => ops.gated(at("mlp.gate-up"), h.for_product(w), w), // [n, ffn]
         };
-        x.add(at("mlp.down"), y, &block.down); // [n, d]
+        x.add(at("mlp.down"), y, block.down); // [n, d]
     }
 
     /// The output of the last norm; where the norm is detached, without history: nothing below learns.
@@ -140,40 +142,6 @@ impl Model {
                 x: h.x.detach(), // [n, d]
                 ..h
             },
-        }
-    }
-}
-
-/// What a forward pass saw, beside its result.
-#[derive(Clone, Debug, Default)]
-pub struct ForwardRecord {
-    /// The residual stream `[n, hidden]` after the embedding and after each block.
-    pub residual: Vec<Tensor<2>>,
-}
-
-/// Input and target tokens on the device, `[n]` each.
-#[derive(Clone, Debug)]
-pub struct Tokens {
-    pub inputs: Tensor<1, Int>,
-    pub targets: Tensor<1, Int>,
-}
-
-impl Tokens {
-    /// Copies a batch to the device.
-    pub fn new(batch: &Batch, device: &Device) -> Self {
-        let device = device.clone().inner();
-        let [inputs, targets] = [&batch.inputs, &batch.targets].map(|tokens| {
-            let data = TensorData::new(tokens.clone(), [tokens.len()]);
-            Tensor::<1, Int>::from_data(data, (&device, DType::I32)) // [n]
-        });
-        Self { inputs, targets }
-    }
-
-    /// The first `count` of them.
-    pub fn first(&self, count: usize) -> Self {
-        Self {
-            inputs: self.inputs.clone().slice(0..count), // [count]
-            targets: self.targets.clone().slice(0..count),
         }
     }
 }
@@ -214,7 +182,7 @@ impl Model {
             for parameter in self.parameters_mut() {
                 parameter.operand = None;
             }
-        } else if self.parameters.embedding.operand.is_none() {
+        } else if self.parameters.embedding().operand.is_none() {
             linear::copy_operands(self.parameters_mut());
         }
     }
@@ -236,12 +204,12 @@ impl Model {
 
     /// Every parameter, in a fixed order.
     pub fn parameters(&self) -> Vec<&Parameter> {
-        self.parameters.all()
+        self.parameters.all.iter().collect()
     }
 
     /// The same parameters, to be replaced by an optimizer.
     pub fn parameters_mut(&mut self) -> Vec<&mut Parameter> {
-        self.parameters.all_mut()
+        self.parameters.all.iter_mut().collect()
     }
 
     /// The plain reference over sequences of `context` tokens, on the same device with the same weights, without

@@ -1,13 +1,19 @@
 //! The operations of the model: what each computes forward and backward, in versions that can be compared.
 //!
 //! An operation is plain data with two functions, written once over any backend, and has a folder: `reference` is its formula in burn's
-//! primitives, `fused_cpu` and `fused_gpu` are our kernels, `naive_cpu` and `naive_gpu` are slow ones where a stage teaches with them. Each has
-//! functions `forward` and, if it has a backward pass of its own, `backward`. Running one through `apply` puts it into burn's autodiff graph and, while a step is
-//! profiled, into the trace, forward and backward alike.
+//! primitives, `fused_cpu` and `fused_gpu` are our kernels, `naive_cpu` and `naive_gpu` are slow ones where a stage teaches with them. Each
+//! has the functions `forward` and, if it has a backward pass of its own, `backward`. Its tests are in `tests/ops`. Running an operation
+//! through `apply` puts it into burn's autodiff graph and, while a step is profiled, into the trace, forward and backward alike.
 //!
 //! Every operation of the model is our own, and so is its backward pass. So the same timers stand around the broken and the fixed version, and
 //! around the library's versions, too; burn's autodiff only orders the calls. Every operation carries its scope in its backward state, so no
 //! marker operations are needed. The addition of two gradients of one tensor, which burn does by itself, shows as `glue`.
+#![allow(
+    unsafe_code,
+    clippy::inline_always,
+    reason = "kernels on a GPU are launched unchecked, because each bounds its own indices, which saves a second check in every loop; \
+              those on the CPU choose vector instructions at run time, and their tasks write disjoint parts of one buffer"
+)]
 
 #[macro_use]
 pub mod cpu;

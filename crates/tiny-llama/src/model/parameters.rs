@@ -6,37 +6,32 @@ use super::weights::{self, Weight};
 use crate::ops::Parameter;
 use protocol::config::{ModelConfig, Qkv, Swiglu};
 
-/// Every parameter of the model.
+/// Every parameter of the model, in the order of the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Parameters {
-    /// `[vocab, hidden]`; also the head.
-    pub embedding: Parameter,
-    pub blocks: Vec<Block>,
-    /// `[1, hidden]`
-    pub norm: Parameter,
+    pub all: Vec<Parameter>,
+    /// Matrices of a block that give query, key and value, and that give gate and up: one, or one each.
+    qkv: usize,
+    gate_up: usize,
 }
 
 /// The parameters of one block.
-#[derive(Clone, Debug)]
-pub(super) struct Block {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'a> {
     /// Query, key and value.
-    pub qkv: Projections<3>,
-    pub o: Parameter,
-    pub gate_up: Projections<2>,
-    pub down: Parameter,
-    pub norm1: Parameter,
-    pub norm2: Parameter,
+    pub qkv: Projections<'a, 3>,
+    pub o: &'a Parameter,
+    pub gate_up: Projections<'a, 2>,
+    pub down: &'a Parameter,
+    pub norm1: &'a Parameter,
+    pub norm2: &'a Parameter,
 }
 
 /// Projections of one input: `N` matrices, or one with the rows of all.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handful of these exist, and each is touched every step"
-)]
-pub(super) enum Projections<const N: usize> {
-    Separate([Parameter; N]),
-    Fused(Parameter),
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Projections<'a, const N: usize> {
+    Separate(&'a [Parameter; N]),
+    Fused(&'a Parameter),
 }
 
 impl Parameters {
@@ -55,97 +50,72 @@ impl Parameters {
             have.eq(expected.iter().map(|(name, shape)| (name, shape))),
             "the weights do not fit the configuration's shapes"
         );
-        let mut rest = initial.iter();
-        let mut next = |count: usize, name: &str| join(rest.by_ref().take(count), name, device);
-        let embedding = next(1, "embedding.weight");
-        let block = |layer: usize| {
-            let mut next =
-                |count: usize, part: &str| next(count, &format!("layer.{layer}.{part}.weight"));
-            Block {
-                qkv: match config.qkv {
-                    Qkv::Separate => Projections::Separate(
-                        ["q_proj", "k_proj", "v_proj"]
-                            .map(|it| next(1, &format!("attention.{it}"))),
-                    ),
-                    Qkv::Fused => Projections::Fused(next(3, "attention.qkv_proj")),
-                },
-                o: next(1, "attention.o_proj"),
-                gate_up: match config.swiglu {
-                    Swiglu::Separate | Swiglu::NaiveKernel => Projections::Separate(
-                        ["gate_proj", "up_proj"].map(|it| next(1, &format!("mlp.{it}"))),
-                    ),
-                    Swiglu::FusedGateUp | Swiglu::FusedActivation => {
-                        Projections::Fused(next(2, "mlp.gate_up_proj"))
-                    }
-                },
-                down: next(1, "mlp.down_proj"),
-                norm1: next(1, "norm1"),
-                norm2: next(1, "norm2"),
-            }
+        let qkv = match config.qkv {
+            Qkv::Separate => 3,
+            Qkv::Fused => 1,
         };
-        let blocks = (0..config.layers).map(block).collect();
-        let norm = next(1, "norm.weight");
-        Ok(Self {
-            embedding,
-            blocks,
-            norm,
+        let gate_up = match config.swiglu {
+            Swiglu::Separate | Swiglu::NaiveKernel => 2,
+            Swiglu::FusedGateUp | Swiglu::FusedActivation => 1,
+        };
+        let (mut all, mut rest) = (Vec::new(), initial);
+        while let Some(first) = rest.first() {
+            let (count, name) = match &first.name {
+                q if qkv == 1 && q.contains("q_proj") => (3, q.replace("q_proj", "qkv_proj")),
+                gate if gate_up == 1 && gate.contains("gate_proj") => {
+                    (2, gate.replace("gate_proj", "gate_up_proj"))
+                }
+                name => (1, name.clone()),
+            };
+            let (parts, others) = rest.split_at(count);
+            all.push(joined(parts, name, device));
+            rest = others;
+        }
+        Ok(Self { all, qkv, gate_up })
+    }
+
+    /// `[vocab, hidden]`; also the head.
+    pub(super) fn embedding(&self) -> &Parameter {
+        &self.all[0]
+    }
+
+    /// The gain of the last norm, `[1, hidden]`.
+    pub(super) fn norm(&self) -> &Parameter {
+        &self.all[self.all.len() - 1]
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let of_blocks = &self.all[1..self.all.len() - 1];
+        let blocks = of_blocks.chunks_exact(self.qkv + self.gate_up + 4);
+        blocks.map(|all| {
+            let (qkv, rest) = all.split_at(self.qkv);
+            let (gate_up, last) = rest[1..].split_at(self.gate_up);
+            Block {
+                qkv: Projections::of(qkv),
+                o: &rest[0],
+                gate_up: Projections::of(gate_up),
+                down: &last[0],
+                norm1: &last[1],
+                norm2: &last[2],
+            }
         })
-    }
-
-    /// In the order of the weights.
-    pub(super) fn all(&self) -> Vec<&Parameter> {
-        let mut all = vec![&self.embedding];
-        for block in &self.blocks {
-            all.extend(block.qkv.all());
-            all.push(&block.o);
-            all.extend(block.gate_up.all());
-            all.extend([&block.down, &block.norm1, &block.norm2]);
-        }
-        all.push(&self.norm);
-        all
-    }
-
-    /// The same, to be replaced.
-    pub(super) fn all_mut(&mut self) -> Vec<&mut Parameter> {
-        let mut all = vec![&mut self.embedding];
-        for block in &mut self.blocks {
-            all.extend(block.qkv.all_mut());
-            all.push(&mut block.o);
-            all.extend(block.gate_up.all_mut());
-            all.extend([&mut block.down, &mut block.norm1, &mut block.norm2]);
-        }
-        all.push(&mut self.norm);
-        all
     }
 }
 
-impl<const N: usize> Projections<N> {
-    fn all(&self) -> &[Parameter] {
-        match self {
-            Self::Separate(all) => all,
-            Self::Fused(one) => std::slice::from_ref(one),
-        }
-    }
-
-    fn all_mut(&mut self) -> &mut [Parameter] {
-        match self {
-            Self::Separate(all) => all,
-            Self::Fused(one) => std::slice::from_mut(one),
-        }
+impl<'a, const N: usize> Projections<'a, N> {
+    fn of(matrices: &'a [Parameter]) -> Self {
+        let separate = matrices.try_into();
+        separate.map_or_else(|_| Self::Fused(&matrices[0]), Self::Separate)
     }
 }
 
 /// One parameter from the rows of one or more weights.
-fn join<'a>(parts: impl Iterator<Item = &'a Weight>, name: &str, device: &Device) -> Parameter {
-    let (mut values, mut rows, mut columns) = (Vec::new(), 0, 0);
-    for part in parts {
-        values.extend_from_slice(&part.values);
-        rows += part.shape[0];
-        columns = part.shape[1];
-    }
-    let data = TensorData::new(values, [rows, columns]);
+fn joined(parts: &[Weight], name: String, device: &Device) -> Parameter {
+    let values: Vec<f32> = parts.iter().flat_map(|it| &it.values).copied().collect();
+    let rows = parts.iter().map(|it| it.shape[0]).sum();
+    let data = TensorData::new(values, [rows, parts[0].shape[1]]);
     Parameter {
-        name: name.to_owned(),
+        name,
         value: Tensor::<2>::from_data(data, device).require_grad(), // [rows, columns]
         operand: None,
     }

@@ -57,34 +57,6 @@ pub trait Naive: Backend {
 }
 
 impl Attention {
-    fn name_of_version(&self) -> &'static str {
-        match (self.version, self.layout) {
-            (Version::Composed, KvLayout::Contiguous) => "library",
-            (Version::Flash, _) => "flash",
-            (_, KvLayout::Contiguous) => "kernel, contiguous",
-            (_, KvLayout::Strided) => "kernel, strided",
-            (_, KvLayout::Assumed) => "kernel, assumed",
-        }
-    }
-
-    /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
-    /// pass has two (Dao, 2023, arXiv 2307.08691).
-    fn cost_of_rows(&self, rows: usize) -> (Cost, Cost) {
-        let (n, t) = (rows as f64, self.context as f64);
-        let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
-        let flops = 4.0 * n * self.version.keys(self.context) * d;
-        let elements = 2.0 * n * d + 2.0 * n * kv;
-        let (scores, again) = if self.version == Version::Flash {
-            (0.0, 2.5)
-        } else {
-            (4.0 * n * t * self.heads as f64, 2.0)
-        };
-        (
-            Cost::new(flops, elements + scores),
-            Cost::new(again * flops, 2.0 * elements + 2.0 * scores),
-        )
-    }
-
     /// Whether the products before it rotate q and k of x `[n, d]`, and this operation rotates their gradients back. Its own products
     /// then run on matrix cores, if the run has any.
     pub fn takes_rotated(&self, x: &Tensor<2>) -> bool {
@@ -157,52 +129,57 @@ impl Attention {
     }
 }
 
-/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
-impl Operation<3> for Attention {
+/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]`, or all three side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
+impl<const N: usize> Operation<N> for Attention {
     const NAME: &'static str = "attention";
 
     type Saved<B: Kernels> = Saved<Float<B>>;
 
     fn version(&self) -> &'static str {
-        self.name_of_version()
+        match (self.version, self.layout) {
+            (Version::Composed, KvLayout::Contiguous) => "library",
+            (Version::Flash, _) => "flash",
+            (_, KvLayout::Contiguous) => "kernel, contiguous",
+            (_, KvLayout::Strided) => "kernel, strided",
+            (_, KvLayout::Assumed) => "kernel, assumed",
+        }
     }
 
-    fn forward<B: Kernels>(&self, qkv: [Float<B>; 3]) -> (Float<B>, Saved<Float<B>>) {
-        self.run::<B>(Rows::Separate(qkv))
+    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<Float<B>>) {
+        let rows = match &inputs[..] {
+            [q, k, v] => Rows::Separate([q, k, v].map(Float::<B>::clone)),
+            packed => Rows::Packed(packed[0].clone()),
+        };
+        self.run::<B>(rows)
     }
 
-    fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 3] {
-        separate::<B>(self.gradients::<B>(saved, dy), self)
+    fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; N] {
+        let rows = self.gradients::<B>(saved, dy);
+        let all = match rows {
+            Rows::Packed(one) if N == 1 => vec![one],
+            Rows::Separate(all) if N == 1 => vec![B::float_cat(all.into(), 1)],
+            rows => separate::<B>(rows, self).to_vec(),
+        };
+        std::array::from_fn(|i| all[i].clone())
     }
 
-    fn cost(&self, [q, ..]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        self.cost_of_rows(q[0])
-    }
-}
-
-/// q, k and v side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
-impl Operation<1> for Attention {
-    const NAME: &'static str = "attention";
-
-    type Saved<B: Kernels> = Saved<Float<B>>;
-
-    fn version(&self) -> &'static str {
-        self.name_of_version()
-    }
-
-    fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, Saved<Float<B>>) {
-        self.run::<B>(Rows::Packed(x))
-    }
-
-    fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; 1] {
-        [match self.gradients::<B>(saved, dy) {
-            Rows::Packed(one) => one,
-            Rows::Separate(all) => B::float_cat(all.into(), 1),
-        }]
-    }
-
-    fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
-        self.cost_of_rows(x[0])
+    /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
+    /// pass has two (Dao, 2023, arXiv 2307.08691).
+    fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost) {
+        let rows = shapes[0][0];
+        let (n, t) = (rows as f64, self.context as f64);
+        let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
+        let flops = 4.0 * n * self.version.keys(self.context) * d;
+        let elements = 2.0 * n * d + 2.0 * n * kv;
+        let (scores, again) = if self.version == Version::Flash {
+            (0.0, 2.5)
+        } else {
+            (4.0 * n * t * self.heads as f64, 2.0)
+        };
+        (
+            Cost::new(flops, elements + scores),
+            Cost::new(again * flops, 2.0 * elements + 2.0 * scores),
+        )
     }
 }
 

@@ -4,11 +4,6 @@
 //!
 //! The CPU device's tensors are burn-flex's, but products, norms, attention and AdamW can run on these kernels over its slices, because
 //! burn-flex's own path takes three times as long.
-#![allow(
-    unsafe_code,
-    clippy::inline_always,
-    reason = "vector instructions are chosen at run time, and tasks write disjoint parts of one buffer"
-)]
 
 /// Compiles a function's body once per instruction set and picks one at run time.
 ///
@@ -21,10 +16,8 @@ macro_rules! simd {
         $(#[$meta])*
         #[allow(
             clippy::extra_unused_type_parameters,
-            clippy::inline_always,
             clippy::too_many_arguments,
-            unsafe_code,
-            reason = "one form for all kernels, whose instructions are chosen at run time"
+            reason = "one form for all kernels"
         )]
         $vis fn $name($($arg: $kind),*) $(-> $result)? {
             #[inline(always)]

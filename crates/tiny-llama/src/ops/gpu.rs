@@ -1,9 +1,5 @@
 //! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
 //! Each file states shapes and formulas.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 #[cfg(test)]
 pub mod check;

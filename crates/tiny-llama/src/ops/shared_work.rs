@@ -50,7 +50,7 @@ pub(super) struct Left {
 pub struct PartialNorm {
     /// `[1, d]`
     pub gain: CubeTensor,
-    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, y is infinite.
+    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, it is 65,504 here, so that y is finite, but too small.
     pub scaled: CubeTensor,
     /// Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
@@ -180,5 +180,47 @@ mod tests {
                 }
             }
         }
+    }
+    /// An x·gain above f16's largest number: y is finite, as it is in f32.
+    #[test]
+    fn a_norm_in_products_is_finite_where_it_is_in_f32() {
+        let Some(device) = check::TestDevice::any().filter(|_| check::has_matrix_cores()) else {
+            return;
+        };
+        let on_device = device.burn();
+        let [n, d] = [16, 64];
+        let full = |value: f32, shape: [usize; 2]| Tensor::<2>::full(shape, value, &on_device);
+        let shared = SharedWork {
+            forward: Sharing::NormInProducts(Box::new(full(1.0, [1, d]))), // [1, d]
+            ..SharedWork::default()
+        };
+        let onto = LinearResidual {
+            format: Format::Native,
+            shared: shared.clone(),
+            ..LinearResidual::default()
+        };
+        let norm = RmsNorm {
+            version: Norm::Fused,
+            format: Format::Native,
+            shared: shared.clone(),
+            ..RmsNorm::default()
+        };
+        let product = Linear {
+            matmul: Matmul::Own,
+            format: Format::Native,
+            shared,
+            ..Linear::default()
+        };
+        let at = Scope::outside("test");
+        let inputs = [full(0.0, [n, d]), full(0.0, [d, d]), full(1e5, [n, d])];
+        let x = apply(at, onto, inputs); // [n, d]
+        let h = apply(at, norm, [x, full(1.0, [1, d])]); // [n, d]
+        let y = apply(at, product, [h, full(1.0 / 64.0, [d, d])]); // [n, d]
+        let values = y.into_data().iter::<f32>().collect::<Vec<_>>();
+        // In f32 each is 1.
+        assert!(
+            values.iter().all(|y| (y - 0.655).abs() < 0.01),
+            "{values:?}"
+        );
     }
 }

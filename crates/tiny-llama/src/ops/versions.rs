@@ -10,7 +10,7 @@ use super::linear::{Linear, NextOperation, takes_swiglu};
 use super::rope::{Rope, tables};
 use super::shared_work::SharedWork;
 use super::swiglu::PackedActivation;
-use super::{Operation, Parameter, Scope, apply, learner_kernel};
+use super::{Parameter, Scope, apply, learner_kernel};
 use protocol::config::{
     Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Norm, ROPE_THETA, Swiglu,
 };
@@ -102,7 +102,8 @@ impl Versions {
         }
     }
 
-    /// x·Wᵀ `[n, out]` with its first `columns` columns rotated as heads: by the product itself, where attention takes that.
+    /// x·Wᵀ `[n, out]` with its first `columns` columns rotated as heads: by the product itself, where attention takes that. Values, of which
+    /// no column is rotated, then have the format of keys.
     pub fn rotated(
         &self,
         scope: Scope,
@@ -116,6 +117,9 @@ impl Versions {
             return self.linear_then(scope, x, w, then); // [n, out]
         }
         let y = self.linear(scope, x, w); // [n, out]
+        if columns == 0 {
+            return y;
+        }
         let part = "attention.rope";
         apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
@@ -136,10 +140,7 @@ impl Versions {
     }
 
     /// Attention of rotated q `[n, d]`, k and v `[n, kv]`, or of one tensor with all three side by side: `[n, d]`.
-    pub fn attend<const N: usize>(&self, scope: Scope, qkv: [Tensor<2>; N]) -> Tensor<2>
-    where
-        Attention: Operation<N>,
-    {
+    pub fn attend<const N: usize>(&self, scope: Scope, qkv: [Tensor<2>; N]) -> Tensor<2> {
         let attention = self.attention(&qkv[0]);
         apply(scope, attention, qkv) // [n, d]
     }

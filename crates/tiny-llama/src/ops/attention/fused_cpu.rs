@@ -1,20 +1,18 @@
 //! Causal grouped-query attention in blocks with an online softmax, forward and backward.
 //! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass recomputes them.
-//! Dao et al., "`FlashAttention`", 2022. `strided_attention` is the plain version, with a head's scores in memory.
-#![allow(unsafe_code, reason = "tasks write disjoint parts of one buffer")]
+//! Dao et al., "`FlashAttention`", 2022. `naive_cpu` is the plain version, with a head's scores in memory.
 
 mod backward;
 mod blocks;
 
+pub(crate) use crate::ops::cpu::{SharedSlice, tensor, values};
 pub(crate) use backward::backward;
 
 use super::Fused;
 use crate::ops::Float;
-use crate::ops::cpu::{tensor, values};
 use burn::backend::Flex;
 use rayon::prelude::*;
 
-use crate::ops::cpu::SharedSlice;
 use crate::ops::cpu::exp::exp;
 use crate::ops::cpu::reduce::STEP;
 use crate::ops::cpu::reduce::{max, sum};

@@ -1,6 +1,5 @@
 //! Plain causal grouped-query attention for any strides, with one head's scores in memory at a time.
 //! It is right for every layout, and fast only if neighbouring elements are adjacent in memory; `attention` is faster.
-#![allow(unsafe_code, reason = "tasks write disjoint parts of one buffer")]
 
 use super::{Attention, Naive};
 use crate::ops::Float;
@@ -12,20 +11,41 @@ use rayon::prelude::*;
 use crate::ops::cpu::SharedSlice;
 use crate::ops::cpu::exp::exp;
 use crate::ops::cpu::reduce::{max, sum, sum2};
-use crate::ops::shapes::Heads;
 
 type T = Float<Flex>;
 
 impl Naive for Flex {
+    /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
     fn forward(qkv: [T; 3], a: &Attention) -> T {
-        let [batch, heads, time, width] = qkv[0].shape().dims();
+        let [batches, heads, time, head_dim] = qkv[0].shape().dims();
+        let shape = a.sizes(batches * time);
         let qkv = match a.layout {
             KvLayout::Contiguous => qkv.map(|view| view.to_contiguous()),
             KvLayout::Strided | KvLayout::Assumed => qkv,
         };
-        let views = qkv.each_ref().map(|view| Strided::of(view, a.layout));
-        let out = forward(views, a.sizes(batch * time));
-        tensor(out, [batch * time, heads * width])
+        let [q, k, v] = qkv.each_ref().map(|view| Strided::of(view, a.layout));
+        let mut result = vec![0.0; shape.rows() * heads * head_dim];
+        let out = SharedSlice::new(&mut result);
+        (0..batches * heads).into_par_iter().for_each(|index| {
+            let (batch, head) = (index / heads, index % heads);
+            let kv_head = head / shape.group();
+            let q = q.head(batch, head);
+            let [k, v] = [k, v].map(|it| it.head(batch, kv_head));
+            let mut scores = vec![0.0; time * time];
+            for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+                score(&mut row[..=query], q, k, head_dim);
+            }
+            for (query, row) in scores.chunks_exact_mut(time).enumerate() {
+                softmax(&mut row[..=query]);
+            }
+            for (query, row) in scores.chunks_exact(time).enumerate() {
+                let at = ((batch * time + query) * heads + head) * head_dim;
+                // SAFETY: only this task writes this row of this head.
+                let out = unsafe { out.part(at, head_dim) };
+                mix(out, &row[..=query], v);
+            }
+        });
+        tensor(result, [shape.rows(), heads * head_dim])
     }
 }
 
@@ -74,35 +94,6 @@ struct Head<'a> {
     data: &'a [f32],
     st: usize,
     sd: usize,
-}
-
-/// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
-///
-/// The result is B·T × H·dh, contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
-pub(crate) fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
-    let (time, heads, head_dim) = (shape.context, shape.heads, shape.head_dim);
-    let mut result = vec![0.0; shape.rows() * heads * head_dim];
-    let out = SharedSlice::new(&mut result);
-    (0..shape.batch * heads).into_par_iter().for_each(|index| {
-        let (batch, head) = (index / heads, index % heads);
-        let kv_head = head / shape.group();
-        let q = q.head(batch, head);
-        let [k, v] = [k, v].map(|it| it.head(batch, kv_head));
-        let mut scores = vec![0.0; time * time];
-        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-            score(&mut row[..=query], q, k, head_dim);
-        }
-        for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-            softmax(&mut row[..=query]);
-        }
-        for (query, row) in scores.chunks_exact(time).enumerate() {
-            // SAFETY: only this task writes this row of this head.
-            let out =
-                unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
-            mix(out, &row[..=query], v);
-        }
-    });
-    result
 }
 
 simd! {

@@ -1,9 +1,5 @@
 //! Stage 2's kernel: attention with one workgroup per row, which reads q, k and v directly from memory with explicit strides.
 //! The same kernel runs for every layout; only its strides differ, and these may be wrong.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use super::{Attention, Naive};
 use crate::ops::gpu::{arg, empty, groups, workgroup_max, workgroup_sum};

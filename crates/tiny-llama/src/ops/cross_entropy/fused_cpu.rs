@@ -4,14 +4,12 @@
 use super::Fused;
 use crate::ops::Float;
 use crate::ops::backend::Ints;
-use crate::ops::cpu::integers;
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{integers, rows_per_task, tensor, values, zeros};
 use burn::backend::{Flex, TensorMetadata as _};
 use rayon::prelude::*;
 
 use crate::ops::cpu::exp::exp;
 use crate::ops::cpu::reduce::{max, sum};
-use crate::ops::cpu::{rows_per_task, zeros};
 
 type T = Float<Flex>;
 

@@ -19,6 +19,10 @@ enable f16;
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}
+{% if lanes == 4 %}
+{% include "rms_norm/in_f16.wgsl" %}
+{% endif %}
+
 {% endif %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -32,7 +36,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let value = weight[token * {{ columns }}u + c];
     y[row * {{ columns }}u + c] = value;
 {% if for_norm %}
-    scaled[row * {{ columns }}u + c] = {{ "vec4<f16>" if lanes == 4 else "f16" }}(value * gain[c]);
+    scaled[row * {{ columns }}u + c] = {{ "in_f16" if lanes == 4 else "f16" }}(value * gain[c]);
     sum += value * value;
 {% endif %}
   }

@@ -3,19 +3,25 @@
 use super::Fused;
 use crate::ops::Float;
 use crate::ops::backend::Ints;
-use crate::ops::cpu::integers;
-use crate::ops::cpu::{add, filled, rows_per_task};
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{add, filled, integers, rows_per_task, tensor, values};
 use crate::ops::shared_work::SharedWork;
 use burn::backend::{Flex, TensorMetadata as _};
 
 type T = Float<Flex>;
 
 impl Fused for Flex {
+    /// `out[n] = weight[tokens[n]]`.
     fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
         let (width, tokens) = (weight.shape()[1], integers(tokens));
-        let y = forward(values(&weight), &tokens, width);
-        tensor(y, [tokens.len(), width])
+        let (weight, rows) = (values(&weight), rows_per_task(width));
+        let out = filled(tokens.len() * width, rows * width, |task, out| {
+            let tokens = &tokens[task * rows..];
+            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+                let row = usize::try_from(*token).expect("a token number is not negative");
+                out.copy_from_slice(&weight[row * width..][..width]);
+            }
+        });
+        tensor(out, [tokens.len(), width])
     }
 
     fn backward(weight: T, tokens: Ints<Self>, dy: T) -> T {
@@ -23,18 +29,6 @@ impl Fused for Flex {
         let dw = backward(values(&dy), &integers(tokens), shape.dims());
         tensor(dw, shape)
     }
-}
-
-/// `out[n] = weight[tokens[n]]`: weight is V × D, out N × D.
-pub(crate) fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
-    let rows = rows_per_task(width);
-    filled(tokens.len() * width, rows * width, |task, out| {
-        let tokens = &tokens[task * rows..];
-        for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
-            let row = usize::try_from(*token).expect("a token number is not negative");
-            out.copy_from_slice(&weight[row * width..][..width]);
-        }
-    })
 }
 
 /// `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, zero if there are none: dy is N × D, dw V × D.

@@ -44,6 +44,7 @@ const FILES: &[(&str, &str)] = files![
     "linear/matmul.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
+    "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
     "gpu/wgsl/roof_matrix_cores.wgsl",

@@ -2,11 +2,10 @@
 
 use super::Fused;
 use crate::ops::Float;
-use crate::ops::cpu::values;
+use crate::ops::cpu::{GRAIN, values};
 use burn::backend::Flex;
 use rayon::prelude::*;
 
-use crate::ops::cpu::GRAIN;
 use crate::ops::cpu::reduce::sum;
 
 impl Fused for Flex {

@@ -1,9 +1,5 @@
 //! Sums of squares and largest values of many tensors on the device, and samples of their elements. Of gradients, only norms and
 //! samples are read back.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use super::{Fused, fused_cpu};
 use crate::ops::gpu::read;

@@ -1,19 +1,17 @@
 //! Matrix products over strided views, split into tiles that run in parallel.
-#![allow(unsafe_code, reason = "tasks write disjoint parts of one buffer")]
 
 mod product;
 mod tiles;
 
 use super::{Fused, NextOperation};
 use crate::ops::Float;
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{SharedSlice, for_each, tensor, values};
 use crate::ops::format::Format;
 use crate::ops::shared_work::{PartialNorm, SharedWork};
 use burn::backend::{Flex, TensorMetadata as _};
 use std::cell::Cell;
 
 use crate::ops::cpu::transpose::transpose;
-use crate::ops::cpu::{SharedSlice, for_each};
 
 type T = Float<Flex>;
 

@@ -1,28 +1,26 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
 pub(crate) mod epilogue;
-pub(crate) mod full;
-mod full_tiles;
-pub(crate) mod matrix_cores;
-mod matrix_cores_blocks;
+mod full;
+mod matrix_cores;
 mod products;
 
-use super::planner::Problem;
+use burn::backend::{Cube, TensorMetadata as _};
+use burn::cubecl::ir::features::Plane;
+use burn::tensor::{DType, Device, Tensor};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::planner::{Limits, Parts, Plan, Planner, Problem};
 use super::{Fused, NextOperation};
 use crate::ops::Kernels as _;
 use crate::ops::backend::is_cpu;
 use crate::ops::format::Format;
-use crate::ops::gpu::empty;
 use crate::ops::gpu::format::{converted, rounded};
-use crate::ops::gpu::is_f16;
-use crate::ops::shared_work::PartialNorm;
-use crate::ops::shared_work::{SharedWork, Sharing};
-use burn::backend::Cube;
-use burn::backend::TensorMetadata as _;
-use burn::tensor::{DType, Device, Tensor};
-use burn_cubecl::tensor::CubeTensor;
+use crate::ops::gpu::{empty, is_f16};
+use crate::ops::grad_norm::fused_gpu::reduced;
+use crate::ops::shared_work::{PartialNorm, SharedWork, Sharing};
 use epilogue::Epilogue;
-use full::limits;
+use products::{Product, Staged, multiply};
 use protocol::config::Precision;
 
 type T = CubeTensor;
@@ -81,36 +79,16 @@ pub(crate) fn is_copied(count: usize) -> bool {
     count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
 }
 
-/// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
-/// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm, and this launch writes it as well.
-fn forward(
-    [x, weight]: [&CubeTensor; 2],
-    then: Epilogue,
-    format: Format,
-    norm: Option<&PartialNorm>,
-) -> CubeTensor {
-    let problem = of_forward(x, weight);
-    match norm {
-        Some(norm) => matrix_cores::matmul_of_norm([x, weight], norm, then, problem),
-        None => product([x, weight], then, problem, format),
-    }
-}
-
-/// The number of parts that [`forward`] leaves with [`Epilogue::Parts`], for a product as large as `like` `[N, M]`.
-fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize {
-    let [rows, columns] = sides(like);
-    let problem = Problem::new([rows, columns, inner], false, true);
-    if format.on_matrix_cores() && matrix_cores::fits(&problem) {
-        matrix_cores::number_of_parts(&problem, format == Format::Split)
-    } else {
-        full::choose(&problem, limits(like)).splits
-    }
-}
-
 /// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. With one part the product adds the residual,
 /// because then the norm need not write x.
 pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
-    !is_cpu(&x.device()) && number_of_parts(&Cube::constant(x), inner, format) > 1
+    if is_cpu(&x.device()) {
+        return false;
+    }
+    let [rows, columns] = x.dims();
+    let problem = Problem::new([rows, columns, inner], false, true);
+    let planner = planner(&[problem], format, &Cube::constant(x));
+    planner.one(&problem, Parts::Free).splits > 1
 }
 
 /// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
@@ -127,57 +105,143 @@ pub(crate) fn applies_norm(
 }
 
 /// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
-fn empty_partial_norm([x, weight, gain]: [&CubeTensor; 3], format: Format) -> Option<PartialNorm> {
+fn empty_partial_norm([x, weight, gain]: [&T; 3], format: Format) -> Option<PartialNorm> {
     let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
-    let parts = || matrix_cores::blocks_across(&problem);
-    let sizes = [problem.rows, problem.columns];
-    writes.then(|| PartialNorm::empty(gain.clone(), parts(), sizes))
+    writes.then(|| {
+        let plan = CORES.one(&problem, Parts::Launch);
+        let [blocks, ..] = plan.groups(&problem);
+        PartialNorm::empty(gain.clone(), blocks, [problem.rows, problem.columns])
+    })
 }
 
-/// A·B, stored by `then`, on matrix cores if the format and the rows allow it.
-fn product(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem, format: Format) -> CubeTensor {
-    if format.on_matrix_cores() && matrix_cores::fits(&problem) {
-        return matrix_cores::matmul(pair, then, problem, format == Format::Split);
+/// f16 on matrix cores.
+const CORES: Planner = Planner::Cores { halves: false };
+
+/// What computes these products: matrix cores, if the format and the rows allow it.
+fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
+    if format.on_matrix_cores() && problems.iter().all(matrix_cores::fits) {
+        let halves = format == Format::Split;
+        return Planner::Cores { halves };
     }
-    if format != Format::Native {
-        return full::matmul(pair, then, problem);
-    }
-    let [a, b] = pair.map(|it| match is_f16(it) {
-        true => converted(it.clone(), DType::F32),
-        false => rounded(it, Precision::F16),
-    });
-    full::matmul([&a, &b], then, problem)
+    let properties = like.client.properties();
+    Planner::Full(Limits {
+        shared_bytes: properties.hardware.max_shared_memory_size,
+        threads: properties.hardware.max_units_per_cube as usize,
+        // A device without subgroup operations counts as one.
+        is_cpu: !properties.features.plane.contains(Plane::Ops),
+    })
 }
 
-/// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores
-/// cannot compute them. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
-fn backward(
-    dy: &CubeTensor,
-    [x, weight]: [&CubeTensor; 2],
-    then: Epilogue,
-    format: Format,
-) -> [CubeTensor; 2] {
+/// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
+/// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm: the product reads x·gain, and this launch
+/// writes x as well.
+fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&PartialNorm>) -> T {
+    let problem = of_forward(x, weight);
+    let Some(norm) = norm else {
+        return product([x, weight], then, problem, format);
+    };
+    let product = |_, store| Product {
+        problem,
+        plan: CORES.one(&problem, Parts::Launch).splits(1),
+        store,
+        staged: [Staged::Short, as_f16(weight)],
+        norm_parts: norm.squares.meta.num_elements() / problem.rows,
+    };
+    let of_norm = [&norm.squares, &norm.inverse, x];
+    let [out] = multiply([[&norm.scaled, weight]], [then], [1], product, &of_norm);
+    out
+}
+
+/// A·B, stored by `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for [`Epilogue::Parts`]. The largest
+/// magnitudes of halves need another launch.
+fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T {
+    let planner = planner(&[problem], format, pair[0]);
+    let plan = planner.one(&problem, then.parts());
+    let plan = plan.splits(then.splits(plan.splits));
+    let [out] = match planner {
+        Planner::Full(_) if format == Format::Native => {
+            let [a, b] = pair.map(|it| match is_f16(it) {
+                true => converted(it.clone(), DType::F32),
+                false => rounded(it, Precision::F16),
+            });
+            by_plans(planner, [plan], [[&a, &b]], [then], [problem])
+        }
+        _ => by_plans(planner, [plan], [pair], [then], [problem]),
+    };
+    out
+}
+
+/// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch, and one more if an inner
+/// dimension is split; in two if matrix cores cannot compute them. Alone, each often has too few tiles for a large GPU. dy `[N, M]`,
+/// x `[N, K]`, W `[M, K]`.
+fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T; 2] {
     let problems = backward_problems(dy, weight);
-    let pairs = [[dy, weight], [dy, x]];
-    if !format.on_matrix_cores() {
-        return full::matmul_pair(pairs, then, problems);
+    let (pairs, thens) = ([[dy, weight], [dy, x]], [then, Epilogue::Plain]);
+    let planner = planner(&problems, format, dy);
+    if format.on_matrix_cores() && matches!(planner, Planner::Full(_)) {
+        return [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format));
     }
-    if problems.iter().all(matrix_cores::fits) {
-        return matrix_cores::matmul_pair(pairs, then, problems, format == Format::Split);
+    let [first, second] = planner.pair(&problems, then.parts() == Parts::Free);
+    let plans = [first.splits(then.splits(first.splits)), second];
+    by_plans(planner, plans, pairs, thens, problems)
+}
+
+/// Products of one A with given plans.
+fn by_plans<const N: usize>(
+    planner: Planner,
+    plans: [Plan; N],
+    pairs: [[&T; 2]; N],
+    thens: [Epilogue; N],
+    problems: [Problem; N],
+) -> [T; N] {
+    let operands = [pairs[0][0]].into_iter().chain(pairs.map(|[_, b]| b));
+    let operands: Vec<T> = operands.cloned().collect();
+    // The largest magnitudes of A and of each B, as several values of which the largest counts.
+    let mut largest = None;
+    let staged: Vec<Staged> = match planner {
+        Planner::Full(_) => vec![Staged::Full; N + 1],
+        Planner::Cores { halves: false } => operands.iter().map(as_f16).collect(),
+        Planner::Cores { halves: true } => {
+            let (values, counts) = reduced(&operands, true);
+            largest = Some(values);
+            let mut end = 0;
+            let range = |count: &usize| {
+                end += count;
+                Staged::Halves(end - count..end)
+            };
+            counts.iter().map(range).collect()
+        }
+    };
+    let product = |i: usize, store| Product {
+        problem: problems[i],
+        plan: plans[i],
+        store,
+        staged: [staged[0].clone(), staged[i + 1].clone()],
+        norm_parts: 0,
+    };
+    let splits = plans.map(|plan| plan.splits);
+    let largest: Vec<&T> = largest.iter().collect();
+    multiply(pairs, thens, splits, product, &largest)
+}
+
+/// f32 is rounded when it is staged.
+fn as_f16(operand: &T) -> Staged {
+    if is_f16(operand) {
+        Staged::Short
+    } else {
+        Staged::Rounded
     }
-    let thens = [then, Epilogue::Plain];
-    [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format))
 }
 
 /// The product that gives x·Wᵀ.
-fn of_forward(x: &CubeTensor, weight: &CubeTensor) -> Problem {
+fn of_forward(x: &T, weight: &T) -> Problem {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     Problem::new([rows, columns, inner], false, true)
 }
 
 /// The products that give dx and dW.
-fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
+fn backward_problems(dy: &T, weight: &T) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
     [
         Problem::new([n, k, m], false, false),
@@ -186,7 +250,7 @@ fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
 }
 
 /// Rows and columns of a matrix; leading dimensions count as rows.
-fn sides(matrix: &CubeTensor) -> [usize; 2] {
+fn sides(matrix: &T) -> [usize; 2] {
     let shape = matrix.meta.shape();
     let columns = shape.last().copied().unwrap_or(1);
     [matrix.meta.num_elements() / columns, columns]
@@ -197,7 +261,6 @@ mod tests {
     use super::*;
     use crate::ops::cpu::testing::numbers;
     use crate::ops::gpu::check::{self, TestDevice};
-    use crate::ops::linear::fused_gpu::full::TilePlan;
     use crate::ops::rope::fused_gpu as rope;
     use crate::ops::shapes::Rotation;
     use crate::ops::swiglu::fused_gpu as swiglu;
@@ -219,7 +282,7 @@ mod tests {
                     dw[j * k + l] += dy[i * m + j] * x[i * k + l];
                 }
             }
-            let plan = TilePlan::new((32, 32), 16, (4, 4));
+            let plan = Plan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
                 let pairs = [[&gdy, &gw], [&gdy, &gx]];
                 let problems = backward_problems(&gdy, &gw);
@@ -227,7 +290,13 @@ mod tests {
                     let then = Epilogue::in_parts(in_parts);
                     let plans = splits.map(|splits| plan.splits(splits));
                     let thens = [then, Epilogue::Plain];
-                    let [gdx, gdw] = full::matmul_by(plans, pairs, thens, problems);
+                    let [gdx, gdw] = by_plans(
+                        planner(&problems, Format::Full, &gdy),
+                        plans,
+                        pairs,
+                        thens,
+                        problems,
+                    );
                     let name = format!("{splits:?} {in_parts}");
                     let parts = device.read(&gdx);
                     assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });

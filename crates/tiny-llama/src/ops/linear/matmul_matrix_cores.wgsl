@@ -48,6 +48,10 @@ var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% include "swiglu/swiglu.wgsl" %}
 
 {% endif %}
+{% for p in products if p.store.name == "onto" and p.store.for_norm %}
+{% include "rms_norm/in_f16.wgsl" %}
+
+{% endfor %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
@@ -267,7 +271,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       let stored = {{ value }}{{ " + added" ~ i ~ "_" ~ j ~ "_" ~ part if p.store.name == "onto" }};
       out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = stored;
 {% if for_norm %}
-      scaled{{ n }}[at] = vec4<f16>(stored * gain_{{ j }});
+      scaled{{ n }}[at] = in_f16(stored * gain_{{ j }});
       squares{{ i }}_{{ part }} += dot(stored, stored);
 {% endif %}
 {% endif %}

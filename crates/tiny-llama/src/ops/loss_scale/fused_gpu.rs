@@ -1,9 +1,5 @@
 //! The state of dynamic loss scaling on the device: factor, factor for gradients, clean steps, skipped steps.
 //! The rules are in `ops/loss_scale.rs`.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use crate::ops::gpu::{arg, workgroup_sum};
 use crate::ops::grad_norm::fused_gpu::reduced;

@@ -1,12 +1,10 @@
 //! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
 //! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
-#![allow(unsafe_code, reason = "tasks write disjoint parts of one buffer")]
 
 use super::Fused;
 use crate::ops::Float;
 use crate::ops::cpu::reduce::{sum, sum2};
-use crate::ops::cpu::{SharedSlice, add, filled, rows_per_task};
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{SharedSlice, add, filled, rows_per_task, tensor, values};
 use crate::ops::format::Format;
 use crate::ops::shared_work::SharedWork;
 use burn::backend::{Flex, TensorMetadata as _};

@@ -3,8 +3,7 @@
 
 use super::Fused;
 use crate::ops::Float;
-use crate::ops::cpu::{filled, rows_per_task};
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{filled, rows_per_task, tensor, values};
 use crate::ops::format::Format;
 use crate::ops::shapes::Rotation;
 use burn::backend::{Flex, TensorMetadata as _};
@@ -12,43 +11,24 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl Fused for Flex {
-    fn forward(x: T, [cos, sin]: [T; 2], rotation: Rotation, _: Format) -> T {
-        let y = rotate(values(&x), values(&cos), values(&sin), rotation);
-        tensor(y, x.shape())
+    /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for the inverse.
+    fn forward(x: T, tables: [T; 2], rotation: Rotation, _: Format) -> T {
+        let Rotation { width, rotated, .. } = rotation;
+        let ([cos, sin], half) = (tables.each_ref().map(values), rotation.head_dim / 2);
+        let sign = if rotation.inverse { -1.0 } else { 1.0 };
+        let (shape, x, rows) = (x.shape(), values(&x), rows_per_task(width));
+        let y = filled(x.len(), rows * width, |task, y| {
+            let x = x[task * rows * width..].chunks_exact(width);
+            let lines = y.chunks_exact_mut(width).zip(x);
+            for (row, (y, x)) in lines.enumerate() {
+                y.copy_from_slice(x);
+                let at = (task * rows + row) % rotation.context * half;
+                let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
+                rotate_row(&mut y[..rotated], cos, sin, sign);
+            }
+        });
+        tensor(y, shape)
     }
-}
-
-/// Rotates the first `rotated` columns of every row of `x` (N × `width`) as heads, and copies the other columns.
-///
-/// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for `inverse`,
-/// the gradient of the forward pass. `cos` and `sin` are context × dh/2.
-pub(crate) fn rotate(x: &[f32], cos: &[f32], sin: &[f32], rotation: Rotation) -> Vec<f32> {
-    let Rotation {
-        width,
-        rotated,
-        head_dim,
-        context,
-        inverse,
-    } = rotation;
-    let half = head_dim / 2;
-    assert!(x.len().is_multiple_of(width), "{rotation:?}");
-    assert!(
-        rotated <= width && rotated.is_multiple_of(head_dim),
-        "{rotation:?}"
-    );
-    assert_eq!((cos.len(), sin.len()), (context * half, context * half));
-    let sign = if inverse { -1.0 } else { 1.0 };
-    let rows = rows_per_task(width);
-    filled(x.len(), rows * width, |task, y| {
-        let x = x[task * rows * width..].chunks_exact(width);
-        let lines = y.chunks_exact_mut(width).zip(x);
-        for (row, (y, x)) in lines.enumerate() {
-            y.copy_from_slice(x);
-            let at = (task * rows + row) % context * half;
-            let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
-            rotate_row(&mut y[..rotated], cos, sin, sign);
-        }
-    })
 }
 
 simd! {

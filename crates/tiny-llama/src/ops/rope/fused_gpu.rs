@@ -1,9 +1,5 @@
 //! Rotary position embedding over a row buffer, in one launch. Columns that are not rotated (the values of a packed q, k, v) stay
 //! unchanged.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use super::Fused;
 use crate::ops::format::Format;

@@ -4,56 +4,45 @@
 use super::Fused;
 use crate::ops::Float;
 use crate::ops::cpu::exp::sigmoid;
-use crate::ops::cpu::{filled, rows_per_task};
-use crate::ops::cpu::{tensor, values};
+use crate::ops::cpu::{filled, rows_per_task, tensor, values};
 use crate::ops::format::Format;
 use burn::backend::{Flex, TensorMetadata as _};
 
 type T = Float<Flex>;
 
 impl Fused for Flex {
+    /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
     fn forward(packed: T, _: Format) -> T {
-        let [n, w] = packed.shape().dims();
-        tensor(forward(values(&packed), w / 2), [n, w / 2])
+        let [n, both] = packed.shape().dims();
+        let (packed, width) = (values(&packed), both / 2);
+        let part = rows_per_task(width) * width;
+        let out = filled(packed.len() / 2, part, |task, out| {
+            let packed = packed[task * 2 * part..].chunks_exact(both);
+            for (out, packed) in out.chunks_exact_mut(width).zip(packed) {
+                let (gate, up) = packed.split_at(width);
+                forward_slice(out, gate, up);
+            }
+        });
+        tensor(out, [n, width])
     }
 
+    /// `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
     fn backward(packed: T, dy: T, _: Format) -> T {
-        let width = dy.shape()[1];
-        let dpacked = backward(values(&dy), values(&packed), width);
-        tensor(dpacked, packed.shape())
+        let (shape, width) = (packed.shape(), dy.shape()[1]);
+        let (packed, dy) = (values(&packed), values(&dy));
+        let part = rows_per_task(2 * width) * width;
+        let dpacked = filled(packed.len(), 2 * part, |task, dpacked| {
+            let dy = dy[task * part..].chunks_exact(width);
+            let packed = packed[task * 2 * part..].chunks_exact(2 * width);
+            let rows = dpacked.chunks_exact_mut(2 * width);
+            for ((dpacked, dy), packed) in rows.zip(dy).zip(packed) {
+                let (dgate, dup) = dpacked.split_at_mut(width);
+                let (gate, up) = packed.split_at(width);
+                backward_slice(dgate, dup, dy, gate, up);
+            }
+        });
+        tensor(dpacked, shape)
     }
-}
-
-/// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`: `packed` is N × 2F, gate in columns 0..F and up in F..2F;
-/// the result is N × F.
-pub(crate) fn forward(packed: &[f32], width: usize) -> Vec<f32> {
-    assert!(packed.len().is_multiple_of(2 * width));
-    let part = rows_per_task(width) * width;
-    filled(packed.len() / 2, part, |task, out| {
-        let packed = packed[task * 2 * part..].chunks_exact(2 * width);
-        for (out, packed) in out.chunks_exact_mut(width).zip(packed) {
-            let (gate, up) = packed.split_at(width);
-            forward_slice(out, gate, up);
-        }
-    })
-}
-
-/// The gradients of [`forward`]: `dup = dout · silu(gate)` and `dgate = dout · up · s · (1 + gate · (1 - s))`, with
-/// `s = 1 / (1 + exp(-gate))`. `packed` and `dpacked` are N × 2F, `dout` is N × F.
-pub(crate) fn backward(dout: &[f32], packed: &[f32], width: usize) -> Vec<f32> {
-    assert_eq!(packed.len(), 2 * dout.len());
-    assert!(dout.len().is_multiple_of(width));
-    let part = rows_per_task(2 * width) * width;
-    filled(packed.len(), 2 * part, |task, dpacked| {
-        let dout = dout[task * part..].chunks_exact(width);
-        let packed = packed[task * 2 * part..].chunks_exact(2 * width);
-        let rows = dpacked.chunks_exact_mut(2 * width);
-        for ((dpacked, dout), packed) in rows.zip(dout).zip(packed) {
-            let (dgate, dup) = dpacked.split_at_mut(width);
-            let (gate, up) = packed.split_at(width);
-            backward_slice(dgate, dup, dout, gate, up);
-        }
-    })
 }
 
 simd! {

@@ -1,8 +1,4 @@
 //! SwiGLU's elementwise part: silu(gate) · up, for a tensor that holds both side by side.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use super::Fused;
 use crate::ops::format::Format;

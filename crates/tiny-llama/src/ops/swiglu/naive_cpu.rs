@@ -10,39 +10,24 @@ use rayon::prelude::*;
 type T = Float<Flex>;
 
 impl Naive for Flex {
+    /// `out = silu(x · Wgᵀ) · (x · Wuᵀ)` element by element, and the two products for the backward pass. It runs on all threads, like the
+    /// faster version. It is slow because every use of an element reads memory again, and because each sum is one long chain of additions.
     fn forward([x, w_gate, w_up]: [T; 3]) -> [T; 3] {
         let ([n, k], f) = (x.shape().dims(), w_gate.shape()[0]);
-        let outputs = forward(values(&x), values(&w_gate), values(&w_up), [n, f, k]);
-        outputs.map(|output| tensor(output, [n, f]))
+        let [x, w_gate, w_up] = [&x, &w_gate, &w_up].map(values);
+        let [mut out, mut gate, mut up] = [0; 3].map(|_| vec![0.0; n * f]);
+        let outputs = out.par_iter_mut().zip(&mut gate).zip(&mut up).enumerate();
+        outputs.for_each(|(index, ((out, gate), up))| {
+            let (row, column) = (index / f, index % f);
+            let (mut gate_sum, mut up_sum) = (0.0, 0.0);
+            for p in 0..k {
+                gate_sum += x[row * k + p] * w_gate[column * k + p];
+                up_sum += x[row * k + p] * w_up[column * k + p];
+            }
+            *gate = gate_sum;
+            *up = up_sum;
+            *out = gate_sum / (1.0 + (-gate_sum).exp()) * up_sum;
+        });
+        [out, gate, up].map(|output| tensor(output, [n, f]))
     }
-}
-
-/// `out = silu(x · Wgᵀ) · (x · Wuᵀ)` element by element, and the two products for the backward pass.
-///
-/// x is N × K, both weights F × K, the three outputs N × F. It runs on all threads, like the faster version. It is slow
-/// because every use of an element reads memory again, and because each sum is one long chain of additions.
-pub(crate) fn forward(
-    x: &[f32],
-    weight_gate: &[f32],
-    weight_up: &[f32],
-    [n, f, k]: [usize; 3],
-) -> [Vec<f32>; 3] {
-    assert_eq!(
-        (x.len(), weight_gate.len(), weight_up.len()),
-        (n * k, f * k, f * k)
-    );
-    let [mut out, mut gate, mut up] = [0; 3].map(|_| vec![0.0; n * f]);
-    let outputs = out.par_iter_mut().zip(&mut gate).zip(&mut up).enumerate();
-    outputs.for_each(|(index, ((out, gate), up))| {
-        let (row, column) = (index / f, index % f);
-        let (mut gate_sum, mut up_sum) = (0.0, 0.0);
-        for p in 0..k {
-            gate_sum += x[row * k + p] * weight_gate[column * k + p];
-            up_sum += x[row * k + p] * weight_up[column * k + p];
-        }
-        *gate = gate_sum;
-        *up = up_sum;
-        *out = gate_sum / (1.0 + (-gate_sum).exp()) * up_sum;
-    });
-    [out, gate, up]
 }

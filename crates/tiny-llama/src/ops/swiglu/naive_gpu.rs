@@ -1,9 +1,5 @@
 //! Stage 4's kernel: both SwiGLU products and the gate in one launch, with one invocation per output value.
 //! Correct, and slow on purpose: invocations do not share what they read.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
 use super::Naive;
 use crate::ops::gpu::{arg, empty};
@@ -11,43 +7,42 @@ use burn::backend::Cube;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-impl Naive for Cube {
-    fn forward([x, w_gate, w_up]: [CubeTensor; 3]) -> [CubeTensor; 3] {
-        forward(&x, &w_gate, &w_up)
-    }
-}
-
 const THREADS: u32 = 64;
 
-/// out\[n,f\] = silu(Σ_k x\[n,k\]·w_gate\[f,k\]) · Σ_k x\[n,k\]·w_up\[f,k\]; x `[N, K]`, w_gate and w_up `[F, K]`.
-/// Returns out, and the two products for the backward pass, all `[N, F]`. Each output reads 3K values for 4K FLOPs: 0.33 FLOP per byte. 1 launch.
-pub(crate) fn forward(x: &CubeTensor, w_gate: &CubeTensor, w_up: &CubeTensor) -> [CubeTensor; 3] {
-    let [rows, inner] = x.meta.shape().dims();
-    let width = w_gate.meta.shape()[0];
-    let [out, gate, up] = [0; 3].map(|_| empty(x, [rows, width]));
-    // Rows use two dimensions, because one allows at most 65535 workgroups.
-    let across = rows.min(32_768);
-    unsafe {
-        swiglu_one_output_each::launch_unchecked(
-            &x.client,
-            CubeCount::Static(
-                (width as u32).div_ceil(THREADS),
-                across as u32,
-                rows.div_ceil(across) as u32,
-            ),
-            CubeDim::new_1d(THREADS),
-            arg(x),
-            arg(w_gate),
-            arg(w_up),
-            arg(&out),
-            arg(&gate),
-            arg(&up),
-            rows,
-            width,
-            inner,
-        );
+impl Naive for Cube {
+    /// out\[n,f\] = silu(Σ_k x\[n,k\]·w_gate\[f,k\]) · Σ_k x\[n,k\]·w_up\[f,k\]. Each output reads 3K values for 4K FLOPs: 0.33 FLOP per
+    /// byte. 1 launch.
+    fn forward([x, w_gate, w_up]: [CubeTensor; 3]) -> [CubeTensor; 3] {
+        let [rows, inner] = x.meta.shape().dims();
+        let width = w_gate.meta.shape()[0];
+        let outputs = [0; 3].map(|_| empty(&x, [rows, width]));
+        let [out, gate, up] = outputs.each_ref().map(arg);
+        // Rows use two dimensions, because one allows at most 65535 workgroups.
+        let across = rows.min(32_768);
+        let groups = [
+            width.div_ceil(THREADS as usize),
+            across,
+            rows.div_ceil(across),
+        ];
+        let [columns, across, down] = groups.map(|count| count as u32);
+        unsafe {
+            swiglu_one_output_each::launch_unchecked(
+                &x.client,
+                CubeCount::Static(columns, across, down),
+                CubeDim::new_1d(THREADS),
+                arg(&x),
+                arg(&w_gate),
+                arg(&w_up),
+                out,
+                gate,
+                up,
+                rows,
+                width,
+                inner,
+            );
+        }
+        outputs
     }
-    [out, gate, up]
 }
 
 #[cube(launch_unchecked)]

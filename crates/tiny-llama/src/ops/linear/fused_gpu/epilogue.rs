@@ -2,7 +2,7 @@
 //! (`matmul`) and on matrix cores (`matrix_cores`).
 
 use crate::ops::gpu::{empty_of, reduce};
-use crate::ops::linear::planner::Problem;
+use crate::ops::linear::planner::{Parts, Problem};
 use crate::ops::shapes::Rotation;
 use crate::ops::shared_work::PartialNorm;
 use burn::tensor::DType;
@@ -83,6 +83,15 @@ impl<'a> Epilogue<'a> {
         match self.store() {
             Store::Plain | Store::Onto { for_norm: false } => wanted,
             _ => 1,
+        }
+    }
+
+    /// What happens to parts of a product's inner dimension.
+    pub(crate) fn parts(self) -> Parts {
+        match self {
+            Self::Parts => Parts::Free,
+            _ if self.store().is_linear() => Parts::Launch,
+            _ => Parts::Never,
         }
     }
 

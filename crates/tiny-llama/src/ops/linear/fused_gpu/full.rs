@@ -1,81 +1,142 @@
-//! Matrix products in f32 for every transposition and any sizes, with an epilogue. The kernel is
-//! `matmul.wgsl`; `matmul_plan` holds its plans and chooses one.
+//! Matrix products in f32 for every transposition and any sizes, with an epilogue: what fills in `matmul.wgsl`.
 //!
 //! One text serves every shape and every transposition. RoPE and the fused SwiGLU are part of these products, too (`epilogue`).
 
-use crate::ops::linear::fused_gpu::epilogue::Epilogue;
-use crate::ops::linear::fused_gpu::full_tiles::TiledProduct;
-use crate::ops::linear::fused_gpu::products::multiply;
-pub(crate) use crate::ops::linear::planner::{
-    Limits, Problem, TilePlan, choose, choose_pair, choose_whole,
-};
-use burn::cubecl::ir::features::Plane;
-use burn_cubecl::tensor::CubeTensor;
+use super::epilogue::Store;
+use super::products::{Product, Products};
+use crate::ops::linear::planner::{Problem, padding};
+use minijinja::{Value, context};
 
-/// Workgroups that keep a large GPU busy: an H100 has 132 multiprocessors.
-const LARGE_DEVICE: usize = 120;
-/// The same for a CPU.
-const SMALL_DEVICE: usize = 4;
+/// Names and elements of A, B, the result and the buffers of its store.
+pub(super) fn buffers(it: &Product) -> Vec<(&'static str, &'static str)> {
+    let of = |width| if width == 4 { "vec4<f32>" } else { "f32" };
+    let [a, b, out] = it.problem.lanes().map(of);
+    let all = [("a", a), ("b", b), ("out", out)].into_iter();
+    all.chain(it.store.buffers(out)).collect()
+}
 
-/// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
-pub(crate) fn limits(tensor: &CubeTensor) -> Limits {
-    let properties = tensor.client.properties();
-    let small = !properties.features.plane.contains(Plane::Ops);
-    Limits {
-        shared_bytes: properties.hardware.max_shared_memory_size,
-        threads: properties.hardware.max_units_per_cube as usize,
-        full: if small { SMALL_DEVICE } else { LARGE_DEVICE },
+/// An item of the file's `products`.
+pub(super) fn values(it: &Product) -> Value {
+    let Problem { rows, columns, .. } = it.problem;
+    let (a_turned, b_turned) = (!it.problem.a_transposed, it.problem.b_transposed);
+    let [a_width, b_width, width] = it.problem.lanes();
+    let (height, across) = it.plan.tile;
+    let after_a = pitch(it, height, a_turned) * it.plan.step;
+    context! {
+        // Inner values of a workgroup.
+        share => it.plan.share(&it.problem),
+        store => it.store,
+        // Values of a store.
+        width,
+        // Whether tiles extend past an edge of the result.
+        ragged => it.problem.is_ragged(it.plan.tile),
+        // Whether inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
+        reordered => a_turned || b_turned,
+        a => operand(it, ("a", "row"), [height, rows], a_turned, a_width, 0),
+        b => operand(it, ("b", "column"), [across, columns], b_turned, b_width, after_a),
+        ..Value::from_serialize(it.problem),
     }
 }
 
-/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
-/// [`Epilogue::Parts`].
-pub(crate) fn matmul(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem) -> CubeTensor {
-    let plan = match then.store().is_linear() {
-        true => choose(&problem, limits(pair[0])),
-        false => choose_whole(&problem, limits(pair[0])),
-    };
-    let [out] = matmul_by([plan], [pair], [then], [problem]);
-    out
+/// The file's other values, and its bindings.
+pub(super) fn values_of_launch(all: &Products) -> Value {
+    let plan = &all.0[0].plan;
+    let (down, across) = plan.blocks();
+    let halves = (1..=plan.slices.ilog2()).map(|i| plan.slices >> i);
+    context! {
+        bindings => all.bindings(),
+        // Vectors of workgroup memory.
+        vectors => plan.shared_vectors(),
+        threads => plan.threads(),
+        tile => plan.tile,
+        block => plan.block,
+        // Blocks of a tile along each axis, and whether 32 invocations can have 4 × 8 blocks.
+        blocks => (down, across),
+        in_fours => down.is_multiple_of(4) && across.is_multiple_of(8),
+        step => plan.step,
+        // Vectors of a step's inner values.
+        quads => plan.step / 4,
+        unroll => plan.unroll.min(plan.step / plan.slices),
+        slices => plan.slices,
+        per_slice => plan.slice_threads(),
+        // Half of the slices, a quarter, … 1.
+        halves => halves.collect::<Vec<_>>(),
+    }
 }
 
-/// A·B, stored by the epilogue `then`, and C·D, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`] A·B is
-/// `[parts·rows, columns]`. Alone, the two gradients of a linear layer often have too few tiles for a large GPU.
-pub(crate) fn matmul_pair(
-    pairs: [[&CubeTensor; 2]; 2],
-    then: Epilogue,
-    problems: [Problem; 2],
-) -> [CubeTensor; 2] {
-    let [first, second] = choose_pair(&problems, limits(pairs[0][0]));
-    let plans = [first.splits(then.splits(first.splits)), second];
-    matmul_by(plans, pairs, [then, Epilogue::Plain], problems)
+/// Vectors between lines in workgroup memory.
+fn pitch(it: &Product, side: usize, transposed: bool) -> usize {
+    side / 4 + usize::from(transposed) * padding(it.plan.step)
 }
 
-/// Products with given plans, which differ in the number of parts.
-pub(crate) fn matmul_by<const N: usize>(
-    plans: [TilePlan; N],
-    pairs: [[&CubeTensor; 2]; N],
-    thens: [Epilogue; N],
-    problems: [Problem; N],
-) -> [CubeTensor; N] {
-    debug_assert!(plans.iter().all(TilePlan::is_sound), "{plans:?}");
-    let product = |i: usize, store| TiledProduct {
-        problem: problems[i],
-        plan: plans[i],
-        store,
+/// The part of an operand that a workgroup stages in a step: `side` of `whole` rows of A or columns of B from `outer` on, for each of
+/// the step's inner values. If these are adjacent in memory (`transposed`), an invocation loads pieces of four lines by four of them.
+fn operand(
+    it: &Product,
+    (name, outer): (&str, &str),
+    [side, whole]: [usize; 2],
+    transposed: bool,
+    width: usize,
+    first: usize,
+) -> Value {
+    let (step, inner) = (it.plan.step, it.problem.inner);
+    let gated = name == "b" && it.store == Store::Swiglu;
+    let ends = (format!("{whole}u"), "end".to_owned());
+    let (stride, (lines, values), vectors) = match transposed {
+        true => (inner, ends, 4),
+        false => (whole, (ends.1, ends.0), 1),
     };
-    multiply(pairs, thens, plans.map(|plan| plan.splits), product, &[])
+    let pieces = side / 4 * step / vectors;
+    let shares = pieces.div_ceil(it.plan.threads());
+    context! {
+        name,
+        outer,
+        transposed,
+        // Values of a load, the distance between lines in memory, and the ends of lines and of a line's values.
+        width,
+        stride,
+        lines,
+        values,
+        // Whether steps and tiles end where the matrix ends.
+        even => whole.is_multiple_of(side) && inner.is_multiple_of(it.plan.splits * step),
+        // Whether the first half of a tile's lines are gates, and the other half their ups, half of all columns further.
+        gated,
+        // Vectors of a line in workgroup memory, the distance between lines, and the first line.
+        line => side / 4,
+        pitch => pitch(it, side, transposed),
+        first,
+        // Pieces that are loaded in a step, the most that an invocation loads, and their vectors.
+        pieces,
+        shares,
+        held => shares * vectors,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ops::cpu::testing::numbers;
     use crate::ops::gpu::check::{self, TestDevice};
     use crate::ops::gpu::wgsl::Wgsl as _;
-    use crate::ops::linear::fused_gpu::epilogue::Store;
-    use crate::ops::linear::fused_gpu::products::{Product as _, Products};
-    use crate::ops::linear::planner::SMALLEST;
+    use crate::ops::linear::fused_gpu::by_plans;
+    use crate::ops::linear::fused_gpu::epilogue::{Epilogue, Store};
+    use crate::ops::linear::fused_gpu::products::{Product, Products, Staged};
+    use crate::ops::linear::planner::{Limits, Plan, Planner, Problem, SMALLEST};
+    use burn_cubecl::tensor::CubeTensor;
+
+    fn multiply<const N: usize>(
+        plans: [Plan; N],
+        pairs: [[&CubeTensor; 2]; N],
+        thens: [Epilogue; N],
+        problems: [Problem; N],
+    ) -> [CubeTensor; N] {
+        assert!(plans.iter().all(Plan::is_sound), "{plans:?}");
+        let limits = Limits {
+            shared_bytes: 0,
+            threads: 0,
+            is_cpu: true,
+        };
+        by_plans(Planner::Full(limits), plans, pairs, thens, problems)
+    }
 
     fn reference(a: &[f32], b: &[f32], p: Problem) -> Vec<f32> {
         let mut out = vec![];
@@ -98,7 +159,7 @@ mod tests {
         out
     }
 
-    fn check_all(device: &TestDevice, plans: &[TilePlan], sizes: &[(usize, usize, usize)]) {
+    fn check_all(device: &TestDevice, plans: &[Plan], sizes: &[(usize, usize, usize)]) {
         for &(rows, columns, inner) in sizes {
             let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
             let extra = numbers(3, rows * columns);
@@ -116,7 +177,7 @@ mod tests {
                 for &plan in plans {
                     let name = format!("{plan:?} {problem:?}");
                     let then = Epilogue::Onto(&gextra, None);
-                    let [got] = matmul_by([plan], [[&ga, &gb]], [then], [problem]);
+                    let [got] = multiply([plan], [[&ga, &gb]], [then], [problem]);
                     check::close(&name, &device.read(&got), &more, 1e-5);
                 }
             }
@@ -132,10 +193,10 @@ mod tests {
         };
         let plans = [
             SMALLEST,
-            TilePlan::new((32, 64), 16, (4, 8)),
-            TilePlan::new((64, 32), 8, (8, 4)).unroll(1),
-            TilePlan::new((32, 32), 16, (8, 8)).slices(4),
-            TilePlan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
+            Plan::new((32, 64), 16, (4, 8)),
+            Plan::new((64, 32), 8, (8, 4)).unroll(1),
+            Plan::new((32, 32), 16, (8, 8)).slices(4),
+            Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
         ];
         check_all(&device, &plans, &SIZES);
     }
@@ -148,9 +209,9 @@ mod tests {
         };
         let plans = [
             SMALLEST,
-            TilePlan::new((32, 64), 32, (8, 8)).slices(4),
-            TilePlan::new((64, 64), 32, (8, 8)).slices(2),
-            TilePlan::new((128, 128), 32, (8, 8)),
+            Plan::new((32, 64), 32, (8, 8)).slices(4),
+            Plan::new((64, 64), 32, (8, 8)).slices(2),
+            Plan::new((128, 128), 32, (8, 8)),
         ];
         for (n, f, inner) in [(33, 48, 20), (128, 128, 64)] {
             let (x, w) = (numbers(1, n * inner), numbers(2, 2 * f * inner));
@@ -175,15 +236,15 @@ mod tests {
                 device.tensor(&down, [inner, f]),
             );
             for plan in plans {
-                let [got] = matmul_by([plan], [[&x, &w]], [Epilogue::Swiglu], [gates]);
+                let [got] = multiply([plan], [[&x, &w]], [Epilogue::Swiglu], [gates]);
                 check::close(&format!("{plan:?}"), &device.read(&got), &stacked, 1e-5);
                 let plain = Epilogue::Plain;
-                let [active] = matmul_by([plan], [[&dy, &down]], [plain], [of_active]);
+                let [active] = multiply([plan], [[&dy, &down]], [plain], [of_active]);
                 let pairs = [[&dy, &down], [&dy, &active]];
                 let thens = [Epilogue::SwigluBackward(&got), plain];
                 let problems = [of_active, of_down];
                 let plans = [1, 2].map(|splits| plan.splits(splits));
-                let [got, _] = matmul_by(plans, pairs, thens, problems);
+                let [got, _] = multiply(plans, pairs, thens, problems);
                 check::close(
                     &format!("{plan:?}, back"),
                     &device.read(&got),
@@ -196,18 +257,23 @@ mod tests {
 
     #[test]
     fn every_text_is_valid_wgsl() {
-        let limits = [(120, 1 << 16), (120, 1 << 14), (4, 1 << 15), (4, 1)];
+        let limits = [
+            (false, 1 << 16),
+            (false, 1 << 14),
+            (true, 1 << 15),
+            (true, 1),
+        ];
         for (rows, columns, inner) in SIZES.into_iter().chain([(1024, 4096, 512)]) {
-            for (full, shared_bytes) in limits {
+            for (is_cpu, shared_bytes) in limits {
                 let limits = Limits {
                     shared_bytes,
                     threads: 256,
-                    full,
+                    is_cpu,
                 };
                 let problems = [(false, true), (true, false)];
                 let problems = problems.map(|(a, b)| Problem::new([rows, columns, inner], a, b));
-                let plans = choose_pair(&problems, limits);
-                let products = [0, 1].map(|i| TiledProduct {
+                let plans = Planner::Full(limits).pair(&problems, false);
+                let products = [0, 1].map(|i| Product {
                     problem: problems[i],
                     plan: plans[i],
                     store: if plans[i].splits == 1 {
@@ -215,9 +281,10 @@ mod tests {
                     } else {
                         Store::Plain
                     },
+                    staged: [Staged::Full, Staged::Full],
+                    norm_parts: 0,
                 });
-                let program = TiledProduct::program(Products(products.to_vec()));
-                check::valid_wgsl(&program.text());
+                check::valid_wgsl(&Products(products.to_vec()).program().text());
             }
         }
     }
