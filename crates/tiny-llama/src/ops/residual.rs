@@ -53,7 +53,12 @@ impl<'a> Residual<'a> {
     }
 
     /// Adds y·Wᵀ; y `[n, in]`, W `[d, in]`. Our own product also takes y as the last third of `[3n, in]`, as [`Versions::gated`] leaves it.
+    ///
+    /// # Panics
+    /// When no norm has read the stream since the last sum.
     pub fn add(&mut self, scope: Scope, y: Tensor<2>, w: &'a Parameter) {
+        let read = matches!(self.next, Next::Nothing);
+        assert!(read, "a norm reads the stream before the sum of {scope:?}");
         self.next = Next::Sum(scope, y, w);
     }
 
