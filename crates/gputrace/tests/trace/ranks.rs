@@ -457,6 +457,18 @@ fn counted_files_of_a_folder_agree() {
                 "operations" => {
                     &Value::from(figures.operations.iter().map(|row| row.calls).sum::<u64>())
                 }
+                "syncs_in_steps" => {
+                    let steps = figures.steps.iter().flatten();
+                    &Value::from(steps.filter_map(|step| step.syncs).sum::<u64>())
+                }
+                "copies_in_steps" => {
+                    let steps = figures.steps.iter().flatten();
+                    &Value::from(
+                        steps
+                            .filter_map(|step| step.host_device_copies)
+                            .sum::<u64>(),
+                    )
+                }
                 "worst_rank_of_step" => {
                     let step = figures
                         .phases_of_ranks
