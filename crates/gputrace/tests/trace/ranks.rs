@@ -420,6 +420,10 @@ fn families_go_by_the_functions_own_name() {
         ),
         ("triton_poi_fused_all_reduce_add_0", Family::Elementwise),
         ("nccl:all_reduce", Family::Communication),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams)",
+            Family::Product,
+        ),
     ] {
         assert_eq!(family(name), expected, "{name}");
     }
