@@ -78,7 +78,11 @@ pub fn family(name: &str) -> Family {
     let own = match &what {
         Some(Applied::Wrapped(arguments)) => wrapped(arguments).unwrap_or(arguments).to_owned(),
         Some(Applied::Generic(what)) => format!("{} {what}", last_segment(&path)),
-        None => last_segment(&path).to_owned(),
+        // A function called only `kernel` is named by its namespace.
+        None => match path.strip_suffix("::kernel") {
+            Some(space) => last_segment(space).to_owned(),
+            None => last_segment(&path).to_owned(),
+        },
     };
     let of = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -227,7 +231,8 @@ fn inner<'a>(arguments: &'a str, known: &str) -> Option<&'a str> {
     let words = arguments.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let mut vague = None;
     for word in words.filter(|word| word.len() > 3 && *word != known) {
-        if word.starts_with("cutlass_") {
+        // A kernel of CUTLASS has its architecture in its name, a namespace has not.
+        if word.starts_with("cutlass_") && word.contains(|c: char| c.is_ascii_digit()) {
             return Some(word);
         }
         let telling = ["Functor", "_functor", "_kernel"]

@@ -420,6 +420,10 @@ fn families_go_by_the_functions_own_name() {
         ),
         ("triton_poi_fused_all_reduce_add_0", Family::Elementwise),
         ("nccl:all_reduce", Family::Communication),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(cublasGemvParams)",
+            Family::Product,
+        ),
     ] {
         assert_eq!(family(name), expected, "{name}");
     }
@@ -456,6 +460,18 @@ fn counted_files_of_a_folder_agree() {
                 "ranks" => &Value::from(figures.ranks.len()),
                 "operations" => {
                     &Value::from(figures.operations.iter().map(|row| row.calls).sum::<u64>())
+                }
+                "syncs_in_steps" => {
+                    let steps = figures.steps.iter().flatten();
+                    &Value::from(steps.filter_map(|step| step.syncs).sum::<u64>())
+                }
+                "copies_in_steps" => {
+                    let steps = figures.steps.iter().flatten();
+                    &Value::from(
+                        steps
+                            .filter_map(|step| step.host_device_copies)
+                            .sum::<u64>(),
+                    )
                 }
                 "worst_rank_of_step" => {
                     let step = figures
