@@ -8,6 +8,8 @@ mod adapter;
 mod course;
 #[path = "kernel/device.rs"]
 mod device;
+#[path = "kernel/kinds.rs"]
+mod kinds;
 #[path = "kernel/live.rs"]
 mod live;
 #[path = "kernel/mutants.rs"]

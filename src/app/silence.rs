@@ -136,7 +136,8 @@ impl App {
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);
-            self.bench.run.state = RunState::Idle;
+            // The new one makes no step that could be left.
+            (self.bench.run.state, self.bench.pending.interrupts) = (RunState::Idle, false);
         }
     }
 }

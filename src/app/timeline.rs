@@ -98,15 +98,15 @@ impl TimelineView {
             TimelineMove::Pan(eighths) => see(window.pan(f64::from(eighths) / 8.0, bounds)),
             TimelineMove::Zoom(by) => {
                 let marked = self.slice.and_then(|at| self.trace.slices.get(at as usize));
-                let middle = marked.map(|it| it.start.midpoint(it.end));
-                let column = middle
-                    .and_then(|at| window.column(at))
-                    .unwrap_or(COLUMNS / 2);
-                see(window.zoom(factor(by), column, bounds));
+                // The middle of what is seen of the marked slice, so that it stays in view.
+                let seen = marked.map(|it| (it.start.max(window.start), it.end.min(window.end)));
+                let seen = seen.filter(|(from, to)| from <= to);
+                let (from, to) = seen.unwrap_or((window.start, window.end));
+                see(window.zoom(factor(by), from.midpoint(to), bounds));
             }
             TimelineMove::ZoomAt(time, by) => {
-                let column = window.column(time).unwrap_or(COLUMNS / 2);
-                see(window.zoom(factor(by), column, bounds));
+                let time = time.clamp(window.start, window.end);
+                see(window.zoom(factor(by), time, bounds));
             }
             TimelineMove::Row(by) => {
                 let last = self.timeline.rows.len().saturating_sub(1);
@@ -265,5 +265,20 @@ mod tests {
             it.go(TimelineMove::Zoom(-1));
         }
         assert_eq!(it.seen, it.timeline.bounds);
+    }
+
+    #[test]
+    fn zooming_keeps_each_marked_slice_in_view() {
+        for marked in 0..20 {
+            let mut it = view();
+            it.go(TimelineMove::Whole);
+            it.slice = Some(marked);
+            let slice = it.trace.slices[marked as usize];
+            for step in 0..40 {
+                it.go(TimelineMove::Zoom(1));
+                let seen = slice.start.max(it.seen.0) < slice.end.min(it.seen.1);
+                assert!(seen, "slice {marked}, step {step}: {:?}", it.seen);
+            }
+        }
     }
 }

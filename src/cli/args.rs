@@ -520,7 +520,7 @@ Examples:
   perflings open results.db --report page.html
   perflings open run.jsonl --export run.pftrace --export run_kernel_stats.csv")]
 pub(super) struct OpenArgs {
-    /// A profile; with a second one, both side by side
+    /// A profile, or a folder with that of each rank; with a second one, both side by side
     #[arg(required = true, num_args = 1..=2)]
     pub files: Vec<PathBuf>,
     /// The figures and lints as one JSON object

@@ -23,6 +23,7 @@ use crate::tui::terminal;
 use gputrace::compare::compare;
 use gputrace::figures::Summary;
 use gputrace::model::Trace;
+use gputrace::ranks::open_folder;
 use gputrace::summary::summary;
 use gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 
@@ -176,10 +177,14 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         let [read, total] = [at.read, at.total].map(|bytes| (bytes / MB) as usize);
         meter.at(read, total);
     };
-    let found = recording(path, &mut progress).transpose();
-    let found = found.unwrap_or_else(|| {
-        gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
-    });
+    let found = match path.is_dir() {
+        true => folder(path, &mut progress),
+        false => recording(path, &mut progress)
+            .transpose()
+            .unwrap_or_else(|| {
+                gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
+            }),
+    };
     drop(meter);
     let mut trace = found?;
     if piped.is_some() {
@@ -189,6 +194,21 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         notice(&format!("{told}: {}", sanitize::line(cut)));
     }
     Ok(trace)
+}
+
+/// The traces in a folder as one, one file for each rank.
+fn folder(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace> {
+    let told = path.display().to_string();
+    let folder = open_folder(path, progress).map_err(|error| refused(&told, &error))?;
+    if let Some(first) = folder.skipped.first() {
+        let first = sanitize::line(&first.to_string());
+        let skipped = folder.skipped.len();
+        notice(&format!(
+            "{}: {skipped} files are not read; the first: {first}",
+            sanitize::line(&told)
+        ));
+    }
+    Ok(folder.trace)
 }
 
 /// The file as a recording of this program, if it starts like one.

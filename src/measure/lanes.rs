@@ -99,8 +99,16 @@ fn at_shape(
     let inputs = reference::inputs(&file.spec.bindings, shape, values, seed)?;
     let shader = Shader::parse(&text.filled.text).map_err(|why| why.to_string())?;
     let [across, down, _] = text.grid.map(|groups| groups.max(1));
+    let at = |number: u32| {
+        [
+            number % across,
+            number / across % down,
+            number / across / down,
+        ]
+    };
+    let only: Vec<[u32; 3]> = group.into_iter().map(at).collect();
     let launch = Launch {
-        only: group.map(|it| [it % across, it / across % down, it / across / down]),
+        only: &only,
         limits: LIMITS,
         ..Launch::new(text.grid)
     };

@@ -27,7 +27,7 @@ svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
 .curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
 text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 .band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
-.p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
+.p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}.p7{fill:#d2544f}\
 .key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
 @media print,(max-width:40rem){td:has(wbr){min-width:8.5rem}}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
@@ -296,7 +296,7 @@ fn scale(scale: &RangeScale) -> String {
 }
 
 /// How many colours there are for parts.
-const COLOURS: usize = 7;
+const COLOURS: usize = 8;
 
 /// A bar in colours, and what each colour is, with its share.
 fn parts(it: &StackedBar) -> String {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::sheet::{FilledColumn, LaneChart, LaneSlice, Sheet, SheetBlock, SheetTable, StackedBar};
 use crate::course::trace_lints::page_of;
 use gputrace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
-use gputrace::display::{count, figures, known, ledger, share, time};
-use gputrace::figures::{KernelTotals, Summary, TraceStep};
+use gputrace::display::{count, doubts, figures, known, ledger, share, stragglers, time};
+use gputrace::figures::{KernelTotals, PhaseOfRanks, Summary, TraceStep};
 use gputrace::model::{LaneKind, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
 use protocol::units::{bytes, duration, or_dash, show};
@@ -56,6 +56,19 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
+    if !it.ranks.is_empty() {
+        out.push(SheetBlock::Heading("Processes side by side".to_owned()));
+        out.push(SheetBlock::Table(SheetTable::filled(
+            &it.phases_of_ranks,
+            &[
+                ("time a step", &|row: &&PhaseOfRanks| row.name.to_owned()),
+                ("median", &|row| time(row.median_ns)),
+                ("longest", &|row| time(row.worst_ns)),
+                ("of", &|row| row.worst.clone()),
+            ],
+        )));
+        out.extend(stragglers(it).map(SheetBlock::Remark));
+    }
     let (heading, bar) = match it.operations.is_empty() {
         true => ("Kernels", "Kernel time by family"),
         false => ("Operations of the host, own time", "Own time by family"),
@@ -78,9 +91,9 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             &[
                 ("step", &|it: &&TraceStep| it.name.clone()),
                 ("time", &|it| time(it.dur_ns)),
-                ("busy", &|it| time(it.busy_ns)),
+                ("busy", &|it| known(it.busy_ns, time)),
                 ("kernels", &|it| {
-                    count(it.kernels_by_launch.unwrap_or(it.kernels_by_start))
+                    known(it.kernels_by_launch.or(it.kernels_by_start), count)
                 }),
                 ("syncs", &|it| known(it.syncs, count)),
                 ("host-device copies", &|it| {
@@ -103,6 +116,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             lint.name, lint.why, lint.next
         )));
     }
+    out.extend(doubts(it).map(SheetBlock::Remark));
     if let Some(unread) = &it.unread {
         out.push(SheetBlock::Heading("Not read".to_owned()));
         for why in &unread.why {
@@ -133,7 +147,7 @@ fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> StackedBar 
 }
 
 /// In the order of their colours.
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     Family::Product,
     Family::Attention,
     Family::Elementwise,
@@ -141,6 +155,7 @@ const FAMILIES: [Family; 7] = [
     Family::Optimizer,
     Family::Other,
     Family::Copy,
+    Family::Communication,
 ];
 
 fn kernels(rows: &[KernelTotals]) -> SheetTable {
@@ -162,7 +177,8 @@ fn kernels(rows: &[KernelTotals]) -> SheetTable {
 /// The first whole step, or everything where no steps are annotated.
 fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
     let steps = it.steps.as_deref().unwrap_or_default();
-    let step = steps.iter().find(|step| step.busy_ns > 0).or(steps.first());
+    let busy = |step: &&TraceStep| step.busy_ns.is_none_or(|ns| ns > 0);
+    let step = steps.iter().find(busy).or(steps.first());
     let whole = || trace.span(|_| true);
     let (from, to) = step.map(|step| step.span).or_else(whole)?;
     let width = to.abs_diff(from).max(1);
@@ -183,7 +199,11 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
             pieces.push((place, length, colour(trace, slice)));
         }
     }
-    let name = |lane: usize| format!("{} {}", trace.lanes[lane].group, trace.lanes[lane].name);
+    let alone = trace.processes.is_empty() && trace.devices.len() < 2;
+    let name = |lane: usize| match &trace.lanes[lane] {
+        lane if alone => format!("{} {}", lane.group, lane.name),
+        lane => trace.lane_title(lane),
+    };
     (!lanes.is_empty()).then(|| LaneChart {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
         width: time(width),
@@ -211,7 +231,7 @@ pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     let name = trace.name(slice.name);
     match slice.kind {
         SliceKind::Kernel => {
-            let family = names::family(name);
+            let family = trace.family(slice.name);
             FAMILIES.iter().position(|it| *it == family).unwrap_or(5)
         }
         SliceKind::Copy | SliceKind::Memset => 6,

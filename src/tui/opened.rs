@@ -212,7 +212,9 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
         digits(it.figures.kernels as f64, 0),
         it.figures.distinct_names,
         time(it.figures.kernel_ns),
-        display::known(it.figures.idle_share, share),
+        display::known(it.figures.idle_share, |idle| {
+            format!("{} of first to last kernel", share(idle))
+        }),
         display::known(it.figures.median_kernel_ns, time),
     );
     let mut room = wide.saturating_sub(26);
@@ -265,7 +267,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
             out.push(Line::styled(said, theme.strong));
             let wall = sum.wall.max(1) as f64;
             for ((name, ns, _), style) in display::ledger(sum).into_iter().zip(styles) {
-                let name = text::left(name, 11);
+                let name = text::left(name, 12);
                 let Some(ns) = ns else {
                     out.push(Line::styled(name + ABSENT, dim));
                     continue;
@@ -288,14 +290,28 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     for (name, value) in figures(it).into_iter().skip(3) {
         let absent = value == ABSENT;
         let style = if absent { dim } else { theme.text };
-        out.push(Line::styled(text::left(name, 26) + &value, style));
+        let said = text::left(name, 26) + &sanitize::line(&value);
+        out.push(Line::styled(said, style));
+    }
+    if !it.phases_of_ranks.is_empty() {
+        out.push(Line::styled(
+            "processes, a step: median, longest",
+            theme.strong,
+        ));
+    }
+    for phase in &it.phases_of_ranks {
+        let [median, worst] = [phase.median_ns, phase.worst_ns].map(time);
+        let said = format!("{median}, {worst} ({})", sanitize::line(&phase.worst));
+        out.push(Line::styled(text::left(phase.name, 26) + &said, theme.text));
     }
     for step in it.steps.iter().flatten() {
+        let process = step.process.as_ref().map(|process| format!("{process} "));
         let said = format!(
-            "{}: {}, busy {}",
+            "{}{}: {}, busy {}",
+            sanitize::line(&process.unwrap_or_default()),
             sanitize::line(&step.name),
             time(step.dur_ns),
-            time(step.busy_ns)
+            display::known(step.busy_ns, time)
         );
         out.push(Line::styled(text::cut(&said, wide), theme.dim));
     }
@@ -319,6 +335,12 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         if let Some(page) = page_of(lint.name) {
             item("  page: ", &format!("{page}, press g"), theme.dim);
         }
+    }
+    for said in display::stragglers(it)
+        .into_iter()
+        .chain(display::doubts(it))
+    {
+        item("", &said, theme.warning);
     }
     for why in it.unread.iter().flat_map(|it| &it.why) {
         let (count, first) = (why.count, &why.first);

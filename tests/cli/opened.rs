@@ -92,6 +92,54 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
 }
 
 #[test]
+fn a_folder_of_ranks_is_one_profile_with_the_ranks_side_by_side() {
+    let learner = Learner::new();
+    let text = kineto("flash_fwd_kernel");
+    let rank = |rank: u32| {
+        let told = format!("{{\"distributedInfo\":{{\"rank\":{rank},\"world_size\":2}},");
+        text.replacen('{', &told, 1)
+    };
+    std::fs::create_dir(learner.path("ranks")).expect("a folder");
+    learner.write("ranks/b.json", rank(0));
+    learner.write("ranks/a.json", rank(1));
+    learner.write("ranks/notes.txt", "no trace");
+    let folder = learner.path("ranks").display().to_string();
+    let said = learner.run(&["open", &folder, "--json"]);
+    said.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    assert_eq!(
+        (&json["kernels"], &json["launches"]),
+        (&8.into(), &8.into())
+    );
+    let of = |key: &str| -> Vec<&serde_json::Value> {
+        json["ranks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|rank| &rank[key])
+            .collect()
+    };
+    assert_eq!(of("rank"), [0, 1]);
+    assert_eq!(of("file"), ["b.json", "a.json"]);
+    assert_eq!(of("kernels"), [4, 4]);
+    let shown = learner.run(&["open", &folder]);
+    shown.succeeds(&[
+        "2 of 2: figures are sums",
+        "Processes side by side",
+        "rank 1",
+    ]);
+    assert!(
+        shown.err.contains("1 files are not read") && shown.err.contains("notes.txt"),
+        "{}",
+        shown.err
+    );
+    std::fs::create_dir(learner.path("empty")).expect("a folder");
+    learner
+        .run(&["open", &learner.path("empty").display().to_string()])
+        .fails(2, &["is a folder without a trace"]);
+}
+
+#[test]
 fn a_recording_of_ours_is_a_profile_too() {
     let learner = Learner::new();
     let run = format!(

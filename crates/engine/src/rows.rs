@@ -6,7 +6,7 @@
 //! counts all pairs of tokens; flash attention counts those that the mask leaves, as `RunConfig::forward_flops` does. Its row counts the
 //! backward pass as 2.5 forward passes, because it computes the scores again. A step's FLOP/s count it as 2, like every other product's.
 //!
-//! Where a norm's kernel adds the parts of the product before it (`ops::pending`), the norm's row counts the sum: the residual and the product
+//! Where a norm's kernel adds the parts of the product before it (`ops::shared_work`), the norm's row counts the sum: the residual and the product
 //! are read, x is written. Where the operations around a norm do its work, their rows count it, and the norm has none in the forward pass. Where
 //! an operation launches several kernels, the row of the longest one carries the work, and its rates divide by the time of all of them (`work_ms`).
 //! A row without work says why (`no_work`).

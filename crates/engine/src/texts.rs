@@ -87,18 +87,18 @@ mod tests {
 
     #[test]
     fn a_kernel_is_read_from_the_log() {
-        let message = "[START_KERNEL_COMPILATION]\nname: tiny_llama::ops::gpu::rope::rope_kernel::RopeKernel<\n    f32,\n>\nid: 3\n\
+        let message = "[START_KERNEL_COMPILATION]\nname: tiny_llama::ops::rope::fused_gpu::rope_kernel::RopeKernel<\n    f32,\n>\nid: 3\n\
                        source:\n```wgsl\n@compute @workgroup_size(64, 1, 1)\nfn main() {}\n```\n[END_KERNEL_COMPILATION]\n";
         let found = read(message).expect("a kernel");
-        assert_eq!(found.file, "crates/tiny-llama/src/ops/gpu/rope.rs");
+        assert_eq!(found.file, "crates/tiny-llama/src/ops/rope/fused_gpu.rs");
         assert_eq!(found.workgroup, "64, 1, 1");
         assert_eq!(
             found.text,
             "@compute @workgroup_size(64, 1, 1)\nfn main() {}"
         );
         assert_eq!(read("[Compiling kernel] x"), None);
-        let ours = "// crates/tiny-llama/src/ops/gpu/wgsl/x.wgsl\nfn main() {}";
-        assert_eq!(file("x", ours), "crates/tiny-llama/src/ops/gpu/wgsl/x.wgsl");
+        let ours = "// crates/tiny-llama/src/ops/x/x.wgsl\nfn main() {}";
+        assert_eq!(file("x", ours), "crates/tiny-llama/src/ops/x/x.wgsl");
         assert_eq!(
             file("cubek_matmul::a::b::C<f32>", ""),
             "the library cubek_matmul"

@@ -537,8 +537,9 @@ mod tests {
     fn the_last_loss_is_of_the_step_asked_for_however_often_profiles_are_repeated() {
         let run = |most_apart| {
             let mut config = RunConfig::preset(Preset::Tiny);
-            (config.model.layers, config.train.batch) = (1, 2);
-            config.train.context = 16;
+            (config.model.layers, config.model.hidden) = (1, 16);
+            (config.model.ffn, config.model.vocab) = (32, 64);
+            (config.train.batch, config.train.context) = (1, 8);
             let spec = RunSpec {
                 steps: Some(20),
                 ..RunSpec::new("custom", &config)

@@ -2,13 +2,13 @@
 //! without its bracket, as the format allows.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Scanner, ValueEnd};
-use super::model::{Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
+use super::model::{Detail, Direction, LaneKind, NONE, Slice, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, TraceSource};
 
 /// Members at the top of a Kineto file.
@@ -19,6 +19,19 @@ const KINETO: [&str; 4] = [
     "baseTimeNanoseconds",
 ];
 
+/// Devices whose records have categories of their own, as beginnings of categories and as words of processes' names.
+const UNKNOWN_DEVICES: [&str; 9] = [
+    "mtia",
+    "xpu",
+    "hpu",
+    "npu",
+    "ascend",
+    "cann",
+    "tpu",
+    "mlu",
+    "privateuse1",
+];
+
 /// Most bytes that are searched again for the next event after a damaged one.
 const SEARCHED: usize = 1 << 30;
 /// Longest event that is repaired, in bytes.
@@ -27,7 +40,14 @@ const REPAIRED: usize = 64 * 1024;
 /// Whether this is JSON that can be a trace.
 pub(crate) fn recognises(head: &FileHead) -> bool {
     let first = head.bytes.iter().find(|b| !b.is_ascii_whitespace());
-    matches!(first, Some(b'{' | b'['))
+    matches!(first, Some(b'{' | b'[')) && !is_rocprof(&head.bytes)
+}
+
+/// Whether this is rocprofv3's JSON, which has other members.
+pub(crate) fn is_rocprof(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&head[..head.len().min(4096)]);
+    let start = text.trim_start().strip_prefix('{').map(str::trim_start);
+    start.is_some_and(|start| start.starts_with("\"rocprofiler-sdk-tool\""))
 }
 
 /// The fields of an event that are read.
@@ -58,6 +78,21 @@ struct Args<'a> {
     block: Option<&'a RawValue>,
     name: Option<&'a RawValue>,
     labels: Option<&'a RawValue>,
+    #[serde(rename = "Seq")]
+    sequence: Option<&'a RawValue>,
+    #[serde(rename = "Collective name")]
+    collective: Option<&'a RawValue>,
+    #[serde(rename = "Process Group Name")]
+    group: Option<&'a RawValue>,
+    #[serde(rename = "Process Group Ranks")]
+    ranks: Option<&'a RawValue>,
+}
+
+/// What a file of a distributed run says of itself.
+#[derive(Deserialize)]
+struct Distributed {
+    rank: Option<u64>,
+    world_size: Option<u64>,
 }
 
 /// A number or a text as an identifier: `7`, `"7"`, `"Spans"`.
@@ -108,17 +143,30 @@ fn nanoseconds(text: &str) -> Option<i128> {
     Some(if negative { -nanos } else { nanos })
 }
 
+/// A beginning or an end of a slice.
+struct Edge {
+    time: i128,
+    /// The slice that begins; `NONE` for an end.
+    slice: u32,
+    /// The slice's name; an end may lack it.
+    name: Option<u32>,
+    /// Number of its event.
+    event: u64,
+}
+
 #[derive(Default)]
 struct ChromeReader {
     out: TraceBuilder,
     /// Lanes by process, then by thread.
     lanes: HashMap<String, HashMap<String, u32>>,
-    /// For each lane, its slices that began with `B` and have not ended.
-    open: Vec<Vec<u32>>,
+    /// For each lane with Python's frames, the lane of its thread.
+    frames: HashMap<u32, u32>,
+    /// Beginnings and ends by lane, `B` and `E`.
+    edges: BTreeMap<u32, Vec<Edge>>,
+    /// The same of ranges, `b` and `e`, by identifier, category and name.
+    ranges: BTreeMap<String, Vec<Edge>>,
     /// Names of processes.
     processes: HashMap<String, String>,
-    /// Open ranges that began with `b`, by identifier, category and name.
-    ranges: HashMap<String, Vec<u32>>,
     counters: HashMap<String, usize>,
     events: u64,
     /// Bytes that were searched again for the next event after a damaged one.
@@ -187,8 +235,15 @@ impl ChromeReader {
                     }
                     self.kineto |= KINETO.contains(&key.as_str());
                     scanner.skip_blanks();
-                    if scanner.value(json::VALUE).1 != ValueEnd::Whole {
+                    let (value, ended) = scanner.value(json::VALUE);
+                    if ended != ValueEnd::Whole {
                         return true;
+                    }
+                    if key == "distributedInfo" {
+                        let told = serde_json::from_slice::<Distributed>(value).ok();
+                        let trace = self.out.trace();
+                        trace.rank = told.as_ref().and_then(|it| it.rank);
+                        trace.world = told.and_then(|it| it.world_size);
                     }
                 }
                 Some(_) => {
@@ -302,28 +357,20 @@ impl ChromeReader {
             return self.counter(event, name, start);
         }
         let (process, thread) = (label(event.pid), label(event.tid));
-        if phase == "e" || phase == "b" {
-            let key = format!("{}\n{cat}\n{name}", label(event.id));
-            if phase == "e" {
-                let open = self.ranges.get_mut(&key).and_then(Vec::pop);
-                if !open.is_some_and(|slice| self.out.close(slice, start)) {
-                    self.out.unread("an end without a beginning", place);
-                }
-                return;
-            }
-            let lane = self.lane(&process, &thread);
-            let name = self.out.name(name);
-            let kind = SliceKind::of_category(cat, "");
-            if let Some(slice) = self.out.slice(kind, lane, name, (start, start), place) {
-                self.ranges.entry(key).or_default().push(slice);
-            }
-            return;
-        }
-        let lane = self.lane(&process, &thread);
-        if phase == "E" {
-            let slice = self.open[lane as usize].pop();
-            if !slice.is_some_and(|slice| self.out.close(slice, start)) {
-                self.out.unread("an end without a beginning", place);
+        let range = matches!(phase, "b" | "e");
+        let key = || format!("{}\n{cat}\n{name}", label(event.id));
+        let mut lane = self.lane(&process, &thread);
+        let base = lane;
+        if matches!(phase, "e" | "E") {
+            let edge = Edge {
+                time: start,
+                slice: NONE,
+                name: event.name.as_ref().map(|name| self.out.name(name)),
+                event: number,
+            };
+            match range {
+                true => self.ranges.entry(key()).or_default().push(edge),
+                false => self.edges.entry(base).or_default().push(edge),
             }
             return;
         }
@@ -334,8 +381,8 @@ impl ChromeReader {
             };
             end += length;
         }
-        let mut kind = SliceKind::of_category(cat, name);
-        let unknown = kind == SliceKind::Other && cat.is_empty();
+        let mut kind = SliceKind::of_category(cat, if range { "" } else { name });
+        let unknown = kind == SliceKind::Other && cat.is_empty() && !range;
         let mut args = Args::default();
         if let Some(raw) = event.args
             && (kind.on_device() || kind.is_call() || unknown)
@@ -348,27 +395,54 @@ impl ChromeReader {
             kind = SliceKind::Kernel;
         }
         self.kineto |= matches!(cat, "cpu_op" | "cuda_runtime" | "gpu_user_annotation");
+        if kind == SliceKind::Frame {
+            lane = self.lane(&process, &format!("{thread} frames"));
+            self.frames.insert(lane, base);
+        } else if kind == SliceKind::Other || kind.is_call() {
+            self.unknown_device(cat);
+        }
         let id = self.out.name(name);
         let Some(slice) = self.out.slice(kind, lane, id, (start, end), place) else {
             return;
         };
-        if phase == "B" {
-            self.open[lane as usize].push(slice);
+        if phase != "X" {
+            let edge = Edge {
+                time: start,
+                slice,
+                name: Some(id),
+                event: number,
+            };
+            match range {
+                true => self.ranges.entry(key()).or_default().push(edge),
+                false => self.edges.entry(base).or_default().push(edge),
+            }
         }
-        self.out.link(slice, 0, whole(args.correlation));
+        let correlation = whole(args.correlation);
         if !kind.on_device() {
+            let process = self.out.trace().lanes[lane as usize].process;
+            self.out
+                .link(slice, process.unwrap_or(0).into(), correlation);
             return;
         }
+        self.out.link_in_any(slice, correlation);
         if self.out.trace().lanes[lane as usize].device.is_none() {
             let named = args.device.map_or(process, |_| label(args.device));
             let device = self.out.device(&named);
-            self.out.trace().lanes[lane as usize].device = Some(device);
+            let lane = &mut self.out.trace().lanes[lane as usize];
+            (lane.device, lane.process) = (Some(device), None);
         }
+        self.out.trace().serial |= args.stream.is_some();
+        let sequence = whole(args.sequence).filter(|_| kind == SliceKind::Kernel);
+        let collective = sequence.map(|sequence| {
+            let of = [args.collective, args.group, args.ranks].map(label);
+            (self.out.name(&of.join(" ")), sequence)
+        });
         let detail = Detail {
             bytes: whole(args.bytes),
             direction: (kind == SliceKind::Copy).then(|| Direction::of_name(name)),
             grid: three(args.grid),
             block: three(args.block),
+            collective,
         };
         self.out.detail(slice, detail);
     }
@@ -379,7 +453,7 @@ impl ChromeReader {
             return *lane;
         }
         let lane = self.out.lane(LaneKind::Host, process, thread, None);
-        self.open.push(Vec::new());
+        self.out.of_process(lane, process);
         let lanes = self.lanes.entry(process.to_owned()).or_default();
         lanes.insert(thread.to_owned(), lane);
         lane
@@ -393,13 +467,18 @@ impl ChromeReader {
             .unwrap_or_default();
         match name {
             "process_name" => {
-                self.processes
-                    .entry(process.into_owned())
-                    .or_insert_with(|| label(args.name).into_owned());
+                let name = label(args.name).into_owned();
+                self.unknown_device(&name);
+                let known = self.processes.entry(process.into_owned());
+                known.or_insert(name);
             }
-            "process_labels" if label(args.labels).starts_with("GPU") => {
-                self.processes
-                    .insert(process.into_owned(), label(args.labels).into_owned());
+            "process_labels" => {
+                let labels = label(args.labels);
+                self.unknown_device(&labels);
+                if labels.starts_with("GPU") {
+                    self.processes
+                        .insert(process.into_owned(), labels.into_owned());
+                }
             }
             "thread_name" => {
                 let lane = self.lane(&process, &label(event.tid));
@@ -428,13 +507,81 @@ impl ChromeReader {
         }
     }
 
-    fn finish(mut self) -> Trace {
-        let open = self.open.iter().chain(self.ranges.values()).map(Vec::len);
-        let open = open.sum::<usize>() as u64;
+    /// Notes the kind of a device that is not known here, from the first word of a category or from the words of a process's name.
+    fn unknown_device(&mut self, text: &str) {
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        let known = |word: &str| {
+            UNKNOWN_DEVICES
+                .into_iter()
+                .find(|it| word.eq_ignore_ascii_case(it))
+        };
+        if let Some(found) = words.find_map(known) {
+            let told = &mut self.out.trace().unknown_device;
+            told.get_or_insert_with(|| found.to_uppercase());
+        }
+    }
+
+    /// Joins beginnings and ends, which may come in any order: time orders them. Those of one time are ambiguous: the order of a file in
+    /// order counts; otherwise an end closes first what began before.
+    fn join(&mut self, mut edges: Vec<Edge>) {
+        let in_order = edges.is_sorted_by_key(|edge| edge.time);
+        edges.sort_by_key(|edge| edge.time);
+        let mut open: Vec<Edge> = Vec::new();
+        let mut late: Vec<Edge> = Vec::new();
+        let (mut now, mut before) = (None, 0);
+        for edge in edges {
+            if now != Some(edge.time) {
+                late.drain(..).for_each(|end| self.end(&mut open, &end));
+                (now, before) = (Some(edge.time), open.len());
+            }
+            if edge.slice != NONE {
+                open.push(edge);
+                continue;
+            }
+            let earlier = open[..before].iter();
+            let same = |it: &Edge| edge.name.is_none_or(|name| it.name == Some(name));
+            match earlier.clone().rposition(same) {
+                _ if in_order => self.end(&mut open, &edge),
+                Some(at) => {
+                    self.out.close(open.remove(at).slice, edge.time);
+                    before -= 1;
+                }
+                None => late.push(edge),
+            }
+        }
+        late.drain(..).for_each(|end| self.end(&mut open, &end));
         let place = || "the end of the file".to_owned();
         self.out
-            .unread_many("a beginning without an end", open, place);
+            .unread_many("a beginning without an end", open.len() as u64, place);
+    }
+
+    /// Ends the last open slice of an end's name, or else the last one.
+    fn end(&mut self, open: &mut Vec<Edge>, end: &Edge) {
+        let named = open
+            .iter()
+            .rposition(|it| end.name.is_some() && it.name == end.name);
+        match named.or(open.len().checked_sub(1)) {
+            Some(at) => drop(self.out.close(open.remove(at).slice, end.time)),
+            None => {
+                let place = || format!("event {}", end.event);
+                self.out.unread("an end without a beginning", place);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Trace {
+        let edges = std::mem::take(&mut self.edges).into_values();
+        let all: Vec<Vec<Edge>> = edges
+            .chain(std::mem::take(&mut self.ranges).into_values())
+            .collect();
+        for edges in all {
+            self.join(edges);
+        }
         let trace = self.out.trace();
+        for (lane, base) in &self.frames {
+            let name = format!("{} frames", trace.lanes[*base as usize].name);
+            trace.lanes[*lane as usize].name = name;
+        }
         trace.holds.kernels = true;
         for lane in &mut trace.lanes {
             if let Some(name) = self.processes.get(&lane.group) {
@@ -442,6 +589,11 @@ impl ChromeReader {
                     LaneKind::Device => name.clone(),
                     LaneKind::Host => format!("{name} {}", lane.group),
                 };
+            }
+        }
+        for process in &mut trace.processes {
+            if !process.label.contains(char::is_alphabetic) {
+                process.label = format!("process {}", process.label);
             }
         }
         let work = trace.slices.iter().any(|slice| slice.kind.on_device());

@@ -65,23 +65,68 @@ pub(crate) fn is_respelled(head: &[u8]) -> bool {
     .is_some()
 }
 
-/// What this table is, if it comes from the same tools but has no kernels.
-pub(crate) fn sibling(head: &[u8]) -> Option<String> {
+/// What to do with other tables of rocprofv3 and of Nsight Systems.
+const OF_ROCPROF: &str = "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.";
+const OF_NSYS: &str = "Run `nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep`, or `nsys export --type sqlite \
+                       FILE.nsys-rep`, and open the result.";
+
+/// Tables of the same tools that are not read: their columns, what they are, and what to do.
+const SIBLINGS: [(&[&str], &str, &str); 9] = [
+    (
+        &["counter_name", "counter_value"],
+        "a table of hardware counters with one row for each counter of a kernel, without kernel times",
+        OF_ROCPROF,
+    ),
+    (
+        &["direction", "start_timestamp"],
+        "rocprofv3's table of copies, without kernel times",
+        OF_ROCPROF,
+    ),
+    (
+        &["function", "start_timestamp"],
+        "rocprofv3's table of API calls, without kernel times",
+        OF_ROCPROF,
+    ),
+    (
+        &["cu_count"],
+        "rocprofv3's table of agents, without kernel times",
+        OF_ROCPROF,
+    ),
+    (
+        &["start (ns)", "duration (ns)", "grdx"],
+        "Nsight Systems' list of kernels and copies (cuda_gpu_trace), which is not read",
+        OF_NSYS,
+    ),
+    (
+        &["time (%)", "total time (ns)", "num calls"],
+        "Nsight Systems' table of calls (such as cuda_api_sum), without kernel times",
+        OF_NSYS,
+    ),
+    (
+        &["time (%)", "total time (ns)"],
+        "a table of Nsight Systems' without kernels (such as cuda_gpu_mem_time_sum or nvtx_sum)",
+        OF_NSYS,
+    ),
+    (
+        &["start (ns)", "duration (ns)"],
+        "a list of Nsight Systems' without kernels (such as cuda_api_trace)",
+        OF_NSYS,
+    ),
+    (
+        &["total (mb)", "operation"],
+        "Nsight Systems' table of copied bytes (cuda_gpu_mem_size_sum), without kernel times",
+        OF_NSYS,
+    ),
+];
+
+/// Why a table of the same tools is not read.
+pub(crate) fn sibling(head: &[u8]) -> Option<OpenError> {
     let text = String::from_utf8_lossy(head);
-    let first = columns(text.lines().next()?);
-    let is = |names: &[&str]| names.iter().all(|name| has(&first, &[&[*name]]));
-    let what = if is(&["counter_name", "counter_value"]) {
-        "a table of hardware counters with one row for each counter of a kernel"
-    } else if is(&["direction", "start_timestamp"]) {
-        "rocprofv3's table of copies"
-    } else if is(&["function", "start_timestamp"]) {
-        "rocprofv3's table of API calls"
-    } else if is(&["cu_count"]) {
-        "rocprofv3's table of agents"
-    } else {
-        return None;
-    };
-    Some(format!("is {what}, without kernel times."))
+    text.lines().take(PREAMBLE).map(columns).find_map(|header| {
+        let is = |names: &[&str]| names.iter().all(|name| has(&header, &[&[*name]]));
+        let (_, what, next) = SIBLINGS.iter().find(|(names, ..)| is(names))?;
+        Some(OpenError::new(format!("is {what}."), *next))
+    })
 }
 
 fn has(header: &[String], wanted: &[&[&str]]) -> bool {

@@ -1,6 +1,7 @@
 //! Figures of a trace in words.
 
 use super::figures::{Ledger, Summary};
+use super::model::Doubt;
 
 /// Replaces a figure that a file does not contain.
 pub const ABSENT: &str = "not in this file";
@@ -43,18 +44,32 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
             .map_or(String::new(), |n| format!(", {}", bytes(n)));
         format!("{}{sizes}", count(copies.all.count))
     });
-    let launches = it.launches.map(|n| match it.launches_without_kernel {
-        Some(lost) if lost > 0 => format!("{}, {} of them without a kernel", count(n), count(lost)),
-        _ => count(n),
+    let launches = it.launches.map(|n| {
+        let part = |part: Option<u64>, what: &str| match part.unwrap_or(0) {
+            0 => String::new(),
+            part => format!(", {} of them {what}", count(part)),
+        };
+        let lost = part(it.launches_without_kernel, "without a kernel");
+        count(n) + &lost + &part(it.launches_captured, "captured into a graph")
     });
+    let alone = it.communication_exposed_ns.map(|exposed| {
+        let hidden = it.communication_hidden_ns.unwrap_or(0);
+        format!(
+            ", {} of it alone on a device, {} beside other kernels",
+            time(exposed),
+            time(hidden)
+        )
+    });
+    let communication = time(it.communication_ns) + &alone.unwrap_or_default();
+    let idle = |idle| format!("{}, from first to last kernel", share(idle));
     let steps = it.steps.as_ref().map(|steps| count(steps.len() as u64));
-    vec![
+    let mut rows = vec![
         ("kernels", count(it.kernels)),
         ("unique kernels", count(it.distinct_names)),
         ("kernel time", time(it.kernel_ns)),
         ("device busy", known(it.busy_ns, time)),
         ("from first to last kernel", known(it.device_span_ns, time)),
-        ("idle share", known(it.idle_share, share)),
+        ("idle share", known(it.idle_share, idle)),
         ("median kernel", known(it.median_kernel_ns, time)),
         ("launch calls", known(launches, |it| it)),
         ("graph launches", known(it.graph_launches, count)),
@@ -65,7 +80,65 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
         ("median step", known(it.step_ns, time)),
         ("kernels per step", known(it.a_step(), |n| show(n, 1))),
         ("whole trace", known(it.trace_span_ns, time)),
-    ]
+    ];
+    if it.communication_ns > 0 {
+        rows.push(("communication", communication));
+    }
+    let all = it
+        .world_size
+        .map_or(String::new(), |world| format!(" of {world}"));
+    match it.ranks.len() {
+        0 => rows.extend(it.rank.map(|rank| ("rank", format!("{rank}{all}")))),
+        n => rows.push((
+            "processes",
+            format!("{}{all}: figures are sums over them", count(n as u64)),
+        )),
+    }
+    if let Some(device) = &it.shared_device {
+        let said = format!(
+            "several processes name device {device}: the file does not tell whether it is one"
+        );
+        rows.push(("shared device", said));
+    }
+    rows
+}
+
+/// What is in doubt, in a sentence for each kind.
+pub fn doubts(it: &Summary) -> impl Iterator<Item = String> + '_ {
+    let said = |doubt: &Doubt| {
+        format!(
+            "in doubt: {}. {} The first: {}.",
+            count(doubt.count),
+            doubt.why,
+            doubt.first
+        )
+    };
+    it.doubts.iter().map(said)
+}
+
+/// What can be said about who arrives late.
+pub fn stragglers(it: &Summary) -> Option<String> {
+    if it.ranks.is_empty() || it.communication_ns == 0 {
+        return None;
+    }
+    let Some(arrivals) = &it.arrivals else {
+        return Some(format!(
+            "Who arrives last at collectives: {ABSENT}, they have no sequence numbers. A long wait is no slow rank."
+        ));
+    };
+    let late = arrivals.last.iter().take(3).map(|last| {
+        let (n, awaited) = (count(last.collectives), time(last.awaited_ns));
+        format!("{} at {n} (others waited {awaited})", last.process)
+    });
+    let late: Vec<String> = late.collect();
+    let who = match late.is_empty() {
+        true => "no process by a clear margin".to_owned(),
+        false => late.join(", "),
+    };
+    Some(format!(
+        "Last at {} numbered collectives: {who}.",
+        count(arrivals.collectives)
+    ))
 }
 
 /// Parts of a ledger: name, time and meaning.
@@ -88,7 +161,7 @@ pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
             "nothing runs, and the next work is not launched yet",
         ),
         (
-            "idle",
+            "unexplained",
             Some(it.idle),
             "nothing runs, for no reason that the file shows",
         ),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::model::Unread;
+use super::model::{Doubt, Unread};
 use super::names::Family;
 
 /// A fault of a trace, or of the run it shows.
@@ -66,14 +66,17 @@ pub struct Copies {
 pub struct TraceStep {
     /// The full name, as in the file.
     pub name: String,
+    /// The process, in a trace of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// Length in nanoseconds.
     pub dur_ns: u64,
-    /// Kernels that started inside the range.
-    pub kernels_by_start: u64,
+    /// Kernels that started inside the range; `None` if not every kernel's process is known.
+    pub kernels_by_start: Option<u64>,
     /// Kernels whose launch call started inside the range.
     pub kernels_by_launch: Option<u64>,
-    /// Time in which at least one kernel runs, in nanoseconds.
-    pub busy_ns: u64,
+    /// Time in which at least one kernel runs, in nanoseconds; `None` if not every kernel's process is known.
+    pub busy_ns: Option<u64>,
     /// Number of calls in which the host waits for a device.
     pub syncs: Option<u64>,
     /// Number of copies between host and device.
@@ -95,6 +98,41 @@ pub struct UnreadRows {
     pub why: Vec<Unread>,
 }
 
+/// A phase of a step over the processes of a trace; a phase without steps is that of the whole trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseOfRanks {
+    /// The phase, and of what its time is.
+    pub name: &'static str,
+    /// Median over the processes in nanoseconds.
+    pub median_ns: u64,
+    /// The longest time in nanoseconds.
+    pub worst_ns: u64,
+    /// The process with the longest time.
+    pub worst: String,
+    /// Its rank, if it is known.
+    pub worst_rank: Option<u64>,
+}
+
+/// Who arrives last at collectives that several processes number alike: the one that waits least.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Arrivals {
+    /// Number of collectives with kernels of several processes.
+    pub collectives: u64,
+    /// Processes that were last at some of them, most collectives first.
+    pub last: Vec<LastArrival>,
+}
+
+/// A process that arrived last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LastArrival {
+    /// The process.
+    pub process: String,
+    /// Number of collectives at which it was last.
+    pub collectives: u64,
+    /// How long others waited for it, at most, summed over these collectives, in nanoseconds.
+    pub awaited_ns: u64,
+}
+
 /// Every figure, in the order of the JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
@@ -102,10 +140,25 @@ pub struct Summary {
     pub file: String,
     /// Name of the format: `kineto json`.
     pub format: &'static str,
+    /// The rank, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u64>,
+    /// The number of ranks of the run, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub world_size: Option<u64>,
+    /// The process, for figures of one of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// Number of kernel executions.
     pub kernels: u64,
     /// Number of rows or events that could not be read.
     pub bad_rows: u64,
+    /// Number of events whose times are far outside of all others: they are counted nowhere else.
+    pub set_aside: u64,
+    /// Number of kernels whose length contradicts the work after them: each counts up to the beginning of that.
+    pub contradicts: u64,
+    /// Number of pieces of work that fit several processes, and are linked with none.
+    pub unlinked: u64,
     /// Number of different kernel names.
     pub distinct_names: u64,
     /// Time of all kernels in nanoseconds.
@@ -114,8 +167,14 @@ pub struct Summary {
     pub top: Vec<Top>,
     /// Time in which at least one kernel runs, in nanoseconds.
     pub busy_ns: Option<u64>,
-    /// From the first start of a kernel to the last end.
+    /// From the first start of a kernel to the last end, summed over processes.
     pub device_span_ns: Option<u64>,
+    /// Time of all kernels of collectives in nanoseconds: each waits for other ranks, then exchanges data.
+    pub communication_ns: u64,
+    /// Time in which a device runs only kernels of collectives, in nanoseconds, summed over devices.
+    pub communication_exposed_ns: Option<u64>,
+    /// Time in which a device runs kernels of collectives beside others, in nanoseconds, summed over devices.
+    pub communication_hidden_ns: Option<u64>,
     /// Share of the span of all devices in which no kernel runs, 0 to 1.
     #[serde(serialize_with = "six_digits")]
     pub idle_share: Option<f64>,
@@ -131,6 +190,8 @@ pub struct Summary {
     pub launches: Option<u64>,
     /// Number of these calls whose kernel is not in the file.
     pub launches_without_kernel: Option<u64>,
+    /// Number of launches that were captured into a graph, and did not run.
+    pub launches_captured: Option<u64>,
     /// Number of calls that launch a graph.
     pub graph_launches: Option<u64>,
     /// Number of graphs that were traced as a whole.
@@ -157,6 +218,18 @@ pub struct Summary {
     pub lints: Vec<TraceLint>,
     /// Rows that could not be read, by reason.
     pub unread: Option<UnreadRows>,
+    /// Times that cannot be, and work that fits several processes, by reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
+    /// The figures of each process, in a trace of several: those above are their sums.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Summary>,
+    /// Phases of a step over the processes, in a trace of several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases_of_ranks: Vec<PhaseOfRanks>,
+    /// Who arrives last at collectives; `None` if the file does not number them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// If there are no kernels: operations of the host with their own time, longest total first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<KernelTotals>,
@@ -169,6 +242,9 @@ pub struct Summary {
     /// Kernel time and kernels launched in phases of these names.
     #[serde(skip)]
     pub phases: PhaseTotals,
+    /// Several processes name one device, and the file does not tell whether it is the same.
+    #[serde(skip)]
+    pub shared_device: Option<String>,
     /// Number of kernels that started before the call that launched them, and number of linked kernels.
     #[serde(skip)]
     pub early: (u64, u64),
@@ -187,6 +263,18 @@ impl Summary {
             true => &self.operations,
             false => &self.table,
         }
+    }
+
+    /// Median length of the annotated steps in nanoseconds.
+    pub(crate) fn median_step(&self) -> Option<u64> {
+        let mut lengths: Vec<u64> = self
+            .steps
+            .iter()
+            .flatten()
+            .map(|step| step.dur_ns)
+            .collect();
+        lengths.sort_unstable();
+        median(&lengths)
     }
 
     /// Kernel executions per step, if steps are known.
@@ -248,6 +336,23 @@ pub struct Ledger {
     pub idle: u64,
 }
 
+impl PhaseTotals {
+    /// The sums of several processes.
+    pub(crate) fn add(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            forward: sum(self.forward, other.forward),
+            backward: sum(self.backward, other.backward),
+            optimizer: sum(self.optimizer, other.optimizer),
+            optimizer_kernels: sum(self.optimizer_kernels, other.optimizer_kernels),
+            other_kernels: sum(self.other_kernels, other.other_kernels),
+        }
+    }
+}
+
 impl Ledger {
     /// The ledger of several windows or devices.
     pub(crate) fn sum(parts: impl Iterator<Item = Self>) -> Self {
@@ -272,13 +377,15 @@ impl Ledger {
     }
 }
 
-/// Kernel time by phase in nanoseconds, if ranges name the phases.
+/// Kernel time by phase in nanoseconds without collectives, which wait for others, if ranges name the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PhaseTotals {
     /// Kernel time of forward ranges.
     pub forward: Option<u64>,
     /// Kernel time of backward ranges.
     pub backward: Option<u64>,
+    /// Kernel time of the optimizer's ranges.
+    pub optimizer: Option<u64>,
     /// Number of kernels in the optimizer's ranges.
     pub optimizer_kernels: Option<u64>,
     /// Number of kernels in steps outside of any phase.

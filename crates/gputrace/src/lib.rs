@@ -32,6 +32,7 @@ mod chrome;
 pub mod compare;
 mod csv;
 pub mod display;
+mod doubts;
 pub mod figures;
 mod file;
 mod json;
@@ -39,10 +40,12 @@ pub mod lints;
 pub mod model;
 pub mod names;
 mod nsys;
+mod owners;
 mod pftrace;
 #[doc(hidden)] // Public for tests that write traces.
 #[rustfmt::skip] // One line for each field.
 pub mod proto;
+pub mod ranks;
 mod rocpd;
 mod source;
 mod sqlite;
@@ -129,9 +132,19 @@ fn unknown(head: &FileHead) -> OpenError {
         );
     }
     if let Some(sibling) = csv::sibling(&head.bytes) {
+        return sibling;
+    }
+    if pftrace::is_xspace(&head.bytes) {
         return OpenError::new(
-            sibling,
-            "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.",
+            "is an XSpace (xplane.pb), as JAX's and TensorFlow's profilers write it.",
+            "Open the *.trace.json.gz beside it, or record with `jax.profiler.trace(DIR, create_perfetto_trace=True)` and open the \
+             perfetto_trace.json.gz.",
+        );
+    }
+    if chrome::is_rocprof(&head.bytes) {
+        return OpenError::new(
+            "is rocprofv3's JSON.",
+            "Write a table, `rocprofv3 --kernel-trace --output-format csv -- …`, or a database, `--output-format rocpd`, and open that.",
         );
     }
     if csv::is_respelled(&head.bytes) {

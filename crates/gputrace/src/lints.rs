@@ -69,10 +69,24 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let launches = f.launches.unwrap_or(0) + f.graph_launches.unwrap_or(0);
     let ops = trace.of(SliceKind::Op).count();
     let why = match (launches, ops) {
+        (0, 0) if trace.slices.is_empty() && f.bad_rows > 0 => {
+            let why = trace
+                .unread
+                .first()
+                .map_or("", |unread| unread.why.as_str());
+            format!(
+                "The file has {} events, but none could be read: {why}.",
+                f.bad_rows
+            )
+        }
         (0, 0) if trace.slices.is_empty() => {
             "The file is empty: it may belong to a subprocess, or to a run that had ended."
                 .to_owned()
         }
+        _ if trace.unknown_device.is_some() => format!(
+            "The file shows work of a device whose records are not known here ({}): kernels cannot be told from it.",
+            trace.unknown_device.as_deref().unwrap_or_default()
+        ),
         (0, 0) => "The file has neither kernels nor calls that launch kernels.".to_owned(),
         (0, ops) => format!(
             "The host ran {ops} operations, but launched no kernel: the model was on the CPU, or calls were not recorded."
@@ -82,6 +96,12 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
         ),
     };
     let general = match trace.format {
+        _ if trace.unknown_device.is_some() => {
+            "Open it with the tools of the device's vendor; what the host did is shown here all the same."
+        }
+        _ if trace.slices.is_empty() && f.bad_rows > 0 => {
+            "Export it again: each event needs its time (`ts`, in microseconds), and one of phase X its length (`dur`)."
+        }
         "nsys sqlite" => {
             "Record with `nsys profile --trace=cuda,nvtx,osrt`, and look at the export's DIAGNOSTIC_EVENT."
         }
@@ -133,18 +153,28 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<LintReason> {
 
 fn launch_bound(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
-    // Gaps caused by the profiler say nothing about the run.
+    // Gaps caused by the profiler say nothing about the run, nor do those in which launches were captured into a graph.
     let slowed = profiler_overhead(trace, f).is_some();
-    if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed {
+    let captured = f.launches_captured.unwrap_or(0);
+    let ran = f.launches.unwrap_or(0).saturating_sub(captured);
+    if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed || captured > ran {
         return None;
     }
+    let next = match captured {
+        0 => {
+            "Launch fewer kernels: fuse (`torch.compile`), replay (CUDA graphs), use larger batches or a fused optimizer."
+        }
+        _ => {
+            "A graph was captured already: launch fewer kernels outside of it, fuse (`torch.compile`), or use larger batches."
+        }
+    };
     found(
         format!(
-            "The device is idle for {:.0} % of its time, and half of the kernels take less than {}.",
+            "The device is idle for {:.0} % of the time from the first to the last kernel, and half of the kernels take less than {}.",
             100.0 * idle,
             time(median)
         ),
-        "Launch fewer kernels: fuse (`torch.compile`), replay (CUDA graphs), use larger batches or a fused optimizer.",
+        next,
     )
 }
 
@@ -184,6 +214,15 @@ fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<LintReason> {
     if row.share_of_kernels <= DOMINATES || row.total_ns == 0 {
         return None;
     }
+    let next = match row.family {
+        Family::Communication => {
+            "It waits for the slowest rank, then exchanges data: compare the ranks for stragglers (`perflings open DIR`), overlap it \
+             with compute, and try other sizes of buckets (`bucket_cap_mb`)."
+        }
+        _ => {
+            "Examine only this kernel: its shape, its data type, its share of the roof. Everything else matters little."
+        }
+    };
     found(
         format!(
             "{} takes {:.0} % of the kernel time in {} calls.",
@@ -191,7 +230,7 @@ fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<LintReason> {
             100.0 * row.share_of_kernels,
             row.calls
         ),
-        "Examine only this kernel: its shape, its data type, its share of the roof. Everything else matters little.",
+        next,
     )
 }
 
@@ -207,13 +246,15 @@ fn missing_backward(trace: &Trace, f: &Summary) -> Option<LintReason> {
         let (backward, forward) = (time(backward), time(forward));
         return found(
             format!(
-                "Backward takes {backward} of kernel time, forward {forward}; about twice as much is usual."
+                "Backward takes {backward} of kernel time without collectives, forward {forward}; about twice as much is usual."
             ),
             next,
         );
     }
     let named = f.table.iter().any(|row| row.family == Family::Optimizer);
-    let unnamed = f.phases.optimizer_kernels.or(f.phases.other_kernels);
+    // Ranks may gather gradients over several steps: without a range of its own, nothing is known of their optimizer.
+    let others = f.phases.other_kernels.filter(|_| f.communication_ns == 0);
+    let unnamed = f.phases.optimizer_kernels.or(others);
     if !named && unnamed == Some(0) {
         return found(
             "There is a backward phase, but no optimizer kernel.".to_owned(),

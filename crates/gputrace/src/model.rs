@@ -2,11 +2,13 @@
 //! whole nanoseconds. A value that a file does not contain is `None` here and in every figure, never 0.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::names;
+use super::names::{self, Family};
+use super::{doubts, owners};
 
 /// Index into `Trace::names`.
 pub type NameId = u32;
@@ -40,6 +42,8 @@ pub enum SliceKind {
     Api,
     /// An operation of the framework, on the host.
     Op,
+    /// A function of Python, as the profiler records it with stacks.
+    Frame,
     /// A range named by the program, on the host: a step, a phase.
     Annotation,
     /// The same range, projected onto a device by the profiler.
@@ -68,7 +72,8 @@ impl SliceKind {
     pub(crate) fn of_category(category: &str, name: &str) -> Self {
         match category {
             "" => Self::of_name(name),
-            "cpu_op" | "operator" | "python_function" => Self::Op,
+            "cpu_op" | "operator" => Self::Op,
+            "python_function" => Self::Frame,
             "kernel" | "gpu_kernel" | "kernel_dispatch" | "concurrent_kernel" => Self::Kernel,
             "graph" => Self::Graph,
             "gpu_memcpy" | "memcpy" | "memory_copy" => Self::Copy,
@@ -126,6 +131,7 @@ impl SliceKind {
             Self::Memset => "memset",
             Self::Launch | Self::GraphLaunch | Self::Sync | Self::Api => "runtime_api",
             Self::Op => "cpu_op",
+            Self::Frame => "python_function",
             Self::Annotation => "annotation",
             Self::DeviceAnnotation => "gpu_user_annotation",
             Self::Overhead => "overhead",
@@ -182,6 +188,19 @@ pub struct Lane {
     pub name: String,
     /// Index into `Trace::devices`, for lanes with work of a device.
     pub device: Option<u32>,
+    /// Index into `Trace::processes`. `None` in a trace of one process, and for work that fits several processes.
+    pub process: Option<u32>,
+}
+
+/// A process, in a trace of several: mostly a rank of a training run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// As the file names it, or `rank 3`.
+    pub label: String,
+    /// The rank, if it is known.
+    pub rank: Option<u64>,
+    /// The process's own file, in a trace that was joined from several files.
+    pub file: Option<String>,
 }
 
 /// The direction of a copy.
@@ -244,6 +263,8 @@ pub struct Detail {
     pub grid: Option<[u32; 3]>,
     /// Work items of a workgroup.
     pub block: Option<[u32; 3]>,
+    /// The collective that a kernel takes part in: its group and kind as a name, and its number within the group.
+    pub collective: Option<(NameId, u64)>,
 }
 
 impl Detail {
@@ -362,6 +383,8 @@ pub struct Trace {
     pub names: Vec<Arc<str>>,
     /// Labels of devices, in the file's numbering.
     pub devices: Vec<String>,
+    /// The processes, if there are several that launch work or own work of a device.
+    pub processes: Vec<Process>,
     /// Queues of devices and threads of the host.
     pub lanes: Vec<Lane>,
     /// All slices.
@@ -378,8 +401,18 @@ pub struct Trace {
     pub holds: Holds,
     /// Rows, events or packets that could not be read, by reason.
     pub unread: Vec<Unread>,
+    /// Times that cannot be, and work that fits several processes, by reason.
+    pub doubts: Vec<Doubt>,
     /// Where and how the file was truncated.
     pub truncated: Option<String>,
+    /// The rank, if the file tells it.
+    pub rank: Option<u64>,
+    /// The number of ranks of the run, if the file tells it.
+    pub world: Option<u64>,
+    /// Kind of a device whose records are not known here: `MTIA`.
+    pub unknown_device: Option<String>,
+    /// Whether kernels of a lane run one after another, as in a stream of CUDA; kernels of a queue may overlap.
+    pub serial: bool,
     /// Offset from times to the file's own clock, in nanoseconds.
     pub bias: i128,
     /// Whether launch sizes count work items (ROCm) instead of workgroups (CUDA).
@@ -394,6 +427,33 @@ pub struct Trace {
     pub record_again: Option<&'static str>,
     /// Median step without the profiler in nanoseconds, if known.
     pub unprofiled_step: Option<u64>,
+    /// Families of kernels and operations by `NameId`, where they differ from what the name says.
+    pub(crate) families: HashMap<NameId, Family>,
+}
+
+/// What is wrong with a slice whose record contradicts others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DoubtKind {
+    /// Its time is far outside of all others: it is not in the trace.
+    Aside,
+    /// Its length contradicts the work after it: it counts up to the beginning of that.
+    Contradicts,
+    /// It fits several processes: it is linked with none.
+    Unlinked,
+}
+
+/// Slices of the same doubt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Doubt {
+    /// What is wrong.
+    pub kind: DoubtKind,
+    /// The number of them.
+    pub count: u64,
+    /// The reason, and what follows, in a sentence.
+    pub why: String,
+    /// Name and time of the first one.
+    pub first: String,
 }
 
 impl Trace {
@@ -405,6 +465,31 @@ impl Trace {
     /// The full name as in the file. It may contain any characters, such as escape sequences of a terminal.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
+    }
+
+    /// The family of a kernel or an operation.
+    pub fn family(&self, id: NameId) -> Family {
+        let told = self.families.get(&id).copied();
+        told.unwrap_or_else(|| names::family(self.name(id)))
+    }
+
+    /// A lane's title: with its device, if there are several, and its process, if there are several.
+    pub fn lane_title(&self, lane: &Lane) -> String {
+        let process = lane.process.and_then(|id| self.processes.get(id as usize));
+        let label = lane.device.and_then(|id| self.devices.get(id as usize));
+        // The label of a device in a joined trace begins with its process. Other labels than numbers name their lanes themselves.
+        let number = label
+            .and_then(|label| label.rsplit(": ").next())
+            .filter(|label| label.bytes().all(|b| b.is_ascii_digit()) && self.devices.len() > 1);
+        let mut title = process.map_or(String::new(), |process| format!("{} ", process.label));
+        let spoken = lane.name.contains(char::is_alphabetic);
+        title += &match (lane.kind, number) {
+            (LaneKind::Device, Some(number)) => format!("GPU {number} "),
+            (LaneKind::Device, None) if !spoken => "device ".to_owned(),
+            (LaneKind::Host, _) if !spoken => "host ".to_owned(),
+            _ => String::new(),
+        };
+        title + &lane.name
     }
 
     /// Every slice of a kind.
@@ -456,6 +541,10 @@ pub struct TraceBuilder {
     calls: HashMap<(u64, u64), u32>,
     /// Work of devices by scope and correlation.
     work: Vec<(u32, u64, u64)>,
+    /// Work of devices by correlation, where the file does not tell the process.
+    loose: Vec<(u32, u64)>,
+    /// Processes by label.
+    processes: HashMap<String, u32>,
 }
 
 impl TraceBuilder {
@@ -510,8 +599,25 @@ impl TraceBuilder {
             group,
             name,
             device,
+            process: None,
         });
         self.trace.lanes.len() as u32 - 1
+    }
+
+    /// Says which process a lane belongs to, and returns the process's number.
+    pub(crate) fn of_process(&mut self, lane: u32, label: &str) -> u32 {
+        let next = self.trace.processes.len() as u32;
+        let id = *self.processes.entry(label.to_owned()).or_insert(next);
+        if id == next {
+            let label = label.to_owned();
+            let process = Process {
+                label,
+                ..Process::default()
+            };
+            self.trace.processes.push(process);
+        }
+        self.trace.lanes[lane as usize].process = Some(id);
+        id
     }
 
     /// A new lane of a device, by the device's label.
@@ -621,6 +727,12 @@ impl TraceBuilder {
         }
     }
 
+    /// Links work of a device with the call of the same correlation, whichever process made it. The scope of calls is then the number
+    /// of their process.
+    pub(crate) fn link_in_any(&mut self, slice: u32, correlation: Option<u64>) {
+        self.loose.extend(correlation.map(|it| (slice, it)));
+    }
+
     /// Whether the trace accepts no more slices.
     pub(crate) fn full(&self) -> bool {
         self.trace.slices.len() >= SLICES
@@ -648,45 +760,86 @@ impl TraceBuilder {
         }
     }
 
-    /// The finished trace: sorted and linked.
+    /// The finished trace: linked, sorted, its processes told apart, and without times that cannot be.
     pub fn finish(mut self) -> Trace {
+        let loose = std::mem::take(&mut self.loose);
+        let (calls, unlinked) = owners::calls(&self.trace, &self.calls, &loose);
+        let known = self
+            .work
+            .into_iter()
+            .filter_map(|(work, scope, correlation)| {
+                Some((work, *self.calls.get(&(scope, correlation))?))
+            });
         let slices = &mut self.trace.slices;
-        for (work, scope, correlation) in self.work {
-            if let Some(&call) = self.calls.get(&(scope, correlation)) {
-                slices[work as usize].link = call;
-                let kind = slices[work as usize].kind;
-                let call = &mut slices[call as usize];
-                if call.link == NONE
-                    && (kind != SliceKind::Memset || call.kind != SliceKind::Launch)
-                {
-                    call.link = work;
-                }
+        for (work, call) in known.chain(calls) {
+            slices[work as usize].link = call;
+            let kind = slices[work as usize].kind;
+            let call = &mut slices[call as usize];
+            if call.link == NONE && (kind != SliceKind::Memset || call.kind != SliceKind::Launch) {
+                call.link = work;
             }
         }
-        let mut order: Vec<u32> = (0..slices.len() as u32).collect();
-        order.sort_by_key(|&i| {
-            let slice = &slices[i as usize];
-            (slice.start, std::cmp::Reverse(slice.end), i)
-        });
-        let mut place = vec![0_u32; order.len()];
-        for (new, old) in (0..).zip(&order) {
-            place[*old as usize] = new;
+        owners::tell_apart(&mut self.trace, &unlinked);
+        let order = sorted(&self.trace.slices);
+        let kept = doubts::far_outside(&mut self.trace, &order);
+        arrange(&mut self.trace, order, kept);
+        doubts::shorten(&mut self.trace);
+        self.trace.completed()
+    }
+
+    /// The trace of finished ones, whose slices are linked already.
+    pub(crate) fn joined(mut self) -> Trace {
+        let order = sorted(&self.trace.slices);
+        let kept = 0..order.len();
+        arrange(&mut self.trace, order, kept);
+        self.trace.completed()
+    }
+}
+
+/// Numbers of slices in the order of a trace: by start, longer ones first.
+fn sorted(slices: &[Slice]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..slices.len() as u32).collect();
+    order.sort_by_key(|&i| {
+        let slice = &slices[i as usize];
+        (slice.start, std::cmp::Reverse(slice.end), i)
+    });
+    order
+}
+
+/// Puts slices into an order, and drops those outside of a range of it.
+fn arrange(trace: &mut Trace, order: Vec<u32>, kept: Range<usize>) {
+    let slices = &mut trace.slices;
+    // What is kept comes first.
+    let (before, after) = (&order[..kept.start], &order[kept.end..]);
+    let mut place = vec![0_u32; order.len()];
+    for (new, old) in (0..).zip(order[kept.clone()].iter().chain(before).chain(after)) {
+        place[*old as usize] = new;
+    }
+    drop(order);
+    for slice in slices.iter_mut().filter(|slice| slice.link != NONE) {
+        let link = place[slice.link as usize];
+        slice.link = if (link as usize) < kept.len() {
+            link
+        } else {
+            NONE
+        };
+    }
+    // Sorts in place, because a second copy of all slices would need too much memory.
+    for at in 0..place.len() {
+        while place[at] as usize != at {
+            let to = place[at] as usize;
+            slices.swap(at, to);
+            place.swap(at, to);
         }
-        drop(order);
-        for slice in slices.iter_mut().filter(|slice| slice.link != NONE) {
-            slice.link = place[slice.link as usize];
-        }
-        // Sorts in place, because a second copy of all slices would need too much memory.
-        for at in 0..place.len() {
-            while place[at] as usize != at {
-                let to = place[at] as usize;
-                slices.swap(at, to);
-                place.swap(at, to);
-            }
-        }
-        let mut trace = self.trace;
-        let holds = &mut trace.holds;
-        for slice in &trace.slices {
+    }
+    slices.truncate(kept.len());
+}
+
+impl Trace {
+    /// Fills in what follows from the sorted slices.
+    fn completed(mut self) -> Self {
+        let holds = &mut self.holds;
+        for slice in &self.slices {
             match slice.kind {
                 SliceKind::Kernel => holds.kernels = true,
                 SliceKind::Copy => holds.copies = true,
@@ -696,9 +849,66 @@ impl TraceBuilder {
                 kind => holds.calls |= kind.is_call(),
             }
         }
-        for counter in &mut trace.counters {
+        for counter in &mut self.counters {
             counter.samples.sort_by_key(|sample| sample.0);
         }
-        trace
+        self.families = self.families_of_work();
+        self
+    }
+
+    /// The family of each kernel and operation. A kernel whose name says nothing takes part in a collective if most of its executions are
+    /// within the range of one: on the device, or around the call that launched it.
+    fn families_of_work(&self) -> HashMap<NameId, Family> {
+        let mut families = HashMap::new();
+        let mut unknown: HashMap<NameId, (u64, u64)> = HashMap::new();
+        let of_work = |kind| matches!(kind, SliceKind::Kernel | SliceKind::Op);
+        for slice in self.slices.iter().filter(|slice| of_work(slice.kind)) {
+            let family = families.entry(slice.name);
+            let family = *family.or_insert_with(|| names::family(self.name(slice.name)));
+            if family == Family::Other && slice.kind == SliceKind::Kernel {
+                unknown.entry(slice.name).or_default();
+            }
+        }
+        if unknown.is_empty() {
+            return families;
+        }
+        let mut named: HashMap<NameId, bool> = HashMap::new();
+        let mut ranges: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
+        for slice in &self.slices {
+            let range = matches!(
+                slice.kind,
+                SliceKind::Annotation | SliceKind::DeviceAnnotation | SliceKind::Op
+            );
+            let collective = |id| names::family(self.name(id)) == Family::Communication;
+            if range
+                && *named
+                    .entry(slice.name)
+                    .or_insert_with(|| collective(slice.name))
+            {
+                ranges.entry(slice.lane).or_default().push(slice.span());
+            }
+        }
+        let within = |slice: &Slice| {
+            ranges.get(&slice.lane).is_some_and(|ranges| {
+                let after = ranges.partition_point(|range| range.0 <= slice.start);
+                // Ranges of collectives are nested by a few at most.
+                ranges[..after]
+                    .iter()
+                    .rev()
+                    .take(4)
+                    .any(|range| slice.start < range.1)
+            })
+        };
+        for slice in self.of(SliceKind::Kernel) {
+            if let Some((inside, all)) = unknown.get_mut(&slice.name) {
+                *all += 1;
+                *inside += u64::from(within(slice) || self.linked(slice).is_some_and(within));
+            }
+        }
+        let collective = unknown
+            .into_iter()
+            .filter(|(_, (inside, all))| 2 * inside > *all);
+        families.extend(collective.map(|(name, _)| (name, Family::Communication)));
+        families
     }
 }

@@ -21,6 +21,8 @@ pub enum Family {
     Optimizer,
     /// Copies and memsets that are kernels.
     Copy,
+    /// Collectives between ranks: waiting for them, and exchanging data.
+    Communication,
     /// Everything whose name says nothing.
     Other,
 }
@@ -28,46 +30,69 @@ pub enum Family {
 impl Family {
     /// Its name on the screen.
     pub fn label(self) -> &'static str {
-        let names = "product attention elementwise reduction optimizer copy other";
+        let names = "product attention elementwise reduction optimizer copy communication other";
         names.split(' ').nth(self as usize).unwrap_or_default()
     }
 }
 
-/// Parts of names by family. The first family with a part of the name counts.
+/// Parts of functions' names by family. The first family with a part of the name counts.
 #[rustfmt::skip] // One line for each family.
-const FAMILIES: [(Family, &[&str]); 10] = [
+const FAMILIES: [(Family, &[&str]); 13] = [
     // Our kernels, before their part of the model.
     (Family::Product, &[" linear "]),
-    (Family::Copy, &["memcpy", "memset", "copybuffer", "fillbuffer", "direct_copy", "copy_kernel", "batchedcopy", "copyrect"]),
-    (Family::Optimizer, &["adam", "multi_tensor_apply", "optimizer", "sgd", "lamb_", "lion_", "zero_grad"]),
-    (Family::Attention, &["flash", "fmha", "attention", "attn", "mha_", "aotriton"]),
+    // Kernels of Triton are named by the operations in them.
     (Family::Reduction, &["triton_red", "triton_per"]),
     (Family::Elementwise, &["triton_poi"]),
+    (Family::Product, &["triton_tem"]),
+    (Family::Communication, &[
+        "nccl", "rccl", "oneccl", "nvshmem", "msccl", "c10d::", "record_param_comms", "cross_device_reduce", "allreduce", "all_reduce",
+        "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all", "sendrecv", "send_recv", "deep_ep",
+        "multimem_", "ccl_kernel",
+    ]),
+    (Family::Copy, &["memcpy", "memset", "copybuffer", "fillbuffer", "direct_copy", "copy_kernel", "batchedcopy", "copyrect", "reshape_and_cache"]),
+    (Family::Optimizer, &["adam", "multi_tensor_apply", "optimizer", "sgd", "lamb_", "lion_", "zero_grad"]),
+    (Family::Attention, &["flash", "fmha", "attention", "attn", "mha_", "aotriton"]),
     (Family::Product, &[
         "gemm", "cijk_", "matmul", "xmma", "cutlass", "nvjet", "gemv", "splitk", "conv2d", "convolution", "implicit_con", "wgrad",
-        "dgrad", "dot_kernel", "cublas", "hipblas", "mfma", "triton_tem", "_mm_kernel", "linear_kernel",
+        "dgrad", "fprop", "winograd", "bmm_", "dot_kernel", "cublas", "hipblas", "mfma", "_mm_kernel", "linear_kernel",
         "aten::mm", "aten::bmm", "aten::addmm", "aten::linear",
     ]),
     (Family::Reduction, &[
         "reduce", "norm", "softmax", "_sum", "sum_", "mean", "argmax", "argmin", "nll", "loss", "cross_entropy", "scan", "cumsum",
         "sort", "topk", "histogram", "welford", "cunn_", "aten::sum",
     ]),
+    // Convolutions, with an activation or without.
+    (Family::Product, &["cudnn"]),
     (Family::Elementwise, &[
         "elementwise", "vectorized", "unrolled", "fill", "silu", "gelu", "relu", "swiglu", "sigmoid", "rope", "rotary",
         "embedding", "gather", "scatter", "index", "dropout", "activation", "arange", "residual", "add_kernel", "mul_kernel",
-        "cast", "transpose", "distribution", "aten::add", "aten::mul", "aten::sub", "aten::div", "aten::neg", "aten::pow",
+        "cast", "transpose", "distribution", "quantize", "aten::add", "aten::mul", "aten::sub", "aten::div", "aten::neg", "aten::pow",
     ]),
     (Family::Copy, &["copy"]),
 ];
 
-/// The family of a kernel, from its name.
+/// The family of a kernel, from its function's own name and, for a generic function, from what it is applied to. Other arguments say
+/// nothing.
 pub fn family(name: &str) -> Family {
-    let name = name.to_ascii_lowercase();
-    let has = |(_, parts): &&(Family, &[&str])| parts.iter().any(|part| name.contains(part));
-    FAMILIES
-        .iter()
-        .find(has)
-        .map_or(Family::Other, |(family, _)| *family)
+    let (path, what) = function(name);
+    let own = match &what {
+        Some(Applied::Wrapped(arguments)) => wrapped(arguments).unwrap_or(arguments).to_owned(),
+        Some(Applied::Generic(what)) => format!("{} {what}", last_segment(&path)),
+        // A function called only `kernel` is named by its namespace.
+        None => match path.strip_suffix("::kernel") {
+            Some(space) => last_segment(space).to_owned(),
+            None => last_segment(&path).to_owned(),
+        },
+    };
+    let of = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        let has = |(_, parts): &&(Family, &[&str])| parts.iter().any(|part| text.contains(part));
+        FAMILIES.iter().find(has).map(|(family, _)| *family)
+    };
+    // Libraries of collectives, and operations of PyTorch, are known by their namespace.
+    let spaced =
+        of(&path).filter(|family| *family == Family::Communication || path.starts_with("aten::"));
+    spaced.or_else(|| of(&own)).unwrap_or(Family::Other)
 }
 
 #[rustfmt::skip] // One line.
@@ -113,34 +138,64 @@ pub fn phase(name: &str) -> Option<TracePhase> {
         .or(stepped.then_some(TracePhase::Optimizer))
 }
 
-/// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
-/// PyTorch's generic kernels, the operation is added: `vectorized_elementwise_kernel (add)`.
-pub fn short(name: &str, width: usize) -> String {
+/// What a generic function is applied to.
+enum Applied {
+    /// The operation, as its functor or inner kernel is named.
+    Generic(String),
+    /// All arguments of a function that only runs another.
+    Wrapped(String),
+}
+
+/// Functions that apply an operation, by a part of their name.
+const GENERIC: [&str; 4] = [
+    "elementwise",
+    "reduce_kernel",
+    "multi_tensor_apply",
+    "index_kernel",
+];
+/// Functions that only run another.
+const WRAPPERS: [&str; 3] = ["Kernel", "Kernel2", "device_kernel"];
+
+/// A kernel's function, with namespaces and without return type, templates and arguments, and what it is applied to.
+fn function(name: &str) -> (String, Option<Applied>) {
     let name = name
         .replace("(anonymous namespace)", "_")
         .replace("<unnamed>", "_")
         .replace("(lambda", "_");
-    let base = outer(&name);
-    let folded = fold(last_segment(&base));
-    let generic = [
-        "elementwise",
-        "reduce_kernel",
-        "multi_tensor_apply",
-        "Kernel2",
-        "device_kernel",
-        "index_kernel",
-    ];
-    let text = match name.find('<') {
-        Some(at) if generic.iter().any(|it| folded.contains(it)) => {
-            match inner(&name[at + 1..], &folded) {
-                Some(what) if folded == "Kernel2" || folded == "device_kernel" => what,
-                Some(what) => format!("{folded} ({what})"),
-                None => folded,
-            }
+    let path = outer(&name);
+    let base = last_segment(&path);
+    let arguments = name.split_once('<').map(|(_, arguments)| arguments);
+    let applied = arguments.and_then(|arguments| match WRAPPERS.contains(&base) {
+        true => Some(Applied::Wrapped(arguments.to_owned())),
+        false if GENERIC.iter().any(|it| base.contains(it)) => {
+            inner(arguments, base).map(|word| Applied::Generic(word.to_owned()))
         }
-        _ => folded,
+        false => None,
+    });
+    (path, applied)
+}
+
+/// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
+/// PyTorch's generic kernels, the operation is added: `vectorized_elementwise_kernel (add)`.
+pub fn short(name: &str, width: usize) -> String {
+    let (path, applied) = function(name);
+    let folded = fold(last_segment(&path));
+    let text = match applied {
+        Some(Applied::Generic(word)) => format!("{folded} ({})", plain(&word)),
+        Some(Applied::Wrapped(arguments)) => wrapped(&arguments).map_or(folded, plain),
+        None => folded,
     };
-    fit(if text.is_empty() { &name } else { &text }, width)
+    fit(if text.is_empty() { name } else { &text }, width)
+}
+
+/// The name among a wrapper's arguments that says what is computed: an operation, or else a class.
+fn wrapped(arguments: &str) -> Option<&str> {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');
+    let mut names = arguments.split(ends).map(last_segment);
+    let telling = |name: &&str| {
+        name.len() > 3 && name.starts_with(char::is_uppercase) && family(name) != Family::Other
+    };
+    inner(arguments, "").or_else(|| names.find(telling))
 }
 
 /// The name outside of all brackets, without return type; the whole name if brackets do not match.
@@ -172,12 +227,13 @@ fn last_segment(name: &str) -> &str {
 
 /// The operation of a generic kernel: the functor or the inner kernel among its template arguments. One that only wraps another
 /// (`BinaryFunctor`, `gpu_kernel_impl`) counts if there is no other.
-fn inner(arguments: &str, known: &str) -> Option<String> {
+fn inner<'a>(arguments: &'a str, known: &str) -> Option<&'a str> {
     let words = arguments.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let mut vague = None;
     for word in words.filter(|word| word.len() > 3 && *word != known) {
-        if word.starts_with("cutlass_") {
-            return Some(fold(word));
+        // A kernel of CUTLASS has its architecture in its name, a namespace has not.
+        if word.starts_with("cutlass_") && word.contains(|c: char| c.is_ascii_digit()) {
+            return Some(word);
         }
         let telling = ["Functor", "_functor", "_kernel"]
             .into_iter()
@@ -186,20 +242,28 @@ fn inner(arguments: &str, known: &str) -> Option<String> {
         if !telling || word.contains("elementwise") || word.starts_with("gpu_kernel") {
             continue;
         }
-        let plain = word
-            .trim_start_matches("CUDAFunctorOnSelf_")
-            .trim_start_matches("CUDAFunctorOnOther_")
-            .trim_start_matches("CUDAFunctor_");
-        let plain = ["Functor", "_functor", "_kernel", "_cuda"]
-            .into_iter()
-            .fold(plain, |it, end| it.split(end).next().unwrap_or(it));
-        match plain {
+        match plain(word).as_str() {
             "" => {}
-            "AUnary" | "BUnary" | "Binary" | "Unary" => vague = vague.or(Some(plain.to_owned())),
-            plain => return Some(plain.to_owned()),
+            "AUnary" | "BUnary" | "Binary" | "Unary" => vague = vague.or(Some(word)),
+            _ => return Some(word),
         }
     }
     vague
+}
+
+/// An operation without the words that say it is one: `add` of `CUDAFunctor_add`.
+fn plain(word: &str) -> String {
+    if word.starts_with("cutlass_") {
+        return fold(word);
+    }
+    let plain = word
+        .trim_start_matches("CUDAFunctorOnSelf_")
+        .trim_start_matches("CUDAFunctorOnOther_")
+        .trim_start_matches("CUDAFunctor_");
+    let ends = ["Functor", "_functor", "_kernel", "_cuda"];
+    ends.into_iter()
+        .fold(plain, |it, end| it.split(end).next().unwrap_or(it))
+        .to_owned()
 }
 
 /// A name without tile sizes and suffixes of compilers: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.

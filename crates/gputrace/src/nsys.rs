@@ -63,6 +63,7 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     }
     source.done();
     let trace = out.trace();
+    trace.serial = true;
     let absent = [KERNEL, COPY, MEMSET, NVTX, RUNTIME]
         .into_iter()
         .filter(|name| !there(name));
@@ -97,12 +98,19 @@ fn process(global: i64) -> u64 {
     global as u64 & !0xff_ffff
 }
 
+/// A process as its lanes name it.
+fn label(global: i64) -> String {
+    format!("process {}", process(global) >> 24 & 0xff_ffff)
+}
+
 impl NsysLookup {
     fn thread(&mut self, out: &mut TraceBuilder, global: i64) -> u32 {
         *self.lanes.entry((global, -1, -1)).or_insert_with(|| {
-            let group = format!("process {}", process(global) >> 24 & 0xff_ffff);
+            let group = label(global);
             let name = format!("thread {}", global & 0xff_ffff);
-            out.lane(LaneKind::Host, &group, &name, None)
+            let lane = out.lane(LaneKind::Host, &group, &name, None);
+            out.of_process(lane, &group);
+            lane
         })
     }
 
@@ -121,12 +129,19 @@ impl NsysLookup {
         });
     }
 
-    fn stream(&mut self, out: &mut TraceBuilder, process: i64, device: i64, stream: i64) -> u32 {
-        let key = (process, device, stream);
-        *self
-            .lanes
-            .entry(key)
-            .or_insert_with(|| out.device_lane(&device.to_string(), &format!("stream {stream}")))
+    fn stream(
+        &mut self,
+        out: &mut TraceBuilder,
+        process: Option<i64>,
+        (device, stream): (i64, i64),
+    ) -> u32 {
+        let key = (process.unwrap_or(0), device, stream);
+        *self.lanes.entry(key).or_insert_with(|| {
+            let lane = out.device_lane(&device.to_string(), &format!("stream {stream}"));
+            // Older exports do not tell the process.
+            process.map(|process| out.of_process(lane, &label(process)));
+            lane
+        })
     }
 
     fn name(&self, out: &mut TraceBuilder, id: Option<i64>) -> u32 {
@@ -167,7 +182,7 @@ fn work(
     rows(db, table, &wanted, out, |out, row, place| {
         let span = span(row)?;
         let [id, device, stream] = [2, 3, 4].map(|at| int(row, at).unwrap_or(0));
-        let lane = lanes.stream(out, id, device, stream);
+        let lane = lanes.stream(out, int(row, 2), (device, stream));
         let direction = (kind == SliceKind::Copy).then(|| direction(int(row, 9)));
         let name = match kind {
             SliceKind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
@@ -186,6 +201,7 @@ fn work(
             direction,
             grid: three(row, 10),
             block: three(row, 13),
+            collective: None,
         };
         out.detail(slice, detail);
         Ok(())

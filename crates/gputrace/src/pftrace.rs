@@ -22,8 +22,33 @@ const BOOTTIME: u32 = 6;
 /// Scope of flows, in place of a correlation's process.
 const FLOWS: u64 = u64::MAX;
 
+/// Whether the data begin with a plane of an XSpace: a message with a name such as `/device:GPU:0`.
+pub(crate) fn is_xspace(bytes: &[u8]) -> bool {
+    let Some(mut plane) = bytes.strip_prefix(&[0x0a]) else {
+        return false;
+    };
+    // Its length, its number, its name; the number may be absent.
+    if varint(&mut plane, &mut 0).is_none() {
+        return false;
+    }
+    if let Some(mut rest) = plane.strip_prefix(&[0x08]) {
+        varint(&mut rest, &mut 0);
+        plane = rest;
+    }
+    let name = plane.strip_prefix(&[0x12]).and_then(|rest| rest.get(1..));
+    let planes = ["/host:", "/device:", "Task Environment"];
+    name.is_some_and(|name| {
+        planes
+            .iter()
+            .any(|plane| name.starts_with(plane.as_bytes()))
+    })
+}
+
 /// Whether the data begin with packets of a trace.
 pub(crate) fn recognises(head: &FileHead) -> bool {
+    if is_xspace(&head.bytes) {
+        return false;
+    }
     let mut bytes = &head.bytes[..];
     let mut packets = 0;
     while packets < 3 && bytes.first() == Some(&0x0a) {
@@ -423,6 +448,7 @@ impl PftraceReader {
                 direction,
                 grid: whole(notes.grid),
                 block: whole(notes.block),
+                collective: None,
             };
             self.out.detail(slice, detail);
         }
@@ -498,17 +524,30 @@ impl PftraceReader {
             let id = self.out.device(&self.agent_of(uuid));
             self.out.trace().lanes[lane as usize].device = Some(id);
         }
+        let process = |uuid: &u64| {
+            let top = tops.get(uuid).and_then(|top| self.tracks.get(top));
+            top.and_then(|track| track.process.clone())
+        };
+        let mut hosts: Vec<(u32, u64)> = Vec::new();
+        for ((uuid, device), lane) in &self.lanes {
+            if device.is_none() {
+                hosts.push((*lane, *uuid));
+            }
+        }
+        hosts.sort_unstable();
+        for (lane, uuid) in hosts {
+            let label = process(&uuid).unwrap_or_else(|| format!("track {}", tops[&uuid]));
+            self.out.of_process(lane, &label);
+        }
         let trace = self.out.trace();
         for ((uuid, _), lane) in &self.lanes {
             let lane = &mut trace.lanes[*lane as usize];
             let Some(track) = self.tracks.get(uuid) else {
                 continue;
             };
-            let process = tops.get(uuid).and_then(|top| self.tracks.get(top));
-            let process = process.and_then(|it| it.process.clone());
             lane.group = match lane.device {
                 Some(id) => format!("GPU {}", trace.devices[id as usize]),
-                None => process.unwrap_or_default(),
+                None => process(uuid).unwrap_or_default(),
             };
             lane.name = match (&track.name, &track.thread) {
                 (Some(name), _) => name.clone(),

@@ -166,7 +166,10 @@ fn regions(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex, view:
         let key = (format!("{guid} {process}"), String::new(), thread);
         let lane = *lanes.entry(key).or_insert_with(|| {
             let (group, name) = (format!("process {process}"), format!("thread {thread}"));
-            out.lane(LaneKind::Host, &group, &name, None)
+            let lane = out.lane(LaneKind::Host, &group, &name, None);
+            let run = guid.get(..8).unwrap_or(&guid);
+            out.of_process(lane, &format!("{group} of {run}"));
+            lane
         });
         let name = out.name(&name);
         if let Some(slice) = out.slice(kind, lane, name, span, place) {

@@ -1,5 +1,7 @@
 //! Computes the figures of a trace.
 
+mod processes;
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::figures::{
@@ -7,8 +9,8 @@ use super::figures::{
     UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, KernelStat, NONE, Slice, SliceKind, Trace, sum};
-use super::names;
+use super::model::{Direction, DoubtKind, KernelStat, NONE, Slice, SliceKind, Trace, sum};
+use super::names::{self, Family};
 
 /// Disjoint intervals in order.
 type Union = Vec<(i64, i64)>;
@@ -56,9 +58,51 @@ fn sorted(lengths: impl Iterator<Item = u64>) -> Vec<u64> {
 struct DeviceWork {
     figures: DeviceFigures,
     kernels: Union,
+    /// Kernels of collectives, and all others.
+    communication: Union,
+    compute: Union,
     copies: Union,
     /// For each kernel, its start and the time of its launch.
     launched: Vec<(i64, i64)>,
+}
+
+/// A trace, or the part of it that belongs to one process.
+struct Scope<'a> {
+    trace: &'a Trace,
+    process: Option<u32>,
+    slices: Vec<&'a Slice>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(trace: &'a Trace, process: Option<u32>) -> Self {
+        let of = |slice: &&Slice| {
+            process.is_none() || trace.lanes[slice.lane as usize].process == process
+        };
+        Self {
+            trace,
+            process,
+            slices: trace.slices.iter().filter(of).collect(),
+        }
+    }
+
+    /// Every slice of a kind.
+    fn of(&self, kind: SliceKind) -> impl Iterator<Item = &'a Slice> + '_ {
+        let slices = self.slices.iter().copied();
+        slices.filter(move |slice| slice.kind == kind)
+    }
+
+    /// From the first start to the last end of slices of some kinds.
+    fn span(&self, kinds: impl Fn(SliceKind) -> bool) -> Option<(i64, i64)> {
+        let slices = self.slices.iter().filter(|slice| kinds(slice.kind));
+        slices
+            .map(|slice| slice.span())
+            .reduce(|all, it| (all.0.min(it.0), all.1.max(it.1)))
+    }
+
+    fn span_ns(&self, kinds: impl Fn(SliceKind) -> bool) -> Option<u64> {
+        let (start, end) = self.span(kinds)?;
+        Some(end.abs_diff(start))
+    }
 }
 
 /// All figures of a trace.
@@ -69,31 +113,28 @@ pub fn summary(trace: &Trace) -> Summary {
         None => of_slices(counted),
     };
     if trace.counted.is_some() {
-        it.trace_span_ns = span_ns(trace, |_| true);
+        it.trace_span_ns = Scope::new(trace, None).span_ns(|_| true);
     }
-    it.distinct_names = it.table.len() as u64;
-    let top = it.table.iter().take(3).map(|row| Top {
-        name: row.name.clone(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-    });
-    it.top = top.collect();
     it.lints = lints::lints(counted, &it);
     it
 }
 
-/// Time from the first start to the last end of slices of some kinds.
-fn span_ns(trace: &Trace, kinds: fn(SliceKind) -> bool) -> Option<u64> {
-    let (start, end) = trace.span(kinds)?;
-    Some(end.abs_diff(start))
-}
-
 fn empty(trace: &Trace) -> Summary {
     let count = trace.unread_count();
+    let doubts = |kind| {
+        let doubts = trace.doubts.iter().filter(|doubt| doubt.kind == kind);
+        sum(doubts.map(|doubt| doubt.count))
+    };
     Summary {
         file: trace.source.clone(),
         format: trace.format,
+        rank: trace.rank,
+        world_size: trace.world,
         bad_rows: count,
+        set_aside: doubts(DoubtKind::Aside),
+        contradicts: doubts(DoubtKind::Contradicts),
+        unlinked: doubts(DoubtKind::Unlinked),
+        doubts: trace.doubts.clone(),
         schema_version: trace.schema_version.clone(),
         tables_absent: trace.tables_absent.clone(),
         unread: (count > 0).then(|| UnreadRows {
@@ -115,7 +156,24 @@ fn of_sums(trace: &Trace) -> Summary {
     });
     it.kernels = sum(stats.iter().map(|row| row.calls));
     it.kernel_ns = sum(stats.iter().map(|row| row.total));
+    of_table(&mut it);
     it
+}
+
+/// What follows from the table of kernels.
+fn of_table(it: &mut Summary) {
+    it.distinct_names = it.table.len() as u64;
+    let rows = it.table.iter();
+    let collectives = rows
+        .clone()
+        .filter(|row| row.family == Family::Communication);
+    it.communication_ns = sum(collectives.map(|row| row.total_ns));
+    let top = rows.take(3).map(|row| Top {
+        name: row.name.clone(),
+        calls: row.calls,
+        total_ns: row.total_ns,
+    });
+    it.top = top.collect();
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -123,33 +181,59 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 fn of_slices(trace: &Trace) -> Summary {
-    let mut it = empty(trace);
-    let kernels: Vec<&Slice> = trace.of(SliceKind::Kernel).collect();
-    let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
+    let mut it = figures(&Scope::new(trace, None));
+    if !trace.processes.is_empty() {
+        let all = 0..trace.processes.len() as u32;
+        let part = |process| figures(&Scope::new(trace, Some(process)));
+        processes::sums(trace, &mut it, all.map(part).collect());
+    }
+    it
+}
+
+/// The figures of a trace, or of one of its processes.
+fn figures(scope: &Scope<'_>) -> Summary {
+    let trace = scope.trace;
+    let mut it = match scope.process {
+        None => empty(trace),
+        Some(id) => {
+            let process = &trace.processes[id as usize];
+            let file = process.file.as_ref().unwrap_or(&trace.source);
+            Summary {
+                file: file.clone(),
+                format: trace.format,
+                rank: process.rank,
+                process: Some(process.label.clone()),
+                ..Summary::default()
+            }
+        }
+    };
+    let kernels: Vec<&Slice> = scope.of(SliceKind::Kernel).collect();
     let mut work: BTreeMap<u32, DeviceWork> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
-    it.device_span_ns = span_ns(trace, |kind| kind == SliceKind::Kernel);
-    it.trace_span_ns = span_ns(trace, |_| true);
+    it.device_span_ns = scope.span_ns(|kind| kind == SliceKind::Kernel);
+    it.trace_span_ns = scope.span_ns(|_| true);
     it.idle_share = it.device_span_ns.filter(|span| *span > 0).map(|span| {
         let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1);
         (1.0 - it.busy_ns.unwrap_or(0) as f64 / (span as f64 * devices as f64)).max(0.0)
     });
     let with_graphs = |kind| matches!(kind, SliceKind::Kernel | SliceKind::Graph);
-    it.idle_with_graphs = match trace.of(SliceKind::Graph).next() {
+    it.idle_with_graphs = match scope.of(SliceKind::Graph).next() {
         None => it.idle_share,
-        Some(_) => span_ns(trace, with_graphs)
+        Some(_) => scope
+            .span_ns(with_graphs)
             .filter(|span| *span > 0)
             .map(|span| {
-                let work = trace.slices.iter().filter(|it| with_graphs(it.kind));
-                let busy = union(work.map(Slice::span));
+                let work = scope.slices.iter().filter(|it| with_graphs(it.kind));
+                let busy = union(work.map(|slice| slice.span()));
                 1.0 - length(busy.into_iter()) as f64 / span as f64
             }),
     };
-    calls(trace, &mut it);
-    moves(trace, &mut it);
-    let sync = union(trace.of(SliceKind::Sync).map(Slice::span));
-    for slice in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
-        let work = work.entry(device(slice)).or_default();
+    calls(scope, &mut it);
+    moves(scope, &mut it);
+    let sync = union(scope.of(SliceKind::Sync).map(Slice::span));
+    for slice in scope.of(SliceKind::Copy).chain(scope.of(SliceKind::Memset)) {
+        let device = trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
+        let work = work.entry(device).or_default();
         work.copies.push(slice.span());
     }
     for work in work.values_mut() {
@@ -158,20 +242,21 @@ fn of_slices(trace: &Trace) -> Summary {
     }
     let with_kernels = work.values().filter(|work| !work.kernels.is_empty());
     let with_kernels: Vec<&DeviceWork> = with_kernels.collect();
+    // In a trace of several processes, waits belong to the devices of their process.
+    let calls = trace.holds.calls && (scope.process.is_some() || trace.processes.is_empty());
     let ledger = |window| {
         let works = with_kernels.iter();
-        Ledger::sum(works.map(|work| one_ledger(work, &sync, window, trace.holds.calls)))
+        Ledger::sum(works.map(|work| one_ledger(work, &sync, window, calls)))
     };
-    it.steps = steps(trace, &kernels, &with_kernels, &ledger);
+    it.steps = steps(scope, &kernels, &with_kernels, &ledger);
     it.ledger = match &it.steps {
         Some(steps) if !with_kernels.is_empty() => {
             Some(Ledger::sum(steps.iter().map(|step| step.ledger)))
         }
-        _ => trace.span(|kind| kind == SliceKind::Kernel).map(ledger),
+        _ => scope.span(|kind| kind == SliceKind::Kernel).map(ledger),
     };
-    let lengths = sorted(it.steps.iter().flatten().map(|step| step.dur_ns));
-    it.step_ns = trace.unprofiled_step.or(median(&lengths));
-    it.phases = phases(trace, &kernels, it.steps.as_deref());
+    it.step_ns = trace.unprofiled_step.or(it.median_step());
+    it.phases = phases(scope, &kernels, it.steps.as_deref());
     let linked = kernels.iter();
     let linked = linked.filter_map(|it| Some((it.start, trace.linked(it)?.start)));
     it.early = linked.fold((0, 0), |(early, all), (start, call)| {
@@ -179,8 +264,9 @@ fn of_slices(trace: &Trace) -> Summary {
     });
     it.table = executed(trace, &launched(trace, &kernels), &it);
     if kernels.is_empty() {
-        it.operations = executed(trace, &operations(trace), &it);
+        it.operations = executed(trace, &operations(scope), &it);
     }
+    of_table(&mut it);
     it
 }
 
@@ -206,40 +292,80 @@ fn devices(
         work.figures.kernels += 1;
         work.figures.kernel_ns = work.figures.kernel_ns.saturating_add(slice.ns());
         work.kernels.push(slice.span());
+        match trace.family(slice.name) {
+            Family::Communication => work.communication.push(slice.span()),
+            _ => work.compute.push(slice.span()),
+        }
         if let Some(call) = trace.linked(slice) {
             work.launched.push((slice.start, call.end));
         }
     }
     let mut devices = BTreeMap::new();
-    let mut busy = 0_u64;
+    let (mut busy, mut exposed, mut hidden) = (0_u64, 0_u64, 0_u64);
     for (id, work) in work.iter_mut() {
-        work.kernels = union(std::mem::take(&mut work.kernels).into_iter());
+        let merged = |spans: &mut Union| union(std::mem::take(spans).into_iter());
+        work.kernels = merged(&mut work.kernels);
+        let [compute, communication] = [&mut work.compute, &mut work.communication]
+            .map(|spans| length(merged(spans).into_iter()));
         let label = trace.devices.get(*id as usize).map_or("?", String::as_str);
         work.figures.busy_ns = length(work.kernels.iter().copied());
         busy = busy.saturating_add(work.figures.busy_ns);
+        let alone = work.figures.busy_ns.saturating_sub(compute);
+        exposed = exposed.saturating_add(alone);
+        hidden = hidden.saturating_add(communication.saturating_sub(alone));
         devices.insert(label.to_owned(), work.figures.clone());
     }
     it.busy_ns = Some(busy);
+    (it.communication_exposed_ns, it.communication_hidden_ns) = (Some(exposed), Some(hidden));
     it.devices = Some(devices);
 }
 
-fn calls(trace: &Trace, it: &mut Summary) {
+fn calls(scope: &Scope<'_>, it: &mut Summary) {
+    let trace = scope.trace;
     if trace.holds.graphs {
-        it.graph_trace_rows = Some(trace.of(SliceKind::Graph).count() as u64);
-        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(Slice::ns)));
+        it.graph_trace_rows = Some(scope.of(SliceKind::Graph).count() as u64);
+        it.graph_trace_ns = Some(sum(scope.of(SliceKind::Graph).map(Slice::ns)));
     }
     if !trace.holds.calls {
         return;
     }
-    let count = |kind| Some(trace.of(kind).count() as u64);
+    let count = |kind| Some(scope.of(kind).count() as u64);
     it.launches = count(SliceKind::Launch);
     it.graph_launches = count(SliceKind::GraphLaunch);
     it.syncs = count(SliceKind::Sync);
-    let lost = trace.of(SliceKind::Launch).filter(|call| call.link == NONE);
-    it.launches_without_kernel = Some(lost.count() as u64);
+    let lost = scope.of(SliceKind::Launch).filter(|call| call.link == NONE);
+    let captures = captures(scope);
+    let captured = |call: &&Slice| {
+        let of_lane = captures.get(&call.lane);
+        of_lane.is_some_and(|windows| covers(windows, call.start))
+    };
+    let (captured, lost): (Vec<&Slice>, Vec<&Slice>) = lost.partition(captured);
+    it.launches_captured = Some(captured.len() as u64);
+    it.launches_without_kernel = Some(lost.len() as u64);
 }
 
-fn moves(trace: &Trace, it: &mut Summary) {
+/// By thread, when launches were captured into a graph.
+fn captures(scope: &Scope<'_>) -> HashMap<u32, Union> {
+    let mut open: HashMap<u32, i64> = HashMap::new();
+    let mut captures: HashMap<u32, Union> = HashMap::new();
+    for call in scope.of(SliceKind::Api) {
+        let name = scope.trace.name(call.name);
+        if name.contains("StreamBeginCapture") {
+            open.insert(call.lane, call.start);
+        } else if name.contains("StreamEndCapture")
+            && let Some(start) = open.remove(&call.lane)
+        {
+            captures
+                .entry(call.lane)
+                .or_default()
+                .push((start, call.end));
+        }
+    }
+    captures
+}
+
+fn moves(scope: &Scope<'_>, it: &mut Summary) {
+    let trace = scope.trace;
     let add = |amount: &mut Amount, slice: &Slice| {
         let bytes = trace.detail(slice).bytes;
         amount.bytes = amount.bytes.zip(bytes).map(|(a, b)| a.saturating_add(b));
@@ -251,7 +377,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     };
     if trace.holds.copies {
         let (mut all, mut by_direction) = (none(), BTreeMap::new());
-        for slice in trace.of(SliceKind::Copy) {
+        for slice in scope.of(SliceKind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
             add(
@@ -263,7 +389,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     }
     if trace.holds.memsets {
         let all = it.memsets.insert(none());
-        trace
+        scope
             .of(SliceKind::Memset)
             .for_each(|slice| add(all, slice));
     }
@@ -276,12 +402,13 @@ fn inside(times: &[i64], (from, to): (i64, i64)) -> u64 {
 }
 
 fn steps(
-    trace: &Trace,
+    scope: &Scope<'_>,
     kernels: &[&Slice],
     work: &[&DeviceWork],
     ledger: &impl Fn((i64, i64)) -> Ledger,
 ) -> Option<Vec<TraceStep>> {
-    let ranges: Vec<&Slice> = trace
+    let trace = scope.trace;
+    let ranges: Vec<&Slice> = scope
         .of(SliceKind::Annotation)
         .filter(|slice| names::is_step(trace.name(slice.name)))
         .collect();
@@ -292,21 +419,24 @@ fn steps(
     let launches = kernels.iter().filter_map(|it| trace.linked(it));
     let mut launches: Vec<i64> = launches.map(|call| call.start).collect();
     launches.sort_unstable();
-    let syncs: Vec<i64> = trace.of(SliceKind::Sync).map(|call| call.start).collect();
+    let syncs: Vec<i64> = scope.of(SliceKind::Sync).map(|call| call.start).collect();
     let crosses = |slice: &&Slice| {
         let direction = trace.detail(slice).direction;
         direction.is_some_and(Direction::crosses)
     };
-    let copies = trace.of(SliceKind::Copy).filter(crosses);
+    let copies = scope.of(SliceKind::Copy).filter(crosses);
     let copies: Vec<i64> = copies.map(|copy| copy.start).collect();
     let step = |slice: &&Slice| {
         let span = slice.span();
         TraceStep {
             name: trace.name(slice.name).to_owned(),
+            process: scope
+                .process
+                .map(|id| trace.processes[id as usize].label.clone()),
             dur_ns: slice.ns(),
-            kernels_by_start: inside(&starts, span),
+            kernels_by_start: Some(inside(&starts, span)),
             kernels_by_launch: trace.holds.calls.then(|| inside(&launches, span)),
-            busy_ns: sum(work.iter().map(|it| length(within(&it.kernels, span)))),
+            busy_ns: Some(sum(work.iter().map(|it| length(within(&it.kernels, span))))),
             syncs: trace.holds.calls.then(|| inside(&syncs, span)),
             host_device_copies: trace.holds.copies.then(|| inside(&copies, span)),
             ledger: ledger(span),
@@ -365,9 +495,10 @@ fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) 
     it
 }
 
-fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
+fn phases(scope: &Scope<'_>, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
+    let trace = scope.trace;
     let mut ranges: [Union; 3] = Default::default();
-    for slice in trace.of(SliceKind::Annotation) {
+    for slice in scope.of(SliceKind::Annotation) {
         if let Some(phase) = names::phase(trace.name(slice.name)) {
             ranges[phase as usize].push(slice.span());
         }
@@ -376,7 +507,9 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> Pha
     let steps = steps.map(|steps| union(steps.iter().map(|step| step.span)));
     let mut sums = [(0_u64, 0_u64); 3];
     let mut others = 0;
-    for slice in kernels {
+    let family = |slice: &Slice| trace.family(slice.name);
+    let compute = kernels.iter();
+    for slice in compute.filter(|slice| family(slice) != Family::Communication) {
         let at = match (trace.linked(slice), trace.holds.calls) {
             (Some(call), _) => call.start,
             (None, false) => slice.start,
@@ -395,6 +528,7 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> Pha
     PhaseTotals {
         forward: there(0).then_some(sums[0].1),
         backward: there(1).then_some(sums[1].1),
+        optimizer: there(2).then_some(sums[2].1),
         optimizer_kernels: there(2).then_some(sums[2].0),
         other_kernels: steps.map(|_| others),
     }
@@ -408,11 +542,11 @@ fn launched(trace: &Trace, kernels: &[&Slice]) -> Vec<Execution> {
 }
 
 /// Operations of the host with their own time, which excludes nested operations.
-fn operations(trace: &Trace) -> Vec<Execution> {
+fn operations(scope: &Scope<'_>) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
     // For each lane, the ends and numbers of open operations.
-    let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
-    for slice in trace.of(SliceKind::Op) {
+    let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); scope.trace.lanes.len()];
+    for slice in scope.of(SliceKind::Op) {
         let lane = &mut open[slice.lane as usize];
         while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
             lane.pop();
@@ -479,7 +613,7 @@ fn table(
         KernelTotals {
             name: name.to_owned(),
             short: names::short(name, names::LONGEST),
-            family: names::family(name),
+            family: trace.family(row.name),
             calls: row.calls,
             total_ns: row.total,
             median_ns: row.median,

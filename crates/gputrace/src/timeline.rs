@@ -90,9 +90,10 @@ impl TimelineWindow {
         self.within(start, width, bounds)
     }
 
-    /// The window made `factor` times as wide around a column, with at least one nanosecond per column, kept within bounds.
-    pub fn zoom(&self, factor: f64, column: usize, bounds: (i64, i64)) -> Self {
-        let at = i128::from(self.time(column));
+    /// The window made `factor` times as wide around a time, which stays in its place, with at least one nanosecond per column, kept
+    /// within bounds.
+    pub fn zoom(&self, factor: f64, time: i64, bounds: (i64, i64)) -> Self {
+        let at = i128::from(time);
         let width = i128::from(self.end) - i128::from(self.start);
         let most = (i128::from(bounds.1) - i128::from(bounds.0)).max(1);
         let least = (self.columns.max(1) as i128).min(most);

@@ -215,6 +215,9 @@ pub enum KernelFill {
     /// −s · (1 + N(0, 1) / 4) with one s between 1e5 and 1e8 in all; positive in every second buffer.
     #[strum(serialize = "numbers far from zero")]
     Far,
+    /// −s · (1.25 to 1.5), where s is the largest number of the learner's text; positive in every second buffer.
+    #[strum(serialize = "numbers below every number of the text")]
+    Beneath,
     /// N(0, 1) · s with one s between 1e4 and 1e8.
     #[strum(serialize = "huge numbers, of both signs")]
     Huge,
@@ -234,12 +237,13 @@ pub enum KernelFill {
 
 impl KernelFill {
     /// What a drawn shape is tried with.
-    pub const DRAWN: [Self; 12] = [
+    pub const DRAWN: [Self; 13] = [
         Self::Normal,
         Self::Large,
         Self::Tiny,
         Self::Below,
         Self::Far,
+        Self::Beneath,
         Self::Huge,
         Self::Falling,
         Self::Constant,
@@ -401,6 +405,9 @@ pub struct KernelResult {
     pub access: Vec<KernelAccess>,
     /// What went wrong when it ran.
     pub fault: Option<KernelFault>,
+    /// Lines of the text that are worth a look, and are no faults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<KernelError>,
     /// Label of the shape that was not run.
     pub skipped: Option<String>,
     pub time: Option<KernelTime>,
@@ -436,7 +443,7 @@ pub struct KernelAccess {
     /// How many invocations in a row take elements that lie side by side, in any order; the fewest of what was counted, 0 where
     /// no two of them came together.
     pub neighbours: u64,
-    /// How many invocations of a workgroup are there together, on average; the most of what was counted.
+    /// How many invocations of a workgroup are there together, at least half of the times; the most of what was counted.
     #[serde(default)]
     pub lanes: f64,
 }
@@ -473,6 +480,8 @@ pub enum KernelFaultKind {
     Barrier,
     /// Reads an output before anybody wrote it.
     ReadsUnwritten,
+    /// WGSL leaves the result of `place` open; `reason` says why, and what to write instead.
+    Open,
     /// The check cannot follow what the kernel does; `reason` says what, and what to write instead.
     NotUnderstood,
     /// Did not end within the limit.

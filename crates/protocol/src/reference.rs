@@ -80,7 +80,8 @@ pub fn inputs(
         let row = binding.count.row(&shape.sizes).max(1);
         let fill = values.unwrap_or(*own);
         let mut drawn = draw(fill, &shape.numbers, count, row, &mut rng);
-        if fill == KernelFill::Far && number.is_multiple_of(2) {
+        let far = matches!(fill, KernelFill::Far | KernelFill::Beneath);
+        if far && number.is_multiple_of(2) {
             drawn.iter_mut().for_each(|x| *x = -*x);
         }
         Ok(match *own {
@@ -99,6 +100,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
         KernelFill::Far => between(1e5, 1e8),
         KernelFill::Huge => between(1e4, 1e8),
         KernelFill::Outlier => between(8.0, 2e3),
+        KernelFill::Beneath => numbers.iter().copied().fold(1.0, f64::max),
         _ => 0.0,
     };
     let draw = |at: u64| {
@@ -129,6 +131,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Above => 5.0 + rng.normal(),
             KernelFill::Below => 10.0 * rng.normal() - 200.0,
             KernelFill::Far => size * (1.0 + 0.25 * rng.normal()),
+            KernelFill::Beneath => size * (1.25 + 0.25 * rng.uniform()),
             // Only one in eight is 0, because equal terms of a sum all round the same way.
             KernelFill::Sparse if rng.below(8) == 0 => 0.0,
             KernelFill::Sparse => rng.normal(),

@@ -1,12 +1,22 @@
 //! The operations of the model: what each computes forward and backward, in versions that can be compared.
 //!
-//! An operation is plain data with two functions, written once over any backend; the versions that differ by device
-//! are in `ops/kernels.rs`. Running one through `apply` puts it into burn's autodiff graph and, while a step is
-//! profiled, into the trace, forward and backward alike.
+//! An operation is plain data with two functions, written once over any backend, and has a folder: `reference` is its formula in burn's
+//! primitives, `fused_cpu` and `fused_gpu` are our kernels, `naive_cpu` and `naive_gpu` are slow ones where a stage teaches with them. Each
+//! has the functions `forward` and, if it has a backward pass of its own, `backward`. Its tests are in `tests/ops`. Running an operation
+//! through `apply` puts it into burn's autodiff graph and, while a step is profiled, into the trace, forward and backward alike.
 //!
 //! Every operation of the model is our own, and so is its backward pass. So the same timers stand around the broken and the fixed version, and
 //! around the library's versions, too; burn's autodiff only orders the calls. Every operation carries its scope in its backward state, so no
 //! marker operations are needed. The addition of two gradients of one tensor, which burn does by itself, shows as `glue`.
+#![allow(
+    unsafe_code,
+    clippy::inline_always,
+    reason = "kernels on a GPU are launched unchecked, because each bounds its own indices, which saves a second check in every loop; \
+              those on the CPU choose vector instructions at run time, and their tasks write disjoint parts of one buffer"
+)]
+
+#[macro_use]
+pub mod cpu;
 
 pub mod adapter;
 pub mod add;
@@ -14,10 +24,10 @@ pub mod attention;
 pub mod backend;
 pub mod compile_progress;
 pub mod cost;
-pub mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
 pub mod format;
+pub mod fusion;
 pub mod gpu;
 pub mod grad_norm;
 pub mod head_loss;
@@ -25,11 +35,13 @@ pub mod learner_kernel;
 pub mod linear;
 pub mod loss_scale;
 pub mod optimizer;
-pub mod pending;
+pub mod residual;
 pub mod rms_norm;
 pub mod rope;
 mod shapes;
+pub mod shared_work;
 pub mod swiglu;
+pub mod versions;
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -196,6 +208,7 @@ impl<O> Call<O> {
         let [row, _] = self.rows;
         let live = learner_kernel::of(row.scope.part);
         cost::span(row, || {
+            let inputs = inputs.map(B::contiguous);
             let learner = live.and_then(|live| {
                 let found = self.op.forward_live::<B>(&live, &inputs)?;
                 let own = || [self.op.forward::<B>(inputs.clone()).0];
@@ -245,13 +258,14 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
             .adds_onto()
             .and_then(|input| ops.parents[input].clone());
         let gradients = cost::span(row, || {
+            let dy = B::contiguous(dy);
             let learner = live.and_then(|live| {
                 let found = call.op.backward_live::<B>(&live, &saved, &dy)?;
                 let own = || call.op.backward::<B>(saved.clone(), dy.clone());
                 agrees::<B, N>(&live, &found, own).then_some(found)
             });
             learner.unwrap_or_else(|| {
-                let earlier = onto.map(|parent| grads.consume::<B>(&parent));
+                let earlier = onto.map(|parent| B::contiguous(grads.consume::<B>(&parent)));
                 call.op.backward_onto::<B>(saved, dy, earlier)
             })
         });

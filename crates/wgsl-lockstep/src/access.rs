@@ -269,6 +269,7 @@ impl Interpreter<'_> {
                 lanes: by.lanes,
                 offsets: by.offsets,
                 bytes,
+                elements: times / by.lanes.len().max(1) as u64,
                 values,
                 path: &path,
             });
@@ -363,8 +364,10 @@ impl Interpreter<'_> {
 
     /// Buffers that had to be written, and of which some bytes were not.
     pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
+        // Some workgroups alone do not write everything.
+        let all = self.launch.only.is_empty();
         let shared = self.shared.iter().enumerate();
-        let storage = shared.filter(|(_, it)| it.space() == Space::Storage);
+        let storage = shared.filter(|(_, it)| all && it.space() == Space::Storage);
         let unwritten = storage.filter_map(|(variable, it)| {
             let (first, bytes) = it.unwritten()?;
             Some(Unwritten {

@@ -14,6 +14,7 @@ use super::arithmetic::{self, part};
 use super::execute::{EarlyEnd, Interpreter};
 use super::layout::{Layout, Leaf, TypeSize};
 use super::math;
+use super::open::Watch;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
@@ -35,6 +36,10 @@ pub(crate) struct ExpressionInfo<'a> {
 pub(crate) struct Code<'a> {
     pub(crate) function: &'a Function,
     pub(crate) nodes: Vec<ExpressionInfo<'a>>,
+    /// What is looked at after each expression.
+    pub(crate) watches: Vec<Watch>,
+    /// Whether each expression depends on the contents of a buffer.
+    pub(crate) is_data: Vec<bool>,
     /// The expressions that stand for each argument.
     pub(crate) arguments: Vec<Vec<Handle<Expression>>>,
 }
@@ -391,6 +396,12 @@ impl Interpreter<'_> {
                 if matches!(expression, Expression::Access { .. }) && !out.outside.is_empty() {
                     let outside = std::mem::take(&mut out.outside);
                     self.report_outside(None, &outside, AccessKind::Load, span, mask);
+                }
+                if let Expression::Select { condition, .. } = *expression {
+                    self.branch(frame, condition, handle, mask);
+                }
+                if code.watches[handle.index()] != Watch::Nothing {
+                    self.look(frame, handle, span, mask, out);
                 }
                 Ok(())
             }

@@ -11,9 +11,11 @@ use super::access::Site;
 use super::evaluate::{Code, Context};
 use super::finding::{FindingKind, Findings, Invocation};
 use super::memory::{Epochs, Shared};
+use super::open::{Liberty, OpenResult, Watch, watch};
 use super::value::{LaneValues, Mask};
 use super::{
-    AccessKind, Arrival, Launch, LaunchReport, Observer, RunError, Shader, Space, StatementStart,
+    AccessKind, Arrival, Branch, Launch, LaunchReport, Observer, RunError, Shader, Space,
+    StatementStart,
 };
 
 /// Most nested blocks and calls.
@@ -55,6 +57,11 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) lanes: usize,
     /// Lanes in a subgroup.
     pub(crate) subgroup: usize,
+    pub(crate) first_subgroup: Option<Span>,
+    /// Where a liberty would first change a number.
+    pub(crate) liberties: [Option<Span>; Liberty::ALL.len()],
+    /// Conditions on values from buffers, by function and expression: whether they were ever false, and ever true.
+    pub(crate) branches: HashMap<(usize, Handle<Expression>), [bool; 2]>,
     size: [u32; 3],
     pub(crate) launch: &'a Launch<'a>,
     pub(crate) group: [u32; 3],
@@ -64,8 +71,8 @@ pub(crate) struct Interpreter<'a> {
     local_clock: Epochs,
     /// Clock of storage.
     global_clock: Epochs,
-    /// The storage epoch in which each workgroup began.
-    starts: Vec<u32>,
+    /// The storage epoch in which each workgroup began, and its id.
+    starts: Vec<(u32, [u32; 3])>,
     pub(crate) sites: Vec<Site>,
     pub(crate) known_sites: HashMap<(u32, u32, AccessKind), u16>,
     pub(crate) findings: Findings,
@@ -107,6 +114,9 @@ impl<'a> Interpreter<'a> {
             shared,
             lanes,
             subgroup: launch.subgroup_size.clamp(1, 128) as usize,
+            first_subgroup: None,
+            liberties: [None; Liberty::ALL.len()],
+            branches: HashMap::new(),
             size,
             launch,
             group: [0; 3],
@@ -131,19 +141,15 @@ impl<'a> Interpreter<'a> {
 
     pub(crate) fn run(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
         let [x, y, z] = self.launch.groups;
-        for z in 0..z {
-            for y in 0..y {
-                for x in 0..x {
-                    self.group = [x, y, z];
-                    if self.launch.only.is_some_and(|only| only != self.group) {
-                        continue;
-                    }
-                    if self.steps > self.launch.limits.steps {
-                        return Err(EarlyEnd::Limit);
-                    }
-                    self.workgroup(entry)?;
-                }
+        let only = self.launch.only;
+        let rows = (0..z).flat_map(move |z| (0..y).map(move |y| (y, z)));
+        let all = rows.flat_map(move |(y, z)| (0..x).map(move |x| [x, y, z]));
+        for group in all.filter(|_| only.is_empty()).chain(only.iter().copied()) {
+            self.group = group;
+            if self.steps > self.launch.limits.steps {
+                return Err(EarlyEnd::Limit);
             }
+            self.workgroup(entry)?;
         }
         Ok(())
     }
@@ -152,7 +158,7 @@ impl<'a> Interpreter<'a> {
         (self.group_steps, self.group_rounds) = (0, 0);
         self.local_clock.begin();
         self.global_clock.begin();
-        self.starts.push(self.global_clock.start);
+        self.starts.push((self.global_clock.start, self.group));
         let mut bytes = 0;
         for shared in &mut self.shared {
             if shared.space() == Space::Workgroup {
@@ -221,6 +227,10 @@ impl<'a> Interpreter<'a> {
                 BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
                 _ if axis > 0 => break,
                 BuiltIn::LocalInvocationIndex => each(&|lane| lane),
+                BuiltIn::SubgroupSize => each(&|_| self.subgroup as u32),
+                BuiltIn::SubgroupInvocationId => each(&|lane| lane % self.subgroup as u32),
+                BuiltIn::SubgroupId => each(&|lane| lane / self.subgroup as u32),
+                BuiltIn::NumSubgroups => each(&|_| self.lanes.div_ceil(self.subgroup) as u32),
                 _ => {
                     let what = format!("the built-in value {built_in:?}");
                     return Err(self.unsupported(&what, Span::UNDEFINED));
@@ -267,14 +277,12 @@ impl<'a> Interpreter<'a> {
 
     /// The invocation that made a stamped access.
     pub(crate) fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
-        if space == Space::Workgroup || self.launch.only.is_some() {
+        if space == Space::Workgroup {
             return self.invocation(lane);
         }
-        let [x, y, _] = self.launch.groups;
-        let began = self.starts.partition_point(|start| *start <= epoch);
-        let number = began.saturating_sub(1) as u32;
-        let workgroup = [number % x, number / x % y, number / x / y];
-        self.invocation_in(lane, workgroup)
+        let began = self.starts.partition_point(|(start, _)| *start <= epoch);
+        let group = self.starts.get(began.saturating_sub(1));
+        self.invocation_in(lane, group.map_or(self.group, |(_, group)| *group))
     }
 
     pub(crate) fn clock(&self, space: Space) -> Epochs {
@@ -285,7 +293,23 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(crate) fn report(self, complete: bool) -> LaunchReport {
+        let locate = |span: Span| self.program.locate(span);
+        let liberties = Liberty::ALL.iter().zip(self.liberties);
+        let mut branches: Vec<Branch> = Vec::new();
+        for ((frame, handle), taken) in &self.branches {
+            let span = self.codes[*frame].function.expressions.get_span(*handle);
+            branches.push(Branch {
+                location: locate(span),
+                taken: *taken,
+            });
+        }
+        branches.sort_by_key(|branch| (branch.location.span.start, branch.location.span.end));
         LaunchReport {
+            branches,
+            liberties: liberties
+                .filter_map(|(liberty, span)| Some((*liberty, locate(span?))))
+                .collect(),
+            subgroups: self.first_subgroup.map(locate),
             accesses: self.counts(),
             unwritten: self.unwritten(),
             findings: self.findings.list,
@@ -394,6 +418,7 @@ impl<'a> Interpreter<'a> {
                 accept,
                 reject,
             } => {
+                self.branch(frame, *condition, *condition, mask);
                 let condition = &self.frames[frame].values[condition.index()].words;
                 let mut no = mask.split(|lane| condition[lane as usize] == 0);
                 self.block(frame, accept, mask, jumps)?;
@@ -467,10 +492,22 @@ impl<'a> Interpreter<'a> {
                     self.frames[callee].result = value;
                 }
             }
-            Statement::SubgroupBallot { .. }
-            | Statement::SubgroupGather { .. }
-            | Statement::SubgroupCollectiveOperation { .. } => {
-                return Err(self.unsupported("subgroup operations", span));
+            Statement::SubgroupBallot { result, predicate } => {
+                self.ballot(frame, (*predicate, *result), span, mask);
+            }
+            Statement::SubgroupGather {
+                mode,
+                argument,
+                result,
+            } => self.gather(frame, *mode, [*argument, *result], span, mask),
+            Statement::SubgroupCollectiveOperation {
+                op,
+                collective_op,
+                argument,
+                result,
+            } => {
+                let of = [*argument, *result];
+                self.combine(frame, (*op, *collective_op), of, span, mask);
             }
             Statement::CooperativeStore { target, data } => {
                 let node = &self.codes[frame].nodes[target.index()];
@@ -570,7 +607,35 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
+    /// Notes which ways a condition on values from buffers goes. `place` stands for it in the report.
+    pub(crate) fn branch(
+        &mut self,
+        frame: usize,
+        condition: Handle<Expression>,
+        place: Handle<Expression>,
+        mask: &Mask,
+    ) {
+        if self.codes[frame].is_data[condition.index()] {
+            let words = &self.frames[frame].values[condition.index()].words;
+            let taken = self.branches.entry((frame, place)).or_default();
+            for &lane in &mask.lanes {
+                // Each component of a vector chooses.
+                let components = words.iter().skip(lane as usize).step_by(mask.total);
+                components.for_each(|word| taken[usize::from(*word != 0)] = true);
+            }
+        }
+    }
+
     fn barrier(&mut self, flags: Barrier, span: Span, mask: &Mask) {
+        if self.program.flow.is_open(span) {
+            let first = mask.lanes.first().copied().unwrap_or(0);
+            let open = FindingKind::Open(OpenResult::Barrier);
+            let finding = self.finding(open, span, first);
+            self.find(finding, usize::MAX);
+        }
+        if flags == Barrier::SUB_GROUP {
+            return;
+        }
         let missing = match mask.is_full() {
             true => Vec::new(),
             false => mask.missing(),
@@ -614,6 +679,7 @@ impl<'a> Code<'a> {
         context: &Context<'a>,
         function: &'a Function,
         info: &'a naga::valid::FunctionInfo,
+        is_data: impl Fn(Handle<Expression>) -> bool,
     ) -> Self {
         let all = || function.expressions.iter();
         let node = |handle: Handle<Expression>| {
@@ -625,10 +691,59 @@ impl<'a> Code<'a> {
                 arguments[at as usize].push(handle);
             }
         }
+        let nodes: Vec<_> = all().map(|(handle, _)| node(handle)).collect();
+        // For each local variable, the values that are stored in it.
+        let mut stored = vec![Vec::new(); function.local_variables.len()];
+        stores(&function.body, &mut |pointer, value| {
+            if let Expression::LocalVariable(local) = function.expressions[pointer] {
+                stored[local.index()].push(value);
+            }
+        });
+        let only_value = |of: Handle<Expression>| {
+            let Expression::Load { pointer } = function.expressions[of] else {
+                return None;
+            };
+            let Expression::LocalVariable(local) = function.expressions[pointer] else {
+                return None;
+            };
+            let [value] = stored[local.index()][..] else {
+                return None;
+            };
+            Some(value)
+        };
+        let scalar = |of: Handle<Expression>| nodes[of.index()].scalar;
+        let watched = |handle| watch(&function.expressions, handle, scalar, &only_value);
+        let watches: Vec<Watch> = all().map(|(handle, _)| watched(handle)).collect();
         Self {
             function,
-            nodes: all().map(|(handle, _)| node(handle)).collect(),
+            watches,
+            is_data: all().map(|(handle, _)| is_data(handle)).collect(),
+            nodes,
             arguments,
+        }
+    }
+}
+
+/// Calls `with` for each store of a block: its pointer and its value.
+fn stores(block: &Block, with: &mut dyn FnMut(Handle<Expression>, Handle<Expression>)) {
+    for statement in block {
+        match statement {
+            Statement::Store { pointer, value } => with(*pointer, *value),
+            Statement::Block(inner) => stores(inner, with),
+            Statement::If { accept, reject, .. } => {
+                stores(accept, with);
+                stores(reject, with);
+            }
+            Statement::Switch { cases, .. } => {
+                cases.iter().for_each(|case| stores(&case.body, with));
+            }
+            Statement::Loop {
+                body, continuing, ..
+            } => {
+                stores(body, with);
+                stores(continuing, with);
+            }
+            _ => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::open::OpenResult;
 use super::{AccessKind, Location, Space};
 
 /// What was found.
@@ -27,6 +28,8 @@ pub enum FindingKind {
     NonUniformValue,
     /// A loop exceeds the limit.
     Endless,
+    /// WGSL leaves the result of an operation open.
+    Open(OpenResult),
 }
 
 /// An invocation of the launch.
@@ -108,10 +111,11 @@ impl Finding {
 
 impl FindingKind {
     /// Whether a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
-    /// value twice, or writes parts of a vector; workgroup memory starts as zeros.
+    /// value twice, or writes parts of a vector; workgroup memory starts as zeros, and most devices give an exponential that
+    /// overflows its limit.
     pub fn is_fault(self, space: Space) -> bool {
         match self {
-            Self::SameValue | Self::VectorComponent => false,
+            Self::SameValue | Self::VectorComponent | Self::Open(OpenResult::Overflow) => false,
             Self::UnwrittenRead => space != Space::Workgroup,
             _ => true,
         }
@@ -179,6 +183,7 @@ impl fmt::Display for Finding {
             }
             FindingKind::NonUniformValue => write!(f, "{what} is not the same for all invocations"),
             FindingKind::Endless => write!(f, "the loop does not end"),
+            FindingKind::Open(open) => write!(f, "{}; write {}", open.says(), open.instead()),
         }
     }
 }

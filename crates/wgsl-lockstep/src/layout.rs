@@ -3,7 +3,10 @@
 
 use std::fmt::Write;
 
-use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, VectorSize};
+use naga::{
+    ArraySize, Expression, Handle, Literal, Module, Override, Scalar, ScalarKind, Type, TypeInner,
+    VectorSize,
+};
 
 /// Size of a type.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,7 +117,8 @@ impl<'a> Layout<'a> {
             TypeInner::Array { base, size, stride } => {
                 let count = match size {
                     ArraySize::Constant(count) => Some(count.get()),
-                    _ => None,
+                    ArraySize::Pending(size) => self.given(size),
+                    ArraySize::Dynamic => None,
                 };
                 (stride, self.size(base).words as u32, count)
             }
@@ -125,6 +129,16 @@ impl<'a> Layout<'a> {
             words,
             count,
         })
+    }
+
+    /// The value of an override that is the size of an array.
+    fn given(&self, size: Handle<Override>) -> Option<u32> {
+        let init = self.module.overrides[size].init?;
+        match self.module.global_expressions[init] {
+            Expression::Literal(Literal::U32(count)) => Some(count),
+            Expression::Literal(Literal::I32(count)) => count.try_into().ok(),
+            _ => None,
+        }
     }
 
     /// Offset of a member of a struct, in bytes and in words.

@@ -10,8 +10,12 @@
 //! before writing it is still reported.
 //!
 //! The subset of WGSL that runs has f32, f16, u32, i32 and bool with their vectors and matrices, structs, arrays, atomics, functions,
-//! loops and barriers, and cooperative matrices as naga writes them. Not supported, and refused or reported with the line: overrides, subgroup operations, textures, samplers and binding arrays, 64-bit
-//! numbers and 16-bit integers, cooperative matrices in private memory, ray tracing.
+//! loops and barriers, overrides, operations of subgroups, and cooperative matrices as naga writes them. Not supported, and refused or
+//! reported with the line: textures, samplers and binding arrays, 64-bit numbers and 16-bit integers, cooperative matrices in private
+//! memory, ray tracing.
+//!
+//! An operation whose result WGSL leaves open is a finding ([`OpenResult`]). What a device may do with arithmetic beyond that is a
+//! [`Liberty`]: the report says where one would change a number, and a launch can take it.
 //!
 //! A sum of 64 numbers in workgroup memory that lacks the barrier between two rounds:
 //!
@@ -41,8 +45,9 @@
 //! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
 //! good a check is.
 //!
-//! The interpreter is one type whose methods are in four files that use each other: `prepare` starts it, `execute` runs statements,
-//! `evaluate` expressions, `access` loads and stores.
+//! The interpreter is one type whose methods are in files that use each other: `prepare` starts it, `execute` runs statements,
+//! `evaluate` expressions, `access` loads and stores, `collective` and `subgroup` operations of several lanes, and `open` looks at what
+//! WGSL leaves open. `flow` knows before a run what depends on memory.
 
 mod access;
 mod arithmetic;
@@ -50,26 +55,34 @@ mod collective;
 mod evaluate;
 mod execute;
 mod finding;
+mod flow;
 pub mod lanes;
 mod layout;
 mod math;
 mod memory;
 pub mod mutants;
+mod open;
 mod prepare;
+mod subgroup;
 mod value;
 
 use std::fmt;
 use std::ops::Range;
 
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags};
+use flow::Flow;
+use naga::back::PipelineConstants;
+use naga::back::pipeline_constants::process_overrides;
+use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags};
 use naga::{Module, ShaderStage, Span};
 
 pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
+pub use open::{Liberty, OpenResult};
 
 /// A parsed and validated shader.
 pub struct Shader {
     module: Module,
     info: ModuleInfo,
+    flow: Flow,
     /// Where each line begins, in bytes.
     lines: Vec<u32>,
 }
@@ -122,12 +135,18 @@ pub struct Launch<'a> {
     pub entry: Option<&'a str>,
     /// Workgroups along each axis.
     pub groups: [u32; 3],
-    /// Runs only this workgroup.
-    pub only: Option<[u32; 3]>,
+    /// Runs only these workgroups; with none, runs all.
+    pub only: &'a [[u32; 3]],
+    /// Values of overrides, by name or by the number of `@id`.
+    pub overrides: &'a [(&'a str, f64)],
+    /// What the device does with arithmetic, beside what the host does: by number of the liberty.
+    pub liberties: [bool; Liberty::ALL.len()],
     /// `coopMultiplyAdd` adds nothing to its sums: outputs that differ from a normal run depend on its products.
     pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
+    /// The sizes with which a shader that has operations of subgroups runs once more.
+    pub other_subgroups: &'a [u32],
     /// When the run is given up.
     pub limits: LaunchLimits,
 }
@@ -173,8 +192,23 @@ pub struct LaunchReport {
     pub steps: u64,
     /// Loop iterations of the workgroup with the most.
     pub rounds: u64,
+    /// Conditions on values from buffers.
+    pub branches: Vec<Branch>,
+    /// Liberties with which a device would compute other numbers, each with the first place.
+    pub liberties: Vec<(Liberty, Location)>,
+    /// The first operation on a subgroup.
+    pub subgroups: Option<Location>,
     /// False if a limit ended the run: the one on a workgroup's steps, which adds a finding about an endless loop, or the one on all steps.
     pub complete: bool,
+}
+
+/// A condition that depends on the contents of a buffer, and whether it was ever false and ever true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The condition in the source.
+    pub location: Location,
+    /// Whether it was false for any invocation, and true for any.
+    pub taken: [bool; 2],
 }
 
 /// Bytes of a buffer that were never written, padding between members and elements included.
@@ -251,6 +285,8 @@ pub struct Access<'a> {
     pub offsets: &'a [u32],
     /// How many bytes each lane accesses.
     pub bytes: u32,
+    /// How many accesses of each lane this stands for: 1, or the elements of a matrix.
+    pub elements: u64,
     /// Loaded or stored values: the first scalar of every lane of the workgroup, then the second. Floats are bits of an f32.
     pub values: &'a [u32],
     path: &'a dyn Fn(u32) -> String,
@@ -258,6 +294,9 @@ pub struct Access<'a> {
 
 /// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
 pub const STACK_BYTES: usize = 256 << 20;
+
+/// The sizes that subgroups have on devices.
+pub const SUBGROUP_SIZES: [u32; 4] = [8, 32, 64, 128];
 
 /// Offset of an access out of bounds.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -351,9 +390,12 @@ impl Launch<'_> {
         Self {
             entry: None,
             groups,
-            only: None,
+            only: &[],
+            overrides: &[],
+            liberties: [false; Liberty::ALL.len()],
             without_products: false,
             subgroup_size: 32,
+            other_subgroups: &SUBGROUP_SIZES,
             limits: LaunchLimits::default(),
         }
     }
@@ -416,30 +458,48 @@ impl Shader {
         let lines =
             std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1));
         let lines: Vec<u32> = lines.collect();
-        let module = naga::front::wgsl::parse_str(source).map_err(|error| SourceError {
+        let known = without_subgroups(source);
+        let module = naga::front::wgsl::parse_str(&known).map_err(|error| SourceError {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
             message: error.message().to_owned(),
         })?;
-        if let Some((handle, _)) = module.overrides.iter().next() {
-            let span = module.overrides.get_span(handle);
-            let (location, message) = (locate(&lines, Some(span)), "overrides are not supported");
-            let message = message.to_owned();
-            return Err(SourceError { location, message });
-        }
         // Whether all invocations reach a barrier is checked during the run.
         let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
         let supported = Capabilities::SHADER_FLOAT16
             | Capabilities::SHADER_FLOAT16_IN_FLOAT32
-            | Capabilities::COOPERATIVE_MATRIX;
+            | Capabilities::COOPERATIVE_MATRIX
+            | Capabilities::SUBGROUP
+            | Capabilities::SUBGROUP_BARRIER;
         let mut validator = naga::valid::Validator::new(flags, supported);
+        validator
+            .subgroup_stages(ShaderStages::COMPUTE)
+            .subgroup_operations(SubgroupOperationSet::all());
         let info = validator.validate(&module).map_err(|error| SourceError {
             location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
             message: chain(error.as_inner()),
         })?;
         Ok(Self {
+            flow: Flow::new(&module),
             module,
             info,
             lines,
+        })
+    }
+
+    /// The shader with the values of its overrides. One with a default value needs none.
+    fn with_overrides(&self, launch: &Launch<'_>) -> Result<Self, RunError> {
+        let given = launch.overrides.iter();
+        let values = given.map(|(name, value)| ((*name).to_owned(), *value));
+        let values: PipelineConstants = values.collect();
+        let entry = launch.entry.map(|name| (ShaderStage::Compute, name));
+        let (module, info) = process_overrides(&self.module, &self.info, entry, &values)
+            .map_err(|error| RunError::Misfit(chain(&error)))?;
+        let (module, info) = (module.into_owned(), info.into_owned());
+        Ok(Self {
+            flow: Flow::new(&module),
+            module,
+            info,
+            lines: self.lines.clone(),
         })
     }
 
@@ -450,7 +510,8 @@ impl Shader {
         compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
     }
 
-    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results.
+    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
+    /// more with each of `Launch::other_subgroups`, and a result that differs is a finding; the report is that of its own size.
     ///
     /// # Errors
     /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
@@ -460,12 +521,132 @@ impl Shader {
         buffers: &mut [Buffer],
         observer: &mut dyn Observer,
     ) -> Result<LaunchReport, RunError> {
-        prepare::run(self, launch, buffers, observer)
+        let mut functions = self.module.functions.iter().map(|(_, function)| function);
+        let mut entries = self.module.entry_points.iter().map(|entry| &entry.function);
+        if !functions.any(uses_subgroups) && !entries.any(uses_subgroups) {
+            return self.run_once(launch, buffers, observer);
+        }
+        let before = buffers.to_vec();
+        let mut report = self.run_once(launch, buffers, observer)?;
+        for subgroup_size in launch.other_subgroups {
+            let Some(location) = report.subgroups.clone() else {
+                break;
+            };
+            let mut found = before.clone();
+            let launch = Launch {
+                subgroup_size: *subgroup_size,
+                ..launch.clone()
+            };
+            let other = self.run_once(&launch, &mut found, &mut ())?;
+            let mut pairs = buffers.iter().zip(&found);
+            if let Some((buffer, _)) = pairs.find(|(own, other)| !self.agree(own, other)) {
+                let kind = FindingKind::Open(OpenResult::SubgroupSize);
+                let mut finding = Finding::new(kind, location, Invocation::default());
+                finding.variable = self
+                    .variable(buffer)
+                    .and_then(|variable| variable.name.clone());
+                finding.count = u64::from(*subgroup_size);
+                report.findings.push(finding);
+                break;
+            }
+            let is_known = |one: &Finding| {
+                let mut known = report.findings.iter();
+                known.any(|known| (known.kind, &known.location) == (one.kind, &one.location))
+            };
+            let new = other.findings.into_iter().filter(|one| !is_known(one));
+            let new: Vec<Finding> = new.collect();
+            report.findings.extend(new);
+        }
+        Ok(report)
+    }
+
+    fn run_once(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<LaunchReport, RunError> {
+        if self.module.overrides.is_empty() {
+            prepare::run(self, launch, buffers, observer)
+        } else {
+            prepare::run(&self.with_overrides(launch)?, launch, buffers, observer)
+        }
+    }
+
+    fn variable(&self, buffer: &Buffer) -> Option<&naga::GlobalVariable> {
+        let mut all = self.module.global_variables.iter();
+        let place = (buffer.group, buffer.binding);
+        let found = all.find(|(_, variable)| {
+            let own = variable.binding.map(|own| (own.group, own.binding));
+            own == Some(place)
+        });
+        found.map(|(_, variable)| variable)
+    }
+
+    /// Whether two contents of a buffer are the same, or floats that differ by rounding.
+    fn agree(&self, own: &Buffer, other: &Buffer) -> bool {
+        let floats = self.variable(own).is_some_and(|variable| {
+            let layout = layout::Layout::new(&self.module);
+            let inner = &self.module.types[variable.ty].inner;
+            let inner = match *inner {
+                naga::TypeInner::Array { base, .. } => &self.module.types[base].inner,
+                _ => inner,
+            };
+            let leaves = layout.leaves(inner);
+            leaves.iter().all(|leaf| leaf.scalar == naga::Scalar::F32)
+        });
+        if own.bytes == other.bytes || !floats {
+            return own.bytes == other.bytes;
+        }
+        let (own, other) = (own.to_f32(), other.to_f32());
+        let largest = own.iter().fold(0_f32, |most, x| most.max(x.abs()));
+        let mut pairs = own.iter().zip(&other);
+        pairs.all(|(a, b)| a.to_bits() == b.to_bits() || (a - b).abs() <= 1e-5 * largest)
     }
 
     fn locate(&self, span: Span) -> Location {
         locate(&self.lines, Some(span))
     }
+}
+
+fn uses_subgroups(function: &naga::Function) -> bool {
+    use naga::Expression::{SubgroupBallotResult, SubgroupOperationResult};
+    let mut all = function.expressions.iter();
+    all.any(|(_, expression)| {
+        matches!(
+            expression,
+            SubgroupBallotResult | SubgroupOperationResult { .. }
+        )
+    })
+}
+
+/// The source with `subgroups` left out of its `enable` directives: naga runs the operations and does not know the word.
+fn without_subgroups(source: &str) -> String {
+    const WORD: &str = "subgroups";
+    let mut bytes = source.as_bytes().to_vec();
+    for (start, _) in source.match_indices("enable ") {
+        let Some(length) = source[start..].find(';') else {
+            break;
+        };
+        let directive = &source[start..start + length];
+        let Some(at) = directive.find(WORD) else {
+            continue;
+        };
+        let alone = directive["enable ".len()..].trim() == WORD;
+        let last = directive[..at].trim_end();
+        let place = match (alone, last.strip_suffix(',')) {
+            (true, _) => start..start + length + 1,
+            (false, Some(before)) => start + before.len()..start + at + WORD.len(),
+            (false, None) => {
+                let comma = directive[at..]
+                    .find(',')
+                    .map_or(WORD.len(), |comma| comma + 1);
+                start + at..start + at + comma
+            }
+        };
+        bytes[place].fill(b' ');
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned())
 }
 
 fn locate(lines: &[u32], span: Option<Span>) -> Location {

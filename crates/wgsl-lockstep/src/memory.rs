@@ -23,12 +23,28 @@ pub(crate) struct AccessStamp {
     pub(crate) site: u16,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct ShadowCell {
-    writer: AccessStamp,
-    readers: [AccessStamp; 2],
-    /// A reader of an earlier workgroup.
-    stranger: AccessStamp,
+/// Four stamps as numbers, which the system hands out as zeros without writing them: the writer, two readers, and a reader of an
+/// earlier workgroup.
+type ShadowCell = [u64; 4];
+const WRITER: usize = 0;
+const READER: usize = 1;
+const SECOND_READER: usize = 2;
+const STRANGER: usize = 3;
+
+impl From<u64> for AccessStamp {
+    fn from(bits: u64) -> Self {
+        Self {
+            epoch: (bits >> 32) as u32,
+            lane: (bits >> 16) as u16,
+            site: bits as u16,
+        }
+    }
+}
+
+impl From<AccessStamp> for u64 {
+    fn from(stamp: AccessStamp) -> Self {
+        Self::from(stamp.epoch) << 32 | Self::from(stamp.lane) << 16 | Self::from(stamp.site)
+    }
 }
 
 /// The present epoch, and the epoch in which this workgroup began.
@@ -95,7 +111,7 @@ impl<'a> Shared<'a> {
         Self {
             variable,
             bytes,
-            shadow: vec![ShadowCell::default(); cells],
+            shadow: vec![[0; 4]; cells],
             shift,
             space,
             initialized,
@@ -151,7 +167,8 @@ impl<'a> Shared<'a> {
         let workgroup = self.space == Space::Workgroup;
         let mut found = None;
         for cell in &mut self.shadow[cells] {
-            let writer = cell.writer;
+            let writer = AccessStamp::from(cell[WRITER]);
+            let reader = AccessStamp::from(cell[READER]);
             if writer.epoch == 0 || (workgroup && writer.epoch < clock.start) {
                 if !self.initialized {
                     found = found.or(Some((FindingKind::UnwrittenRead, AccessStamp::default())));
@@ -159,13 +176,13 @@ impl<'a> Shared<'a> {
             } else if clock.meets(writer, me) {
                 found = Some((FindingKind::Race, writer));
             }
-            if cell.readers[0].epoch != me.epoch {
-                if cell.readers[0].epoch < clock.start && cell.stranger.epoch == 0 {
-                    cell.stranger = cell.readers[0];
+            if reader.epoch != me.epoch {
+                if reader.epoch < clock.start && cell[STRANGER] == 0 {
+                    cell[STRANGER] = cell[READER];
                 }
-                cell.readers = [me, AccessStamp::default()];
-            } else if cell.readers[0].lane != me.lane {
-                cell.readers[1] = me;
+                (cell[READER], cell[SECOND_READER]) = (me.into(), 0);
+            } else if reader.lane != me.lane {
+                cell[SECOND_READER] = me.into();
             }
         }
         self.conflict(found, lane, at, bytes);
@@ -204,7 +221,7 @@ impl<'a> Shared<'a> {
         let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
         if by.kind != AccessKind::Store {
             let cells = self.shadow[cells].iter_mut();
-            return cells.for_each(|cell| cell.writer = me);
+            return cells.for_each(|cell| cell[WRITER] = me.into());
         }
         // In workgroup memory, stamps older than the workgroup are ignored.
         let oldest = match self.space {
@@ -214,24 +231,25 @@ impl<'a> Shared<'a> {
         let meets = |other: &AccessStamp| other.epoch >= oldest && clock.meets(*other, me);
         let mut found = None;
         for cell in &mut self.shadow[cells] {
-            let readers = [cell.readers[0], cell.readers[1], cell.stranger];
+            let [writer, readers @ ..] = cell.map(AccessStamp::from);
             if let Some(reader) = readers.into_iter().find(meets) {
                 found = Some((FindingKind::Race, reader));
-            } else if meets(&cell.writer) {
-                let by_one_statement = cell.writer.epoch == me.epoch && cell.writer.site == me.site;
+            } else if meets(&writer) {
+                let by_one_statement = writer.epoch == me.epoch && writer.site == me.site;
                 let kind = match same && by_one_statement {
                     true => FindingKind::SameValue,
                     false => FindingKind::Race,
                 };
-                found = found.or(Some((kind, cell.writer)));
+                found = found.or(Some((kind, writer)));
             }
-            cell.writer = me;
+            cell[WRITER] = me.into();
         }
         if let (None, Some((starts, size))) = (found, vector)
             && starts[lane as usize] != OUTSIDE
         {
             let cells = self.cells(starts[lane as usize], size);
-            let mut writers = self.shadow[cells].iter().map(|cell| cell.writer);
+            let writers = self.shadow[cells].iter();
+            let mut writers = writers.map(|cell| AccessStamp::from(cell[WRITER]));
             let other = writers.find(meets);
             found = other.map(|other| (FindingKind::VectorComponent, other));
         }
@@ -276,7 +294,7 @@ impl<'a> Shared<'a> {
 
     /// For a buffer that had to be written: the first byte that was never written, and the number of such bytes.
     pub(crate) fn unwritten(&self) -> Option<(u32, u64)> {
-        let is = |cell: &&ShadowCell| !self.initialized && cell.writer.epoch == 0;
+        let is = |cell: &&ShadowCell| !self.initialized && cell[WRITER] == 0;
         let count = self.shadow.iter().filter(is).count() as u64;
         let first = self.shadow.iter().position(|cell| is(&cell))?;
         Some(((first << self.shift) as u32, count << self.shift))

@@ -38,12 +38,22 @@ pub(crate) fn run(
     };
     evaluate_constants(program, &mut context);
     let size = entry.workgroup_size;
-    let mut codes = vec![Code::new(&context, &entry.function, info)];
+    let number = module.functions.len() + index;
+    let is_data = |handle| program.flow.is_data(number, handle);
+    let mut codes = vec![Code::new(&context, &entry.function, info, is_data)];
     for (handle, function) in module.functions.iter() {
-        codes.push(Code::new(&context, function, &program.info[handle]));
+        let is_data = |of| program.flow.is_data(handle.index(), of);
+        codes.push(Code::new(
+            &context,
+            function,
+            &program.info[handle],
+            is_data,
+        ));
     }
     let lanes = size.map(u64::from).into_iter().fold(1, u64::saturating_mul);
-    let needed = memory(&context, &codes, buffers, lanes, used);
+    // Some workgroups alone touch little of the shadow memory, and what is not touched takes no memory.
+    let with_shadow = launch.only.is_empty();
+    let needed = memory(&context, &codes, buffers, (lanes, with_shadow), used);
     if needed > launch.limits.memory || lanes > MOST_LANES {
         let limit = launch.limits.memory;
         return Err(RunError::Memory { needed, limit });
@@ -90,7 +100,7 @@ fn memory(
     context: &Context<'_>,
     codes: &[Code<'_>],
     buffers: &[Buffer],
-    lanes: u64,
+    (lanes, with_shadow): (u64, bool),
     used: impl Fn(Handle<GlobalVariable>) -> bool,
 ) -> u64 {
     let mut words = 0_u64;
@@ -111,7 +121,12 @@ fn memory(
             (_, AddressSpace::Private) => words = words.saturating_add(size.words),
             (Some(at), _) => {
                 let length = buffers[at].bytes.len() as u64;
-                bytes = bytes.saturating_add(Shared::cost(length, size.granule));
+                let cost = if with_shadow {
+                    Shared::cost(length, size.granule)
+                } else {
+                    length
+                };
+                bytes = bytes.saturating_add(cost);
             }
             (None, _) => bytes = bytes.saturating_add(Shared::cost(size.bytes, size.granule)),
         }

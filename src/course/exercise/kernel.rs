@@ -155,7 +155,8 @@ impl Kernels {
         let own: Vec<&str> = own.collect();
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
-        shapes.splice(last..last, self.hidden.shapes(seed, &texts, &own));
+        let drawn = self.hidden.shapes(seed, &self.shapes, &texts, &own);
+        shapes.splice(last..last, drawn);
         KernelJob {
             id: 0,
             exercise: exercise.to_owned(),

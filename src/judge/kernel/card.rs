@@ -101,6 +101,18 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         }
         card.push(good(format!("correct at {}: {error}", at.join(" · "))));
     }
+    for found in &result.remarks {
+        let KernelError {
+            line,
+            text,
+            message,
+            instead,
+            ..
+        } = found;
+        card.push(remark(format!(
+            "line {line}: `{text}`: {message}; write {instead}"
+        )));
+    }
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
             Some(KernelUntimed::CpuDriver) => "the shape is too large for a CPU driver",

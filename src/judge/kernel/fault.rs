@@ -54,12 +54,14 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             KernelFaultKind::Races
             | KernelFaultKind::Barrier
             | KernelFaultKind::ReadsUnwritten
+            | KernelFaultKind::Open
             | KernelFaultKind::NotUnderstood,
             Some(place),
         ) => format!("{place}: {}", fault.reason),
         (
             KernelFaultKind::Barrier
             | KernelFaultKind::ReadsUnwritten
+            | KernelFaultKind::Open
             | KernelFaultKind::NotUnderstood,
             None,
         ) => fault.reason.clone(),

@@ -64,12 +64,14 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
         // A toggle keeps the weights: the first loss after it says nothing of this variant.
         let (mut before, mut after) = (String::new(), String::new());
         let diverged = run.loss.not_finite;
-        if let Some((step, _)) = diverged {
-            after = format!(" at step {step}");
-        } else if begin > 0 {
+        if begin > 0 {
             after = continued(run.went_on_from, slot, begin, words);
         } else if words > 1 && begin < step {
             before = format!("{} {} ", number(first), theme.symbols.to);
+        }
+        // "From step …" would read as where it diverged.
+        if let Some((step, _)) = diverged {
+            after = format!(" at step {step}");
         }
         // A that began again has a longer run behind it.
         let longer = app

@@ -13,7 +13,7 @@ use crate::sanitize;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use gputrace::display::time;
-use gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use gputrace::model::{NONE, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
 use gputrace::timeline::TimelineRow;
 
@@ -166,12 +166,13 @@ fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
     let [forward, backward, optimizer, residual] = theme.phases;
     let name = trace.name(slice.name);
     match slice.kind {
-        SliceKind::Kernel | SliceKind::Graph => match names::family(name) {
+        SliceKind::Kernel | SliceKind::Graph => match trace.family(slice.name) {
             Family::Product => forward,
             Family::Attention => backward,
             Family::Optimizer => optimizer,
             Family::Reduction => residual,
             Family::Copy => theme.a,
+            Family::Communication => theme.warning,
             Family::Elementwise | Family::Other => theme.b,
         },
         SliceKind::Copy | SliceKind::Memset => theme.a,
@@ -189,18 +190,9 @@ fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
 }
 
 fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
-    let lane = &trace.lanes[row.lane as usize];
-    if row.depth > 0 {
-        return String::new();
-    }
-    let what = if lane.kind == LaneKind::Device {
-        "device"
-    } else {
-        "host"
-    };
-    match lane.name.contains(char::is_alphabetic) {
-        true => sanitize::line(&lane.name),
-        false => sanitize::line(&format!("{what} {}", lane.name)),
+    match row.depth {
+        0 => sanitize::line(&trace.lane_title(&trace.lanes[row.lane as usize])),
+        _ => String::new(),
     }
 }
 

@@ -17,6 +17,7 @@ use tiny_llama::ops::linear::{Linear, LinearResidual};
 use tiny_llama::ops::optimizer::Optimizer;
 use tiny_llama::ops::rms_norm::RmsNorm;
 use tiny_llama::ops::rope::{Rope, tables};
+use tiny_llama::ops::shared_work::SharedWork;
 use tiny_llama::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
 use tiny_llama::ops::{Cost, Float, Kernels, Operation, Parameter};
 
@@ -68,7 +69,7 @@ where
         let embeddings = both.map(|version| Embedding {
             tokens: inputs.clone(),
             version,
-            pending: None,
+            shared: SharedWork::default(),
         });
         self.add("embedding", &embeddings, [[vocab, d]], [n, d]);
         let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {

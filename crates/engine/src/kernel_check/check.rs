@@ -1,6 +1,7 @@
 //! One check from beginning to end, on a thread with a large stack. A hang, a panic or an error of the driver becomes a line of the
 //! report. A watcher reports what takes too long and stops waiting for it.
 
+use std::cell::OnceCell;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -8,7 +9,7 @@ use std::thread::Builder;
 use super::access::HostRun;
 use super::clock::WorkClock;
 use super::gpu::{Gpu, GpuError, KernelPipeline, no_adapter};
-use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::interpret::{HostLaunch, Remarks, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::timing;
 use super::trial::KernelTrial;
 use super::watch::{CheckLimits, CheckState, fault, watch};
@@ -25,6 +26,8 @@ use wgsl_lockstep::STACK_BYTES;
 /// Floating-point operations up to which a CPU driver also runs the last shape, and up to which the last shape is compared with the
 /// plain reference on every device.
 const CPU_FLOPS: f64 = 1e8;
+/// Steps of some workgroups at the last, real shape.
+const STEPS_REAL: u64 = 2 * STEPS;
 /// Largest text, in bytes, that is validated again for each size named in it.
 const READ_AGAIN: usize = 16 << 10;
 /// Loop iterations after which llvmpipe, the CPU driver, silently ends an invocation.
@@ -225,6 +228,7 @@ impl<'a> CheckWorker<'a> {
         // Remaining steps for all kinds of values except the first, for all sizes of the text, and for single workgroups at large sizes.
         let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
         let mut ends = false;
+        let mut remarks = Remarks::default();
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
             self.at(Some(index), &shape.label, false);
             let mut trial = self.trial(index, number, checked);
@@ -255,20 +259,23 @@ impl<'a> CheckWorker<'a> {
                     long.push(number);
                 }
                 if !run.report.complete {
-                    // One workgroup is still run there.
+                    // Some workgroups are still run there.
                     if nth == 0 && shape.is_drawn() {
                         let mut own = STEPS_DRAWN;
                         let left = match shape.is_of_text() {
                             true => &mut of_groups,
                             false => &mut own,
                         };
-                        let run = self.one_workgroup(index, &trial, &inputs, *left)?;
+                        let steps = STEPS.min(*left);
+                        let run = self.some_workgroups(index, &trial, &inputs, steps)?;
                         *left = left.saturating_sub(run.report.steps);
                     }
                     break;
                 }
                 let expected = trial.reference(&inputs, Functions::Host);
                 let matched = trial.judge_on_host(&run, &inputs, &expected, launch)?;
+                remarks.note(&trial, &run.report);
+                trial.take_liberties(&run, &inputs, &expected, launch, &mut remarks)?;
                 self.matched(index, matched);
                 ends = true;
                 if launch.counted {
@@ -291,11 +298,13 @@ impl<'a> CheckWorker<'a> {
             return Err(Box::new(too_long(&self.state.shape)));
         }
         self.count_real(index, checked, &mut access)?;
-        self.result(index).access = access;
+        let result = self.result(index);
+        result.access = access;
+        result.remarks = remarks.list(&job.files[index].text);
         Ok(long)
     }
 
-    /// Counts the accesses of one workgroup at the last, real shape.
+    /// Counts the accesses of some workgroups at the last, real shape.
     fn count_real(
         &mut self,
         index: usize,
@@ -307,15 +316,14 @@ impl<'a> CheckWorker<'a> {
         self.at(Some(index), &trial.shape.label, false);
         let inputs = trial.inputs();
         let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
-        let run = self.one_workgroup(index, &trial, &inputs, STEPS)?;
-        if run.report.complete {
-            trial.count(&run, access);
-        }
+        let run = self.some_workgroups(index, &trial, &inputs, STEPS_REAL)?;
+        trial.count(&run, access);
         Ok(())
     }
 
-    /// Runs one workgroup of a launch, chosen by the seed, on the host and counts its accesses.
-    fn one_workgroup(
+    /// Runs some workgroups of a launch on the host and counts their accesses: one chosen by the seed, the last and the first of all,
+    /// and along each axis the last and the first beside the chosen one.
+    fn some_workgroups(
         &self,
         index: usize,
         trial: &KernelTrial<'_>,
@@ -323,12 +331,25 @@ impl<'a> CheckWorker<'a> {
         steps: u64,
     ) -> Result<HostRun, Box<KernelFault>> {
         let mut rng = Rng::named(self.job.seed, "workgroup", index as u64);
-        let groups = trial.text.grid;
-        let group = groups.map(|groups| rng.below(groups as usize) as u32);
+        let last = trial.text.grid.map(|groups| groups.saturating_sub(1));
+        let drawn = last.map(|last| rng.below(last as usize + 1) as u32);
+        let beside = (0..3).flat_map(|axis| {
+            [last[axis], 0].map(|end| {
+                let mut group = drawn;
+                group[axis] = end;
+                group
+            })
+        });
+        let mut groups: Vec<[u32; 3]> = Vec::new();
+        for group in [drawn, last, [0; 3]].into_iter().chain(beside) {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
         let launch = HostLaunch {
             steps,
             ends: true,
-            only: Some(group),
+            only: &groups,
             counted: true,
             ..HostLaunch::default()
         };
@@ -451,6 +472,7 @@ impl<'a> CheckWorker<'a> {
             text: &checked.texts[number],
             values: shape.values.first().copied(),
             seed: job.seed,
+            program: OnceCell::new(),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Runs a kernel on the host before any device does: finds its faults with their lines, and its outputs. The result depends on no
 //! driver's schedule and needs no adapter.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
 use super::access::{self, HostRun};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
 use protocol::reference::cost;
@@ -9,7 +12,7 @@ use protocol::validate::message;
 use protocol::{KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelRole};
 use wgsl_lockstep::{
     AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, LaunchLimits, LaunchReport,
-    Location, Observer, RunError, Shader, Space,
+    Liberty, Location, Observer, OpenResult, RunError, Shader, Space,
 };
 
 /// Steps of a workgroup after which its longest loop counts as endless: about two seconds.
@@ -19,6 +22,8 @@ pub(super) const STEPS: u64 = 2_000_000;
 pub(super) const STEPS_ALONE: u64 = 20_000_000;
 /// Steps for a drawn shape, for all drawn shapes with further kinds of values, and for all sizes taken from the text: about 1.5 s each.
 pub(super) const STEPS_DRAWN: u64 = 6_000_000;
+/// Steps up to which a run is repeated because of numbers so small that a device may drop them; many kernels have some.
+const STEPS_SUBNORMAL: u64 = 200_000;
 /// Iterations after which a loop counts as endless at any size.
 const ROUNDS: u64 = 1 << 16;
 /// Bytes of the buffers and of the records about their elements.
@@ -27,19 +32,119 @@ const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops 
 
 /// Which part of a kernel runs on the host, and for how many steps.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HostLaunch {
+pub(super) struct HostLaunch<'a> {
     pub steps: u64,
     /// Whether the kernel ended at another size: then it may only be slow, and a device decides.
     pub ends: bool,
-    /// Run only this workgroup, to count its accesses.
-    pub only: Option<[u32; 3]>,
+    /// Run only these workgroups; with none, all.
+    pub only: &'a [[u32; 3]],
+    /// What the device may do with arithmetic, by number of the liberty.
+    pub liberties: [bool; Liberty::ALL.len()],
     /// Whether to record the pattern of the accesses.
     pub counted: bool,
     /// Matrix products add nothing to their sums.
     pub without_products: bool,
 }
 
+/// What all runs of a file say about lines that are no faults.
+#[derive(Default)]
+pub(super) struct Remarks {
+    /// Conditions on values from buffers, by their place in the learner's file: whether they were ever false, and ever true.
+    branches: BTreeMap<(usize, usize), [bool; 2]>,
+    /// Exponentials that overflow.
+    overflows: BTreeSet<(usize, usize)>,
+    /// Steps of the longest run that was repeated with a liberty.
+    repeated: [u64; Liberty::ALL.len()],
+}
+
+impl Remarks {
+    /// Adds what a run says.
+    pub(super) fn note(&mut self, trial: &KernelTrial<'_>, report: &LaunchReport) {
+        let place = |location: &Location| {
+            let range = trial.text.filled.origin(&location.span);
+            (range.start, range.end)
+        };
+        for branch in report
+            .branches
+            .iter()
+            .filter(|branch| branch.location.line > 0)
+        {
+            let known = self.branches.entry(place(&branch.location)).or_default();
+            for (known, taken) in known.iter_mut().zip(branch.taken) {
+                *known |= taken;
+            }
+        }
+        let overflow = FindingKind::Open(OpenResult::Overflow);
+        let overflows = report.findings.iter().filter(|one| one.kind == overflow);
+        self.overflows
+            .extend(overflows.map(|one| place(&one.location)));
+    }
+
+    /// The remarks about a text, in the order of its lines.
+    pub(super) fn list(&self, text: &str) -> Vec<KernelError> {
+        let at = |(start, end): (usize, usize), message: &str, instead: &str| {
+            let range: Range<usize> = start..end;
+            message::error(text, &range, message.to_owned(), instead.to_owned())
+        };
+        let branches = self.branches.iter().filter_map(|(place, taken)| {
+            let message = match taken {
+                [true, true] => return None,
+                [false, _] => {
+                    "was true for every value that was tried: what it guards against never came"
+                }
+                [_, false] => {
+                    "was never true for any value that was tried: what it guards was never run"
+                }
+            };
+            Some(at(*place, message, "nothing, if no input can change that"))
+        });
+        let open = OpenResult::Overflow;
+        let overflows = self.overflows.iter();
+        let overflows = overflows.map(|place| at(*place, open.says(), open.instead()));
+        let mut all: Vec<KernelError> = branches.chain(overflows).collect();
+        all.sort_by_key(|remark| (remark.line, remark.column));
+        all
+    }
+}
+
 impl KernelTrial<'_> {
+    /// Runs a right kernel again as a device does that takes a liberty with which the numbers of `run` would be others.
+    ///
+    /// # Errors
+    /// With the fault, if the outputs are wrong then.
+    pub(super) fn take_liberties(
+        &self,
+        run: &HostRun,
+        inputs: &[Vec<f32>],
+        expected: &ExpectedOutputs,
+        launch: HostLaunch<'_>,
+        remarks: &mut Remarks,
+    ) -> Result<(), Box<KernelFault>> {
+        for (liberty, location) in &run.report.liberties {
+            let repeated = &mut remarks.repeated[*liberty as usize];
+            let steps = run.report.steps;
+            let may_be_long = matches!(liberty, Liberty::Fma | Liberty::Reassociation);
+            if steps < 2 * *repeated || !may_be_long && steps > STEPS_SUBNORMAL {
+                continue;
+            }
+            *repeated = steps;
+            let mut liberties = [false; Liberty::ALL.len()];
+            liberties[*liberty as usize] = true;
+            let launch = HostLaunch {
+                liberties,
+                counted: false,
+                ..launch
+            };
+            let other = self.interpret(inputs, 0, launch)?;
+            if other.report.complete && self.compare(&other.found, expected).is_err() {
+                let (says, instead) = (liberty.says(), liberty.instead());
+                let reason = format!("the result relies on this: {says}; write {instead}");
+                return Err(Box::new(self.fault_at(Kind::Open, location, reason)));
+            }
+        }
+        Ok(())
+    }
+
     /// Judges a complete run.
     ///
     /// # Errors
@@ -49,7 +154,7 @@ impl KernelTrial<'_> {
         run: &HostRun,
         inputs: &[Vec<f32>],
         expected: &ExpectedOutputs,
-        launch: HostLaunch,
+        launch: HostLaunch<'_>,
     ) -> TrialResult {
         // Only a kernel that uses arrayLength notices that a buffer may be longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
@@ -80,14 +185,20 @@ impl KernelTrial<'_> {
         &self,
         inputs: &[Vec<f32>],
         guard: usize,
-        launch: HostLaunch,
+        launch: HostLaunch<'_>,
     ) -> Result<HostRun, Box<KernelFault>> {
         let not_understood = |what: &str, location: &Location| {
             let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
-        let program = Shader::parse(&self.text.filled.text)
-            .map_err(|error| not_understood(&error.message, &error.location))?;
+        let program = match self.program.get() {
+            Some(program) => program,
+            None => {
+                let program = Shader::parse(&self.text.filled.text)
+                    .map_err(|error| not_understood(&error.message, &error.location))?;
+                self.program.get_or_init(|| program)
+            }
+        };
         let size = program.entry_points().next();
         let size = size.map_or([1; 3], |(_, size)| size);
         let mut buffers = self.host_buffers(inputs, guard);
@@ -103,6 +214,7 @@ impl KernelTrial<'_> {
                 ..LaunchLimits::default()
             },
             only: launch.only,
+            liberties: launch.liberties,
             without_products: launch.without_products,
             ..Launch::new(self.text.grid)
         };
@@ -122,13 +234,18 @@ impl KernelTrial<'_> {
         let may_end = |it: &Finding| {
             launch.ends
                 && it.kind == FindingKind::Endless
-                && (launch.only.is_some() || it.count < ROUNDS)
+                && (!launch.only.is_empty() || it.count < ROUNDS)
         };
-        let faults = report.faults().filter(|it| !may_end(it));
+        // Past the end of a buffer lie markers that are no numbers.
+        let marker = |finding: &Finding| guard > 0 && matches!(finding.kind, FindingKind::Open(_));
+        let faults = report
+            .faults()
+            .filter(|finding| !may_end(finding) && !marker(finding));
         // The first of the most informative findings.
         let worst = faults.min_by_key(|it| match it.kind {
             FindingKind::Endless => 0,
             FindingKind::UnwrittenRead => 2,
+            FindingKind::Open(_) => 3,
             _ => 1,
         });
         if let Some(finding) = worst {
@@ -235,6 +352,10 @@ impl KernelTrial<'_> {
             FindingKind::NonUniformValue => at(
                 Kind::Barrier,
                 "this value must be the same for all invocations of the workgroup, and is not; let all of them read the same element",
+            ),
+            FindingKind::Open(open) => at(
+                Kind::Open,
+                &format!("{}; write {}", open.says(), open.instead()),
             ),
             FindingKind::UnwrittenRead => at(
                 Kind::ReadsUnwritten,

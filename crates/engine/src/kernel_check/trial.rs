@@ -1,7 +1,10 @@
 //! One kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, which shows
 //! elements that were not written; a second run on longer buffers shows accesses past the end.
 
+use std::cell::OnceCell;
+
 use burn_wgpu::wgpu;
+use wgsl_lockstep::Shader;
 
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use protocol::reference::real::{Functions, Real};
@@ -29,6 +32,8 @@ pub(super) struct KernelTrial<'a> {
     /// Kind of values in all buffers of a drawn shape.
     pub values: Option<KernelFill>,
     pub seed: u64,
+    /// The text as the host runs it, parsed when it first does.
+    pub program: OnceCell<Shader>,
 }
 
 /// The right outputs.

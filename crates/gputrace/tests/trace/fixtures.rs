@@ -255,6 +255,11 @@ pub(crate) fn kern_sum(run: &Run, shapes: bool) -> String {
 
 /// An export of Nsight Systems.
 pub(crate) fn nsys(run: &Run, path: &Path) {
+    nsys_of(std::slice::from_ref(run), path);
+}
+
+/// An export of several processes, each with a device of its own.
+pub(crate) fn nsys_of(runs: &[Run], path: &Path) {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch(
         "CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
@@ -271,52 +276,55 @@ pub(crate) fn nsys(run: &Run, path: &Path) {
          INSERT INTO NVTX_EVENTS VALUES (5, NULL, 34, 'a mark', NULL, 7);",
     )
     .unwrap();
-    let (process, thread) = (281_842_011_865_088_i64, 281_842_011_865_099_i64);
     for (id, name) in (10..).zip(NAMES) {
         db.execute("INSERT INTO StringIds VALUES (?1, ?2)", (id, name))
             .unwrap();
     }
-    for kernel in &run.kernels {
-        let name = 10 + NAMES.iter().position(|name| *name == kernel.name).unwrap() as i64;
-        let (start, end) = (kernel.span.0 as i64, kernel.span.1 as i64);
-        db.execute(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?1, ?2, 0, NULL, 7, ?3, ?4, ?5, 8, 1, 1, 128, 1, 1)",
-            (start, end, kernel.correlation as i64, process, name),
-        )
-        .unwrap();
-        let (start, end) = (kernel.launch.0 as i64, kernel.launch.1 as i64);
-        db.execute(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?1, ?2, ?3, ?4, 1, 0)",
-            (start, end, thread, kernel.correlation as i64),
-        )
-        .unwrap();
-    }
-    for sync in &run.syncs {
-        db.execute(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?1, ?2, ?3, 1, 2, 0)",
-            (sync.0 as i64, sync.1 as i64, thread),
-        )
-        .unwrap();
-    }
-    for copy in &run.copies {
-        db.execute(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?1, ?2, 0, 7, 2, ?3, 4096, 1)",
-            (copy.0 as i64, copy.1 as i64, process),
-        )
-        .unwrap();
-    }
-    for range in &run.ranges {
-        // Some texts stand in the table itself, some among the strings.
-        let (text, id) = if range.name == "forward" {
-            (None, Some(3))
-        } else {
-            (Some(&range.name), None)
-        };
-        db.execute(
-            "INSERT INTO NVTX_EVENTS VALUES (?1, ?2, 59, ?3, ?4, ?5)",
-            (range.span.0 as i64, range.span.1 as i64, text, id, thread),
-        )
-        .unwrap();
+    for (device, run) in (0_i64..).zip(runs) {
+        let process = 281_842_011_865_088_i64 + (device << 24);
+        let thread = process + 11;
+        for kernel in &run.kernels {
+            let name = 10 + NAMES.iter().position(|name| *name == kernel.name).unwrap() as i64;
+            let (start, end) = (kernel.span.0 as i64, kernel.span.1 as i64);
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?1, ?2, ?6, NULL, 7, ?3, ?4, ?5, 8, 1, 1, 128, 1, 1)",
+                (start, end, kernel.correlation as i64, process, name, device),
+            )
+            .unwrap();
+            let (start, end) = (kernel.launch.0 as i64, kernel.launch.1 as i64);
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?1, ?2, ?3, ?4, 1, 0)",
+                (start, end, thread, kernel.correlation as i64),
+            )
+            .unwrap();
+        }
+        for sync in &run.syncs {
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?1, ?2, ?3, 1, 2, 0)",
+                (sync.0 as i64, sync.1 as i64, thread),
+            )
+            .unwrap();
+        }
+        for copy in &run.copies {
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?1, ?2, ?4, 7, 2, ?3, 4096, 1)",
+                (copy.0 as i64, copy.1 as i64, process, device),
+            )
+            .unwrap();
+        }
+        for range in &run.ranges {
+            // Some texts stand in the table itself, some among the strings.
+            let (text, id) = if range.name == "forward" {
+                (None, Some(3))
+            } else {
+                (Some(&range.name), None)
+            };
+            db.execute(
+                "INSERT INTO NVTX_EVENTS VALUES (?1, ?2, 59, ?3, ?4, ?5)",
+                (range.span.0 as i64, range.span.1 as i64, text, id, thread),
+            )
+            .unwrap();
+        }
     }
 }
 

@@ -4,11 +4,6 @@
 //!
 //! The CPU device's tensors are burn-flex's, but products, norms, attention and AdamW can run on these kernels over its slices, because
 //! burn-flex's own path takes three times as long.
-#![allow(
-    unsafe_code,
-    clippy::inline_always,
-    reason = "vector instructions are chosen at run time, and tasks write disjoint parts of one buffer"
-)]
 
 /// Compiles a function's body once per instruction set and picks one at run time.
 ///
@@ -51,31 +46,21 @@ macro_rules! simd {
     };
 }
 
-pub mod adamw;
-pub mod attention;
-pub mod cross_entropy;
-pub mod embedding;
-mod exp;
+pub(crate) mod exp;
 pub mod format;
-pub mod matmul;
-pub mod norm;
-mod reduce;
-pub mod rms_norm;
+pub(crate) mod reduce;
 pub mod roof;
-pub mod rope;
-pub mod strided_attention;
-pub mod swiglu;
-pub mod swiglu_naive;
 pub mod transpose;
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use burn::backend::Flex;
+use burn::tensor::{Shape, TensorData};
 use rayon::prelude::*;
 
-use exp::{exp, sigmoid};
-use reduce::{max, sum, sum2};
+use super::Float;
 
 /// The widest vector instructions that this machine supports and the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +109,7 @@ pub(crate) fn rows_per_task(width: usize) -> usize {
 
 simd! {
     /// `to += from`.
-    fn add(to: &mut [f32], from: &[f32]) {
+    pub(crate) fn add(to: &mut [f32], from: &[f32]) {
         for (to, from) in to.iter_mut().zip(from) {
             *to += *from;
         }
@@ -226,6 +211,31 @@ impl<'a> SharedSlice<'a> {
         self.start.wrapping_add(start)
     }
 }
+
+/// The values of a contiguous tensor of the CPU device.
+pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
+    let values = tensor.as_slice::<f32>();
+    values.expect("operations get contiguous f32 (`Kernels::contiguous`)")
+}
+
+/// A new tensor of the CPU device.
+pub(crate) fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.into()))
+}
+
+/// The values of a tensor of integers of the CPU device.
+pub(crate) fn integers(tensor: FlexTensor) -> Vec<i32> {
+    tensor.to_contiguous().into_data().iter::<i32>().collect()
+}
+
+/// Strides in elements.
+pub(crate) fn strides(tensor: &FlexTensor) -> Vec<usize> {
+    let strides = tensor.layout().strides().iter();
+    strides.map(|stride| stride.unsigned_abs()).collect()
+}
+
+/// A tensor of burn-flex.
+type FlexTensor = Float<Flex>;
 
 #[cfg(test)]
 pub mod testing;

@@ -1,9 +1,14 @@
 //! Token embedding: y[i] = W[token[i]]. Backward adds each row of dy to the row of its token.
 
-use burn::backend::TensorMetadata;
-use burn::tensor::{FloatDType, IndexingUpdateOp, Int, Tensor};
+mod fused_cpu;
+mod fused_gpu;
+mod reference;
 
-use super::pending::ForNorm;
+use burn::backend::Backend;
+use burn::tensor::{Int, Tensor};
+
+use super::backend::Ints;
+use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
@@ -13,8 +18,16 @@ pub struct Embedding {
     /// `[n]`
     pub tokens: Tensor<1, Int>,
     pub version: Matmul,
-    /// For the norm that follows, with our own kernel.
-    pub pending: Option<ForNorm>,
+    /// With the norm that follows, if the kernel is our own.
+    pub shared: SharedWork,
+}
+
+/// A device's own kernels.
+pub trait Fused: Backend {
+    /// `[n, d]`
+    fn forward(weight: Float<Self>, tokens: Ints<Self>, shared: &SharedWork) -> Float<Self>;
+    /// `[vocab, d]`
+    fn backward(weight: Float<Self>, tokens: Ints<Self>, dy: Float<Self>) -> Float<Self>;
 }
 
 impl Operation<1> for Embedding {
@@ -29,8 +42,8 @@ impl Operation<1> for Embedding {
     fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
-            Matmul::Library => B::float_select(weight.clone(), 0, tokens),
-            _ => B::embedding_own(weight.clone(), tokens, self.pending.as_ref()),
+            Matmul::Library => reference::forward::<B>(weight.clone(), tokens),
+            _ => <B as Fused>::forward(weight.clone(), tokens, &self.shared),
         };
         (y, weight)
     }
@@ -38,8 +51,8 @@ impl Operation<1> for Embedding {
     fn backward<B: Kernels>(&self, weight: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         let tokens = B::indices(&self.tokens);
         [match self.version {
-            Matmul::Library => backward::<B>(weight, tokens, dy),
-            _ => B::embedding_backward_own(weight, tokens, dy),
+            Matmul::Library => reference::backward::<B>(weight, tokens, dy),
+            _ => <B as Fused>::backward(weight, tokens, dy),
         }]
     }
 
@@ -47,19 +60,7 @@ impl Operation<1> for Embedding {
         let rows = self.tokens.dims()[0] as f64 * weight[1] as f64;
         let table = (weight[0] * weight[1]) as f64;
         let mut forward = Cost::new(0.0, 2.0 * rows);
-        if let Some(norm) = &self.pending {
-            norm.add_work(&mut forward, rows);
-        }
+        self.shared.add_cost(&mut forward, rows);
         (forward, Cost::new(rows, 2.0 * rows + table))
     }
-}
-
-/// The plain reference: zeros `[vocab, d]`, then one addition for each token.
-pub fn backward<B: Kernels>(
-    weight: Float<B>,
-    tokens: B::IntTensorPrimitive,
-    dy: Float<B>,
-) -> Float<B> {
-    let zeros = B::float_zeros(weight.shape(), &weight.device(), FloatDType::F32);
-    B::float_select_assign(zeros, 0, tokens, dy, IndexingUpdateOp::Add)
 }

@@ -2,7 +2,7 @@
 //! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format; what a product reads of a norm is rounded.
 //!
 //! Where an adapter multiplies 16×16 matrices of f16 with sums in f32 (`engine::adapters`), products and attention are WGSL texts with cooperative
-//! matrices (`gpu::matrix_cores`, `gpu::attention_cores`). Elsewhere operands are rounded in f32, and the run says "emulated"; the weights
+//! matrices (`matrix_cores` of `linear` and of `attention`). Elsewhere operands are rounded in f32, and the run says "emulated"; the weights
 //! of an emulated attention, its probabilities, are not rounded. Both gradients of a product are one launch, and one more where an inner dimension
 //! is in parts. Products read f16 copies of the weights, which AdamW writes with them. The loss scale lives where the gradients do
 //! (`loss_scale`).

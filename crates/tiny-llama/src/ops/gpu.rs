@@ -1,37 +1,12 @@
 //! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
 //! Each file states shapes and formulas.
-#![allow(
-    unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
-)]
 
-pub mod adamw;
-pub mod attention;
-pub mod attention_cores;
-pub mod attention_simple;
-mod attention_wgsl;
 #[cfg(test)]
 pub mod check;
-pub mod cross_entropy;
-pub mod embedding;
-pub mod epilogue;
 pub mod format;
-pub mod grad_norm;
-pub mod linear;
-pub mod loss_scale;
-pub mod matmul;
-pub mod matmul_plan;
-mod matmul_tiles;
-pub mod matrix_cores;
-mod matrix_cores_plan;
-mod products;
 pub mod recording;
 pub mod reduce;
-pub mod rms_norm;
 pub mod roof;
-pub mod rope;
-pub mod swiglu;
-pub mod swiglu_naive;
 pub mod wgsl;
 
 use burn::backend::cubecl::dtype_to_elem_type;
@@ -39,7 +14,9 @@ use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
-use wgsl::MAX_GROUPS;
+pub(crate) use wgsl::MAX_GROUPS;
+
+use super::format::Format;
 
 /// Four adjacent values, the widest load from a WGSL storage buffer.
 pub type Float4 = Vector<f32, Const<4>>;
@@ -56,8 +33,18 @@ pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> Cub
 }
 
 /// The element type of a tensor, for kernels that write f32 or f16.
-fn element(tensor: &CubeTensor) -> ElemType {
+pub(crate) fn element(tensor: &CubeTensor) -> ElemType {
     dtype_to_elem_type(tensor.dtype)
+}
+
+/// The elements of a kernel's output that has as many as x and is an operand of products in `format`. f16 saves the products a
+/// conversion; the conversion back handles four values at a time.
+pub(super) fn operand_type(format: Format, x: &CubeTensor) -> DType {
+    if format == Format::Native && x.meta.num_elements().is_multiple_of(8) {
+        DType::F16
+    } else {
+        DType::F32
+    }
 }
 
 /// Whether the tensor holds f16.
@@ -74,13 +61,13 @@ pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
 }
 
 /// The tensor as a kernel's buffer argument. Kernels index it as a flat array.
-fn arg(tensor: &CubeTensor) -> BufferArg {
+pub(crate) fn arg(tensor: &CubeTensor) -> BufferArg {
     debug_assert!(tensor.is_contiguous(), "kernels read contiguous tensors");
     tensor.clone().into_buffer_arg()
 }
 
 /// 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
-fn vector_width(sizes: &[usize]) -> usize {
+pub(crate) fn vector_width(sizes: &[usize]) -> usize {
     if sizes.iter().all(|size| size.is_multiple_of(4)) {
         4
     } else {
@@ -90,7 +77,7 @@ fn vector_width(sizes: &[usize]) -> usize {
 
 /// At least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return if
 /// it exceeds their count.
-fn groups(count: usize) -> CubeCount {
+pub(crate) fn groups(count: usize) -> CubeCount {
     let [x, y, z] = wgsl::groups(count).map(|count| count as u32);
     CubeCount::Static(x, y, z)
 }
@@ -98,18 +85,26 @@ fn groups(count: usize) -> CubeCount {
 /// Sum of one value per invocation, returned to all. It has two barriers and a fixed order of additions.
 /// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
 #[cube]
-fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+pub(crate) fn workgroup_sum(
+    value: f32,
+    scratch: &mut Shared<[f32]>,
+    #[comptime] threads: usize,
+) -> f32 {
     workgroup_reduce(value, scratch, threads, true)
 }
 
 /// Largest of one value per invocation, returned to all; see [`workgroup_sum`].
 #[cube]
-fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+pub(crate) fn workgroup_max(
+    value: f32,
+    scratch: &mut Shared<[f32]>,
+    #[comptime] threads: usize,
+) -> f32 {
     workgroup_reduce(value, scratch, threads, false)
 }
 
 #[cube]
-fn workgroup_reduce(
+pub(crate) fn workgroup_reduce(
     value: f32,
     scratch: &mut Shared<[f32]>,
     #[comptime] threads: usize,
@@ -143,7 +138,7 @@ fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
 
 /// Sum of a vector's components; the largest of them unless `add`.
 #[cube]
-fn horizontal<N: Size>(value: Vector<f32, N>, #[comptime] add: bool) -> f32 {
+pub(crate) fn horizontal<N: Size>(value: Vector<f32, N>, #[comptime] add: bool) -> f32 {
     let mut total = value.extract(0usize);
     #[unroll]
     for i in 1..N::value() {

@@ -1,10 +1,21 @@
 //! The norm of gradients, ‖g‖ = √Σg², and the distribution of their exponents, which the audit of a step needs for every parameter.
 //! The device that holds the gradients computes the sums, and only these are read back; a squared entry below 1e-38 counts as 0.
 
-use burn::backend::{Cube, Flex};
+mod fused_cpu;
+pub(crate) mod fused_gpu;
+
+use burn::backend::{Backend, Cube, Flex};
 use burn::tensor::Tensor;
 
 use super::{Float, Kernels, backend};
+
+/// A device's own kernels.
+pub trait Fused: Backend {
+    /// Σx² of each tensor; NaN if the device does not answer.
+    fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
+    /// How many elements of each tensor have each exponent, from all elements or a sample.
+    fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]>;
+}
 
 /// The norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
 pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
@@ -32,7 +43,8 @@ pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
     }
 }
 
-/// The backend's tensors, without autodiff.
+/// The backend's tensors, contiguous and without autodiff.
 fn plain<B: Kernels>(tensors: &[&Tensor<2>]) -> Vec<Float<B>> {
-    tensors.iter().map(|tensor| B::constant(tensor)).collect()
+    let tensors = tensors.iter().map(|tensor| B::constant(tensor));
+    tensors.map(B::contiguous).collect()
 }

@@ -6,14 +6,19 @@
 //! does their forward pass to its result, on its way through workgroup memory, and the product behind them does the backward pass. On matrix
 //! cores what passes between them is f16. In f32 it is f32, and only where attention has a flash kernel.
 
-use burn::backend::{Cube, TensorMetadata};
+pub(crate) mod fused_cpu;
+pub(crate) mod fused_gpu;
+pub(crate) mod planner;
+mod reference;
+
+use burn::backend::{Backend, Cube, TensorMetadata};
 use burn::tensor::{Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
-use super::pending::{AfterNorm, ForNorm, Pending, UnfinishedNorm};
 pub use super::shapes::NextOperation;
-use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
+use super::shared_work::{PartialNorm, SharedWork, Sharing};
+use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 use protocol::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
@@ -23,9 +28,32 @@ pub struct Linear {
     pub format: Format,
     /// W in the product's format, if that copy exists already.
     pub operand: Option<Tensor<2>>,
-    /// If x is the output of a norm.
-    pub after: AfterNorm,
+    /// With the norm before it, if x is a norm's output.
+    pub shared: SharedWork,
     pub then: NextOperation,
+}
+
+/// A device's own kernels.
+pub trait Fused: Backend {
+    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, or what `then` makes of it, which is `Nothing` on the CPU. If a norm left its work, x is
+    /// its output, which has no values yet.
+    fn forward(
+        inputs: [Float<Self>; 2],
+        format: Format,
+        norm: Option<PartialNorm>,
+        then: &NextOperation,
+    ) -> Float<Self>;
+    /// x·Wᵀ + residual `[n, m]`, from these three. Leaves to the norm that follows what `shared` says.
+    fn forward_onto(inputs: [Float<Self>; 3], format: Format, shared: &SharedWork) -> Float<Self>;
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `in_parts`, dx may be `[parts·n, k]`, which the
+    /// backward pass of a norm adds. With `gated`, the output of a product with [`NextOperation::Swiglu`] whose last third is x, dx are the
+    /// gradients `[n, 2k]` of gate and up; never on the CPU.
+    fn backward(
+        inputs: [Float<Self>; 3],
+        format: Format,
+        in_parts: bool,
+        gated: Option<Float<Self>>,
+    ) -> [Float<Self>; 2];
 }
 
 impl Operation<2> for Linear {
@@ -47,19 +75,19 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let norm = self.after.unfinished.as_ref().and_then(Pending::take);
+        let norm = self.shared.left().partial.take();
         (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        gradients::<B>(self.matmul, self.format, self.after.adds_parts, [x, w, dy])
+        backward::<B>(self.matmul, self.format, self.shared.adds_parts, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
         let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
-        if self.after.unfinished.is_some() {
+        if let Sharing::NormInProducts(_) = self.shared.forward {
             // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
             forward.flops += n * x[1] as f64 + y;
             forward.bytes += 2.0 * n * x[1] as f64;
@@ -87,11 +115,11 @@ impl Linear {
         &self,
         x: Float<B>,
         w: Float<B>,
-        norm: Option<UnfinishedNorm>,
+        norm: Option<PartialNorm>,
     ) -> Float<B> {
         match self.matmul {
-            Matmul::Library => forward::<B>(x, w),
-            _ => B::linear_own(x, w, self.format, norm, &self.then),
+            Matmul::Library => reference::forward::<B>(x, w),
+            _ => <B as Fused>::forward([x, w], self.format, norm, &self.then),
         }
     }
 }
@@ -102,10 +130,8 @@ pub struct LinearResidual {
     pub format: Format,
     /// As in [`Linear`].
     pub operand: Option<Tensor<2>>,
-    /// For the norm that follows.
-    pub pending: Option<ForNorm>,
-    /// dy in f16, if that norm leaves it.
-    pub gradient: Pending<Tensor<2>>,
+    /// With the norm that follows.
+    pub shared: SharedWork,
     /// Whether x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
     /// activation's.
     pub gated: bool,
@@ -127,18 +153,18 @@ impl Operation<3> for LinearResidual {
     ) -> (Float<B>, [Float<B>; 2]) {
         let (x, gated) = self.split::<B>(input);
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let pending = self.pending.as_ref();
-        let y = B::linear_residual(x.clone(), w.clone(), residual, self.format, pending);
+        let inputs = [x.clone(), w.clone(), residual];
+        let y = <B as Fused>::forward_onto(inputs, self.format, &self.shared);
         (y, [gated.unwrap_or(x), w])
     }
 
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let operand = match self.gradient.take() {
+        let operand = match self.shared.left().gradient.take() {
             Some(rounded) => B::constant(&rounded),
             None => B::operand(dy.clone(), self.format),
         };
         let (x, gated) = self.split::<B>(input);
-        let [dinput, dw] = B::linear_backward_own(operand, x, w, self.format, false, gated);
+        let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, false, gated);
         [dinput, dw, dy]
     }
 
@@ -146,13 +172,11 @@ impl Operation<3> for LinearResidual {
         let x = [residual[0], input[1]];
         let (mut forward, mut backward) = cost(&x, w, self.format);
         let count = residual.iter().product::<usize>() as f64;
-        if !matches!(self.pending, Some(ForNorm::Sum(_))) {
+        if !matches!(self.shared.forward, Sharing::SumInNorm) {
             forward.flops += count;
             forward.bytes += 4.0 * count;
         }
-        if let Some(norm) = &self.pending {
-            norm.add_work(&mut forward, count);
-        }
+        self.shared.add_cost(&mut forward, count);
         if self.gated {
             let n = (x[0] * x[1]) as f64;
             backward.flops += 14.0 * n;
@@ -164,12 +188,6 @@ impl Operation<3> for LinearResidual {
 }
 
 impl LinearResidual {
-    /// Where the norm that follows leaves dy of `count` elements in f16, if the backward pass would copy it.
-    pub fn gradient(&self, count: usize) -> Option<Pending<Tensor<2>>> {
-        let copied = self.format == Format::Native && gpu::linear::is_copied(count);
-        copied.then(|| self.gradient.clone())
-    }
-
     /// x `[n, in]`, and the whole input if that is more.
     fn split<B: Kernels>(&self, input: Float<B>) -> (Float<B>, Option<Float<B>>) {
         if !self.gated {
@@ -199,17 +217,13 @@ pub(super) fn operands<B: Kernels>(
 
 /// Makes the f16 copies of parameters that products read, in a few launches, on a device with matrix cores.
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
-    let values = parameters.iter();
-    let values = values.map(|it| primitive::<Cube>(it.value.clone().without_autodiff()));
-    let copies = gpu::format::halves(values.map(into_contiguous).collect());
+    let values = parameters
+        .iter()
+        .map(|it| primitive::<Cube>(it.value.clone().without_autodiff()));
+    let copies = super::gpu::format::halves(values.map(into_contiguous).collect());
     for (parameter, copy) in parameters.into_iter().zip(copies) {
         parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
     }
-}
-
-/// The plain reference: the library's product with a transposed view of W.
-pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
-    B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
 }
 
 /// Name of the product's version in the list of kernels.
@@ -222,20 +236,16 @@ pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`.
-pub fn gradients<B: Kernels>(
+/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`, from x, W and dy.
+pub(super) fn backward<B: Kernels>(
     matmul: Matmul,
     format: Format,
     in_parts: bool,
-    [x, w, dy]: [Float<B>; 3],
+    inputs: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
-        Matmul::Library => {
-            let dx = B::float_matmul(dy.clone(), w); // [n, in]
-            let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
-            [dx, dw]
-        }
-        _ => B::linear_backward_own(dy, x, w, format, in_parts, None),
+        Matmul::Library => reference::backward::<B>(inputs),
+        _ => <B as Fused>::backward(inputs, format, in_parts, None),
     }
 }
 

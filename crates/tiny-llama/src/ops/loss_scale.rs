@@ -3,6 +3,8 @@
 //! skipped and halves the factor; after [`GROWTH_INTERVAL`] clean steps the factor doubles. On a GPU the factor stays on the device,
 //! and nothing waits for it.
 
+pub(super) mod fused_gpu;
+
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
 use burn_cubecl::kernel::into_contiguous;
@@ -113,7 +115,7 @@ impl LossScale {
     pub fn factor(&self, device: &Device) -> Tensor<2> {
         match self {
             Self::Host(state) => Tensor::from_data([[state.factor]], device), // [1, 1]
-            Self::Device(state) => Tensor::from_primitive::<Cube>(gpu::loss_scale::factor(state)), // [1, 1]
+            Self::Device(state) => Tensor::from_primitive::<Cube>(fused_gpu::factor(state)), // [1, 1]
         }
     }
 
@@ -128,7 +130,7 @@ impl LossScale {
                 let gradients = gradients.iter().map(|it| (*it).clone());
                 let gradients = gradients.map(primitive::<Cube>).map(into_contiguous);
                 let all: Vec<CubeTensor> = gradients.collect();
-                gpu::loss_scale::advance(state, &all, GROWTH_INTERVAL, LARGEST);
+                fused_gpu::advance(state, &all, GROWTH_INTERVAL, LARGEST);
             }
         }
     }

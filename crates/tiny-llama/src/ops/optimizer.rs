@@ -1,6 +1,9 @@
 //! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
 //! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). Versions: the library's, tensor by tensor, and ours in one pass.
 
+mod fused_cpu;
+mod fused_gpu;
+
 use std::collections::BTreeMap;
 
 use burn::backend::{Cube, Flex};
@@ -12,11 +15,12 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::backend::is_cpu;
 use super::cost::{self, Cost, Phase, Scope, SpanRow};
-use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
-pub use super::cpu::adamw::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
-use super::gpu::{self, adamw, adamw::AdamwTensors};
-use super::loss_scale::{LossScale, ScaleState};
+use super::gpu;
+use super::loss_scale::{self, LossScale, ScaleState};
 use super::{Parameter, linear, primitive};
+use fused_cpu::{AdamW as OwnAdamW, Parameter as Slices};
+pub use fused_cpu::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
+use fused_gpu::AdamwTensors;
 use protocol::config;
 
 /// AdamW with its state: one slot per parameter, empty until the parameter's first gradient.
@@ -278,10 +282,10 @@ fn on_gpu(
     let scale = match scale {
         Some(LossScale::Device(state)) => state.clone(),
         Some(LossScale::Host(_)) | None => unscaled
-            .get_or_insert_with(|| gpu::loss_scale::neutral(&first.value))
+            .get_or_insert_with(|| loss_scale::fused_gpu::neutral(&first.value))
             .clone(),
     };
-    adamw::step(&slots, &clock, &scale, rule);
+    fused_gpu::step(&slots, &clock, &scale, rule);
     clocks.insert(rule.time, clock);
     for it in all {
         it.put_back(rule.time, Tensor::from_primitive::<Cube>);

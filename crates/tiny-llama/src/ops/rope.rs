@@ -1,13 +1,27 @@
 //! Rotary position embedding (Su et al., 2021, arXiv 2104.09864), interleaved pairs (2i, 2i+1):
 //! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). The backward pass rotates by the opposite angle.
 
-use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice};
+mod fused_cpu;
+pub(crate) mod fused_gpu;
+mod reference;
+
+use burn::backend::{Backend, TensorMetadata};
 
 use super::format::Format;
 use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
+
+/// A device's own kernels.
+pub trait Fused: Backend {
+    /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated by cos and sin, as an operand of products in `format`.
+    fn forward(
+        x: Float<Self>,
+        tables: [Float<Self>; 2],
+        rotation: Rotation,
+        format: Format,
+    ) -> Float<Self>;
+}
 
 impl Operation<1> for Rope {
     const NAME: &'static str = "rope";
@@ -82,15 +96,15 @@ impl Rope {
     }
 
     fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
-        let [cos, sin] = self.tables::<B>();
+        let tables = self.tables::<B>();
         let rotation = Rotation {
             inverse,
             ..self.rotation(x.shape()[1])
         };
         if self.fused {
-            B::rope(x, cos, sin, rotation, format)
+            <B as Fused>::forward(x, tables, rotation, format)
         } else {
-            turn::<B>(x, cos, sin, rotation)
+            reference::forward::<B>(x, tables, rotation)
         }
     }
 }
@@ -105,44 +119,4 @@ pub fn tables(context: usize, head_dim: usize, theta: f64) -> (Vec<f32>, Vec<f32
     (0..context * half)
         .map(|index| (angle(index).cos() as f32, angle(index).sin() as f32))
         .unzip()
-}
-
-/// The plain reference, by slices and concatenation.
-pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rotation: Rotation) -> Float<B> {
-    let Rotation {
-        width,
-        rotated,
-        head_dim,
-        context,
-        inverse,
-    } = rotation;
-    let (rows, half) = (x.shape()[0], head_dim / 2);
-    let (batch, heads) = (rows / context, rotated / head_dim);
-    let pairs = if rotated == width {
-        x.clone()
-    } else {
-        B::float_slice(x.clone(), &[Slice::full(), Slice::from(0..rotated)]) // [n, rotated]
-    };
-    let pairs = B::float_reshape(pairs, Shape::from([batch, context, heads, half, 2])); // [b, t, h, dh/2, 2]
-    let pick = |from: usize| {
-        let mut slices = vec![Slice::full(); 4];
-        slices.push(Slice::from(from..from + 1));
-        B::float_slice(pairs.clone(), &slices) // [b, t, h, dh/2, 1]
-    };
-    let (a, b) = (pick(0), pick(1));
-    let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, context, 1, half, 1]));
-    let (cos, sin) = (table(cos), table(sin));
-    let sin = if inverse { B::float_neg(sin) } else { sin };
-    let first = B::float_sub(
-        B::float_mul(a.clone(), cos.clone()),
-        B::float_mul(b.clone(), sin.clone()),
-    );
-    let second = B::float_add(B::float_mul(a, sin), B::float_mul(b, cos));
-    let pairs = B::float_cat(vec![first, second], 4); // [b, t, h, dh/2, 2]
-    let pairs = B::float_reshape(pairs, Shape::from([rows, rotated])); // [n, rotated]
-    if rotated == width {
-        return pairs;
-    }
-    let rest = B::float_slice(x, &[Slice::full(), Slice::from(rotated..width)]); // [n, w - rotated]
-    B::float_cat(vec![pairs, rest], 1)
 }

@@ -2,14 +2,33 @@
 //!
 //! With s = σ(g): d gate = dy·u·s·(1 + g·(1 − s)), d up = dy·g·s.
 
-use burn::backend::TensorMetadata;
+mod fused_cpu;
+pub(crate) mod fused_gpu;
+mod naive_cpu;
+mod naive_gpu;
+mod reference;
 
-use super::backend::halves;
+use burn::backend::{Backend, TensorMetadata};
+
 use super::format::Format;
 use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 use super::linear;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
+
+/// A device's own kernels for gate and up side by side.
+pub trait Fused: Backend {
+    /// `[n, 2f]` → `[n, f]`, as an operand of products in `format`.
+    fn forward(packed: Float<Self>, format: Format) -> Float<Self>;
+    /// The gradient `[n, 2f]`, as an operand of products in `format`.
+    fn backward(packed: Float<Self>, dy: Float<Self>, format: Format) -> Float<Self>;
+}
+
+/// A device's kernel of stage 4.
+pub trait Naive: Backend {
+    /// The activation `[n, f]`, and the two products it is computed from, of x, W_gate and W_up.
+    fn forward(inputs: [Float<Self>; 3]) -> [Float<Self>; 3];
+}
 
 /// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
 #[derive(Clone, Debug)]
@@ -25,11 +44,14 @@ impl Operation<2> for Activation {
     }
 
     fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
-        (forward::<B>(gate.clone(), up.clone()), [gate, up])
+        (
+            reference::forward::<B>([gate.clone(), up.clone()]),
+            [gate, up],
+        )
     }
 
-    fn backward<B: Kernels>(&self, [gate, up]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        backward::<B>(gate, up, dy)
+    fn backward<B: Kernels>(&self, saved: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
+        reference::backward::<B>(saved, dy)
     }
 
     fn forward_live<B: Kernels>(
@@ -97,20 +119,19 @@ impl Operation<1> for PackedActivation {
 
     fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let y = if self.fused {
-            B::swiglu_packed(packed.clone(), self.format)
+            <B as Fused>::forward(packed.clone(), self.format)
         } else {
-            let [gate, up] = halves::<B>(packed.clone());
-            forward::<B>(gate, up)
+            reference::forward::<B>(reference::halves::<B>(packed.clone()))
         };
         (y, packed)
     }
 
     fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         if self.fused {
-            return [B::swiglu_packed_backward(packed, dy, self.format)];
+            return [<B as Fused>::backward(packed, dy, self.format)];
         }
-        let [gate, up] = halves::<B>(packed);
-        [B::float_cat(backward::<B>(gate, up, dy).into(), 1)] // [n, 2f]
+        let gradients = reference::backward::<B>(reference::halves::<B>(packed), dy);
+        [B::float_cat(gradients.into(), 1)] // [n, 2f]
     }
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -141,14 +162,14 @@ impl Operation<3> for NaiveSwiglu {
     }
 
     fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 5]) {
-        let [y, gate, up] = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
+        let [y, gate, up] = <B as Naive>::forward([x.clone(), w_gate.clone(), w_up.clone()]);
         (y, [x, w_gate, w_up, gate, up])
     }
 
     fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
         let [x, w_gate, w_up, gate, up] = saved;
-        let [dgate, dup] = backward::<B>(gate, up, dy);
-        let gradients = |all| linear::gradients::<B>(self.matmul, Format::Full, false, all);
+        let [dgate, dup] = reference::backward::<B>([gate, up], dy);
+        let gradients = |all| linear::backward::<B>(self.matmul, Format::Full, false, all);
         let [dx_gate, dw_gate] = gradients([x.clone(), w_gate, dgate]);
         let [dx_up, dw_up] = gradients([x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
@@ -164,21 +185,4 @@ impl Operation<3> for NaiveSwiglu {
         );
         (forward, backward)
     }
-}
-
-/// The plain reference.
-pub fn forward<B: Kernels>(gate: Float<B>, up: Float<B>) -> Float<B> {
-    let silu = B::float_mul(gate.clone(), B::sigmoid(gate)); // [n, f]
-    B::float_mul(silu, up)
-}
-
-/// d gate and d up, `[n, f]` each, from primitives.
-fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>; 2] {
-    let s = B::sigmoid(gate.clone()); // [n, f]
-    let silu = B::float_mul(gate, s.clone()); // [n, f]
-    // s·(1 + g·(1 − s)) = s + silu·(1 − s)
-    let rest = B::float_add_scalar(B::float_neg(s.clone()), 1.0.into());
-    let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
-    let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
-    [dgate, B::float_mul(dy, silu)]
 }

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use protocol::config::Matmul;
 use tiny_llama::ops::embedding::Embedding;
+use tiny_llama::ops::shared_work::SharedWork;
 
 use crate::ops::case::Case;
 use crate::ops::formula;
@@ -25,7 +26,7 @@ fn tokens_by_row(device: &Device) {
         let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {
             tokens: on(&tokens, device),
             version,
-            pending: None,
+            shared: SharedWork::default(),
         });
         Case {
             name: &format!("{n} of {vocab} tokens, width {d}"),

@@ -4,9 +4,7 @@ use burn::tensor::Device;
 use protocol::config::Matmul;
 use tiny_llama::ops::Operation;
 use tiny_llama::ops::add::Add;
-use tiny_llama::ops::format::Format;
-use tiny_llama::ops::linear::{Linear, LinearResidual, NextOperation};
-use tiny_llama::ops::pending::{AfterNorm, Pending};
+use tiny_llama::ops::linear::{Linear, LinearResidual};
 
 use crate::ops::case::Case;
 use crate::ops::formula;
@@ -26,10 +24,7 @@ const SIZES: [[usize; 3]; 6] = [
 fn versions() -> [Linear; 2] {
     [Matmul::Library, Matmul::Own].map(|matmul| Linear {
         matmul,
-        format: Format::Full,
-        operand: None,
-        after: AfterNorm::default(),
-        then: NextOperation::Nothing,
+        ..Linear::default()
     })
 }
 
@@ -68,16 +63,7 @@ fn products_onto_a_residual(device: &Device) {
             dy: Matrix::random(7, n, m, 1.0),
             formula: &|[x, w, residual]| formula::add(&formula::linear(x, w), residual),
         }
-        .check(
-            device,
-            &[LinearResidual {
-                format: Format::Full,
-                operand: None,
-                pending: None,
-                gradient: Pending::default(),
-                gated: false,
-            }],
-        );
+        .check(device, &[LinearResidual::default()]);
     }
 }
 

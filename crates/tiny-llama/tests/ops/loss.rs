@@ -5,8 +5,7 @@ use protocol::config::{Loss, Matmul, Precision};
 use tiny_llama::ops::cross_entropy::CrossEntropy;
 use tiny_llama::ops::format::Format;
 use tiny_llama::ops::head_loss::HeadLoss;
-use tiny_llama::ops::linear::{Linear, NextOperation};
-use tiny_llama::ops::pending::AfterNorm;
+use tiny_llama::ops::linear::Linear;
 use tiny_llama::ops::{Scope, apply};
 
 use crate::ops::case::{Case, run};
@@ -133,9 +132,7 @@ fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -
         head: Linear {
             matmul,
             format,
-            operand: None,
-            after: AfterNorm::default(),
-            then: NextOperation::Nothing,
+            ..Linear::default()
         },
         loss: CrossEntropy {
             version,

@@ -2,7 +2,6 @@
 
 use burn::tensor::Device;
 use protocol::config::Norm;
-use tiny_llama::ops::format::Format;
 use tiny_llama::ops::rms_norm::RmsNorm;
 
 use crate::ops::case::{Case, run};
@@ -12,11 +11,7 @@ use crate::ops::matrix::Matrix;
 fn versions() -> [RmsNorm; 2] {
     [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
         version,
-        on_trunk: false,
-        format: Format::Full,
-        pending: None,
-        gradient: None,
-        unfinished: None,
+        ..RmsNorm::default()
     })
 }
 

@@ -1,6 +1,6 @@
 //! Each part of the language, against values computed in Rust.
 
-use wgsl_lockstep::{Buffer, Finding, Launch, Shader};
+use wgsl_lockstep::{Buffer, Finding, FindingKind, Launch, Shader};
 
 /// Runs a text with one binding, `out`, of 64 words; `a` holds what is given.
 #[track_caller]
@@ -15,7 +15,10 @@ fn run_launch(text: &str, a: &[u32], change: impl Fn(&mut Launch)) -> Vec<u32> {
     let report = program
         .run(&launch, &mut buffers, &mut ())
         .unwrap_or_else(|error| panic!("{error}"));
-    let findings: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+    // What WGSL leaves open has tests of its own.
+    let findings = report.findings.iter();
+    let findings = findings.filter(|finding| !matches!(finding.kind, FindingKind::Open(_)));
+    let findings: Vec<String> = findings.map(Finding::to_string).collect();
     assert_eq!(findings, Vec::<String>::new());
     buffers[0].to_u32()
 }

@@ -3,4 +3,5 @@
 mod findings;
 mod language;
 mod observer;
+mod open;
 mod properties;

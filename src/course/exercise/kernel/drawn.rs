@@ -1,6 +1,6 @@
 //! Sizes that a learner cannot know in advance: each check draws them from the ranges in `[hidden]` of exercise.toml. Each size in
 //! turn is near the end of its range while the others are small. Checks also use sizes that the learner's text names, because a
-//! kernel that is wrong at one size, or above it, has to name that size.
+//! kernel that is wrong at one size, or above it, has to name that size. A number outside of the sizes of the exercise is none.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,9 @@ const PAST: u64 = 33;
 /// Elements of a line of memory; a row of this length shows whether neighbouring elements are accessed together.
 const ROW: f64 = 32.0;
 /// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
-const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
+const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
+/// Rows lie below every number of the text where one is at least this large; other kinds of values lie below smaller ones.
+const BENEATH: f64 = 100.0;
 
 /// The ranges of an exercise, by the name of a size; without them nothing is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,14 +93,24 @@ impl SizeRange {
 
 impl DrawnSizes {
     /// One shape for each size, one with medium sizes, and the shapes for sizes named in the texts. Of those, numbers that do not
-    /// occur in the course's `own` texts come first, and larger ones before smaller ones.
-    pub fn shapes(&self, seed: u64, texts: &[&str], own: &[&str]) -> Vec<KernelShape> {
+    /// occur in the course's `own` texts come first, and larger ones before smaller ones. The exercise itself has the shapes `fixed`.
+    pub fn shapes(
+        &self,
+        seed: u64,
+        fixed: &[KernelShape],
+        texts: &[&str],
+        own: &[&str],
+    ) -> Vec<KernelShape> {
         let all = |texts: &[&str]| texts.iter().flat_map(|text| numbers(text)).collect();
         let (written, own): (Vec<f64>, Vec<f64>) = (all(texts), all(own));
         let values = written.iter().copied();
         let values: Vec<f64> = values.filter(|it| WRITTEN_VALUES.contains(it)).collect();
         let kinds = KernelFill::DRAWN.into_iter();
-        let kinds = kinds.filter(|it| *it != KernelFill::Written || !values.is_empty());
+        let kinds = kinds.filter(|kind| match kind {
+            KernelFill::Written => !values.is_empty(),
+            KernelFill::Beneath => values.iter().any(|value| *value >= BENEATH),
+            _ => true,
+        });
         let kinds: Vec<KernelFill> = kinds.collect();
         let mut rng = Rng::named(seed, "kernel sizes", 0);
         let shape = |large: Option<&String>| {
@@ -124,21 +136,37 @@ impl DrawnSizes {
         let middle = (!self.ranges.is_empty()).then_some(None);
         let named = self.ranges.keys().map(Some).chain(middle);
         let mut shapes: Vec<KernelShape> = named.map(shape).collect();
-        let sizes = written
-            .into_iter()
-            .filter(|it| it.fract() == 0.0 && (3.0..WRITTEN_SIZE).contains(it));
-        let mut sizes: Vec<f64> = sizes.collect();
-        sizes.sort_by(|a, b| own.contains(a).cmp(&own.contains(b)).then(b.total_cmp(a)));
-        sizes.dedup();
-        for size in sizes.into_iter().take(WRITTEN_SIZES) {
-            let (size, names) = (size as u64, self.ranges.keys().map(|it| Some(it.as_str())));
-            for name in names.chain([None]) {
-                let of = name.unwrap_or("all sizes");
-                let past = size.saturating_add(PAST);
-                let at = format!("{of} = {size}, as in the text");
-                shapes.extend(self.written(at, size, name, &values, &mut rng));
-                let after = format!("{of} = {past}, past {size} in the text");
-                shapes.extend(self.written(after, past, name, &values, &mut rng));
+        // A condition on a number between two sizes changes from the lower one to the next.
+        let of_text = |number: f64| (number.floor() as u64, own.contains(&number));
+        let sizes = written.into_iter();
+        let sizes = sizes.filter(|number| (3.0..WRITTEN_SIZE).contains(number));
+        let mut sizes: Vec<(u64, bool)> = sizes.map(of_text).collect();
+        sizes.sort_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+        sizes.dedup_by_key(|(size, _)| *size);
+        let names = self.ranges.keys().map(|name| Some(name.as_str()));
+        let names: Vec<Option<&str>> = names.chain([None]).collect();
+        // The largest size of a name that the exercise has; of all names, the smallest of those.
+        let largest = |name: Option<&str>| {
+            let of = self.ranges.iter();
+            let of = of.filter(|(other, _)| name.is_none_or(|name| name == *other));
+            let most = of.map(|(other, range)| {
+                let own = fixed.iter().filter_map(|shape| shape.sizes.get(other));
+                own.copied().fold(range.to, u64::max)
+            });
+            most.min().unwrap_or(0)
+        };
+        for (size, _) in sizes.into_iter().take(WRITTEN_SIZES) {
+            for name in &names {
+                let (of, most) = (name.unwrap_or("all sizes"), largest(*name));
+                if size <= most {
+                    let at = format!("{of} = {size}, as in the text");
+                    shapes.extend(self.written(at, size, *name, &values, &mut rng));
+                }
+                let past = (size + PAST).min(most);
+                if size < past {
+                    let after = format!("{of} = {past}, past {size} in the text");
+                    shapes.extend(self.written(after, past, *name, &values, &mut rng));
+                }
             }
         }
         shapes
@@ -245,7 +273,7 @@ mod tests {
             ]),
         };
         for seed in 0..200 {
-            let shapes = drawn.shapes(seed, &[], &[]);
+            let shapes = drawn.shapes(seed, &[], &[], &[]);
             let [wide, long, middle] = &shapes[..] else {
                 panic!("one for each size, and one in the middle")
             };
@@ -257,11 +285,17 @@ mod tests {
         }
         let text = "if (T == 1024u || d > 0x10u) { return min(x, 4.5e1); } // value-1, {{T}}u";
         assert_eq!(numbers(text), [16.0, 45.0, 1024.0]);
-        let shapes = drawn.shapes(1, &[text], &[]);
+        let shapes = drawn.shapes(1, &[], &[text], &[]);
         let has = |name: &str, size: u64| shapes.iter().any(|it| it.sizes[name] == size);
         assert!([1024, 1057, 16, 49].iter().all(|size| has("T", *size)) && has("D", 50));
         assert!(shapes.iter().all(|it| it.numbers == [16.0, 45.0, 1024.0]));
-        assert_ne!(drawn.shapes(1, &[], &[]), drawn.shapes(2, &[], &[]));
-        assert_eq!(drawn.shapes(1, &[], &[]), drawn.shapes(1, &[], &[]));
+        assert_ne!(
+            drawn.shapes(1, &[], &[], &[]),
+            drawn.shapes(2, &[], &[], &[])
+        );
+        assert_eq!(
+            drawn.shapes(1, &[], &[], &[]),
+            drawn.shapes(1, &[], &[], &[])
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Rounding to short number formats: the operands of mixed-precision products, stored as f32.
 
-use super::{GRAIN, filled};
+use crate::ops::cpu::{GRAIN, filled};
 use protocol::config::Precision;
 
 /// Rounds every value to the nearest number of `format`.

@@ -1,7 +1,7 @@
 //! Copies a transposed matrix, which lets a product read it along its rows.
 //! The order of the copy suits caches and address translation.
 
-use super::{SharedSlice, for_each};
+use crate::ops::cpu::{SharedSlice, for_each};
 
 /// Side of a block that is copied at once: the addresses of both its sides stay in the translation cache.
 const BLOCK: usize = 64;
@@ -65,7 +65,7 @@ fn transpose_block(
     [rows, columns]: [usize; 2],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if super::Instructions::detect() != super::Instructions::Baseline {
+    if crate::ops::cpu::Instructions::detect() != crate::ops::cpu::Instructions::Baseline {
         let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
         for column in (0..whole_columns).step_by(8) {
             for row in (0..whole_rows).step_by(8) {

@@ -1,6 +1,6 @@
 //! Short number formats on a GPU: values that are rounded and stored as f32, and f16 in memory on devices that compute with it.
 
-use super::{arg, empty, empty_of, groups};
+use crate::ops::gpu::{arg, empty, empty_of, groups};
 use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::DType;
@@ -66,7 +66,8 @@ pub fn converted(x: CubeTensor, to: DType) -> CubeTensor {
 
 /// Many f32 tensors in f16, 1 launch for each 32 (15 where a device has 31 bindings).
 pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
-    let fits = |it: &CubeTensor| !super::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
+    let fits =
+        |it: &CubeTensor| !crate::ops::gpu::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
     if !all.iter().all(fits) {
         return all
             .into_iter()
@@ -103,7 +104,10 @@ fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
                 groups(first),
                 CubeDim::new_1d(THREADS as u32),
                 args,
-                [super::element(one), super::element(&copies[0])],
+                [
+                    crate::ops::gpu::element(one),
+                    crate::ops::gpu::element(&copies[0]),
+                ],
             );
         }
     }
@@ -143,12 +147,14 @@ fn convert_format<I: Numeric, O: Numeric>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::TestDevice;
-    use super::super::{rms_norm, rope, swiglu};
     use super::*;
     use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
+    use crate::ops::gpu::check::TestDevice;
+    use crate::ops::rms_norm::fused_gpu as rms_norm;
+    use crate::ops::rope::fused_gpu as rope;
     use crate::ops::shapes::Rotation;
+    use crate::ops::swiglu::fused_gpu as swiglu;
     use burn::cubecl::ir::FloatKind;
 
     #[test]
@@ -204,8 +210,9 @@ mod tests {
             inverse: true,
         };
         let all = |element| {
+            let [normed, _] = rms_norm::forward(&x, &gain, element, None);
             [
-                rms_norm::forward(&x, &gain, element, None).0,
+                normed,
                 swiglu::forward(&x, element),
                 swiglu::backward(&dy, &x, element),
                 rope::apply(&x, &tables[0], &tables[1], rotation, element),
@@ -213,10 +220,10 @@ mod tests {
         };
         let inverse = device.tensor(&numbers(6, n), [n, 1]);
         let rounded = empty_of(DType::F16, &x, [n, d]);
-        let (dx, _) = rms_norm::backward(&x, &x, &gain, &inverse, None, Some(&rounded));
+        let [dx, _] = rms_norm::backward(&x, [&x, &gain, &inverse], None, Some(&rounded));
         assert_eq!(read(rounded), read(converted(dx, DType::F16)));
         for (short, long) in all(DType::F16).into_iter().zip(all(DType::F32)) {
-            assert!(super::super::is_f16(&short));
+            assert!(crate::ops::gpu::is_f16(&short));
             assert_eq!(read(short), read(converted(long, DType::F16)));
         }
     }

@@ -47,9 +47,9 @@ pub fn write(tensor: &CubeTensor, values: &[i32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::TestDevice;
-    use super::super::reduce::sum_parts;
     use super::*;
+    use crate::ops::gpu::check::TestDevice;
+    use crate::ops::gpu::reduce::sum_parts;
     use burn::tensor::{DType, Int, Tensor, TensorData};
 
     #[test]

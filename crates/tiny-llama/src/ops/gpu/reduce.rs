@@ -1,6 +1,6 @@
 //! Sums of the parts of products whose inner dimension is split, in a fixed order.
 
-use super::{arg, empty, groups, vector_width};
+use crate::ops::gpu::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 

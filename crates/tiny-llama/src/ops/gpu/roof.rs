@@ -1,8 +1,8 @@
 //! Kernels that reach a device's peaks: multiply-adds on registers only, matrix products on registers only, and a triad that does
 //! little arithmetic on much memory. Their results are not used.
 
-use super::wgsl::{self, Numbers, Program};
-use super::{Float4, arg, horizontal};
+use crate::ops::gpu::wgsl::{self, Numbers, Program};
+use crate::ops::gpu::{Float4, arg, horizontal};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -101,7 +101,7 @@ fn matrix_program(rounds: usize) -> Program<Numbers> {
         ("operands", OPERANDS),
         ("threads", threads),
     ]);
-    Program::new("roof_matrix_cores.wgsl", threads, own)
+    Program::new("gpu/wgsl/roof_matrix_cores.wgsl", threads, own)
 }
 
 /// Bytes that [`triad`] moves over `len` values: two read, one written.
@@ -140,11 +140,11 @@ fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, st
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, TestDevice};
-    use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
+    use crate::ops::gpu::check::{self, TestDevice};
+    use crate::ops::gpu::wgsl::Wgsl as _;
     use protocol::config::Precision;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Kernels written in WGSL, one file each in `wgsl/`, for features that CubeCL does not express, such as matrix cores. A file is a
+//! Kernels written in WGSL, one file each in the folder of its operation, for features that CubeCL does not express, such as matrix cores. A file is a
 //! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
 //! run these kernels.
 //!
@@ -23,33 +23,34 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, OnceLock};
 
 macro_rules! files {
-    ($($name:literal),*) => { &[$(($name, include_str!(concat!("wgsl/", $name)))),*] };
+    ($($name:literal),*) => { &[$(($name, include_str!(concat!("../", $name)))),*] };
 }
 
 /// Every file by its name.
 const FILES: &[(&str, &str)] = files![
-    "adamw_update.wgsl",
-    "attention_batch.wgsl",
-    "attention_rows.wgsl",
-    "attention_tile.wgsl",
-    "bindings.wgsl",
-    "cross_entropy_rows.wgsl",
-    "embedding_backward.wgsl",
-    "embedding_forward.wgsl",
-    "flash_attention.wgsl",
-    "flash_attention_backward_kv.wgsl",
-    "flash_attention_backward_matrix_cores.wgsl",
-    "flash_attention_backward_q.wgsl",
-    "flash_attention_matrix_cores.wgsl",
-    "matmul.wgsl",
-    "matmul_matrix_cores.wgsl",
-    "mean_of_losses.wgsl",
-    "rms_norm_backward.wgsl",
-    "rms_norm_forward.wgsl",
-    "roof_matrix_cores.wgsl",
-    "rotated.wgsl",
-    "swiglu.wgsl",
-    "workgroup.wgsl"
+    "optimizer/adamw_update.wgsl",
+    "attention/attention_batch.wgsl",
+    "attention/attention_rows.wgsl",
+    "attention/attention_tile.wgsl",
+    "gpu/wgsl/bindings.wgsl",
+    "cross_entropy/cross_entropy_rows.wgsl",
+    "embedding/embedding_backward.wgsl",
+    "embedding/embedding_forward.wgsl",
+    "attention/flash_attention.wgsl",
+    "attention/flash_attention_backward_kv.wgsl",
+    "attention/flash_attention_backward_matrix_cores.wgsl",
+    "attention/flash_attention_backward_q.wgsl",
+    "attention/flash_attention_matrix_cores.wgsl",
+    "linear/matmul.wgsl",
+    "linear/matmul_matrix_cores.wgsl",
+    "cross_entropy/mean_of_losses.wgsl",
+    "rms_norm/in_f16.wgsl",
+    "rms_norm/rms_norm_backward.wgsl",
+    "rms_norm/rms_norm_forward.wgsl",
+    "gpu/wgsl/roof_matrix_cores.wgsl",
+    "rope/rotated.wgsl",
+    "swiglu/swiglu.wgsl",
+    "gpu/wgsl/workgroup.wgsl"
 ];
 
 /// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.
@@ -67,7 +68,7 @@ pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn workgroup(&self) -> [u32; 3];
 }
 
-/// A kernel from a file of `wgsl/`.
+/// A kernel from one of [`FILES`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program<V> {
     /// The name in the table of kernels.
@@ -83,7 +84,8 @@ pub struct Program<V> {
 impl<V> Program<V> {
     /// The kernel of a file, with the file's name.
     pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
-        let name = file.strip_suffix(".wgsl").unwrap_or(file);
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let name = name.strip_suffix(".wgsl").unwrap_or(name);
         Self {
             name,
             file,
@@ -101,10 +103,7 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
     /// A file that cannot be filled in is an error of this program: the text then holds the error, and no driver compiles it.
     fn text(&self) -> String {
         let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
-        format!(
-            "// crates/tiny-llama/src/ops/gpu/wgsl/{}\n{text}",
-            self.file
-        )
+        format!("// crates/tiny-llama/src/ops/{}\n{text}", self.file)
     }
 
     fn workgroup(&self) -> [u32; 3] {

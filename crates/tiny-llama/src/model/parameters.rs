@@ -1,0 +1,122 @@
+//! The trainable matrices of the model, each named after the weights that it joins.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::weights::{self, Weight};
+use crate::ops::Parameter;
+use protocol::config::{ModelConfig, Qkv, Swiglu};
+
+/// Every parameter of the model, in the order of the weights.
+#[derive(Clone, Debug)]
+pub(super) struct Parameters {
+    pub all: Vec<Parameter>,
+    /// Matrices of a block that give query, key and value, and that give gate and up: one, or one each.
+    qkv: usize,
+    gate_up: usize,
+}
+
+/// The parameters of one block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'a> {
+    /// Query, key and value.
+    pub qkv: Projections<'a, 3>,
+    pub o: &'a Parameter,
+    pub gate_up: Projections<'a, 2>,
+    pub down: &'a Parameter,
+    pub norm1: &'a Parameter,
+    pub norm2: &'a Parameter,
+}
+
+/// Projections of one input: `N` matrices, or one with the rows of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Projections<'a, const N: usize> {
+    Separate(&'a [Parameter; N]),
+    Fused(&'a Parameter),
+}
+
+impl Parameters {
+    /// From weights in the order of [`weights::names`].
+    ///
+    /// # Errors
+    /// When the weights are not those of the configuration.
+    pub(super) fn new(
+        config: &ModelConfig,
+        initial: &[Weight],
+        device: &Device,
+    ) -> anyhow::Result<Self> {
+        let have = initial.iter().map(|it| (&it.name, &it.shape));
+        let expected = weights::names(config);
+        anyhow::ensure!(
+            have.eq(expected.iter().map(|(name, shape)| (name, shape))),
+            "the weights do not fit the configuration's shapes"
+        );
+        let qkv = match config.qkv {
+            Qkv::Separate => 3,
+            Qkv::Fused => 1,
+        };
+        let gate_up = match config.swiglu {
+            Swiglu::Separate | Swiglu::NaiveKernel => 2,
+            Swiglu::FusedGateUp | Swiglu::FusedActivation => 1,
+        };
+        let (mut all, mut rest) = (Vec::new(), initial);
+        while let Some(first) = rest.first() {
+            let (count, name) = match &first.name {
+                q if qkv == 1 && q.contains("q_proj") => (3, q.replace("q_proj", "qkv_proj")),
+                gate if gate_up == 1 && gate.contains("gate_proj") => {
+                    (2, gate.replace("gate_proj", "gate_up_proj"))
+                }
+                name => (1, name.clone()),
+            };
+            let (parts, others) = rest.split_at(count);
+            all.push(joined(parts, name, device));
+            rest = others;
+        }
+        Ok(Self { all, qkv, gate_up })
+    }
+
+    /// `[vocab, hidden]`; also the head.
+    pub(super) fn embedding(&self) -> &Parameter {
+        &self.all[0]
+    }
+
+    /// The gain of the last norm, `[1, hidden]`.
+    pub(super) fn norm(&self) -> &Parameter {
+        &self.all[self.all.len() - 1]
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let of_blocks = &self.all[1..self.all.len() - 1];
+        let blocks = of_blocks.chunks_exact(self.qkv + self.gate_up + 4);
+        blocks.map(|all| {
+            let (qkv, rest) = all.split_at(self.qkv);
+            let (gate_up, last) = rest[1..].split_at(self.gate_up);
+            Block {
+                qkv: Projections::of(qkv),
+                o: &rest[0],
+                gate_up: Projections::of(gate_up),
+                down: &last[0],
+                norm1: &last[1],
+                norm2: &last[2],
+            }
+        })
+    }
+}
+
+impl<'a, const N: usize> Projections<'a, N> {
+    fn of(matrices: &'a [Parameter]) -> Self {
+        let separate = matrices.try_into();
+        separate.map_or_else(|_| Self::Fused(&matrices[0]), Self::Separate)
+    }
+}
+
+/// One parameter from the rows of one or more weights.
+fn joined(parts: &[Weight], name: String, device: &Device) -> Parameter {
+    let values: Vec<f32> = parts.iter().flat_map(|it| &it.values).copied().collect();
+    let rows = parts.iter().map(|it| it.shape[0]).sum();
+    let data = TensorData::new(values, [rows, parts[0].shape[1]]);
+    Parameter {
+        name,
+        value: Tensor::<2>::from_data(data, device).require_grad(), // [rows, columns]
+        operand: None,
+    }
+}

@@ -1,0 +1,36 @@
+//! Flash attention on a GPU: in f32 (`full`), and with f16 operands on matrix cores (`matrix_cores`).
+
+pub(crate) mod full;
+mod launch;
+pub(crate) mod matrix_cores;
+
+use super::Fused;
+use crate::ops::gpu::is_f16;
+use crate::ops::shapes::{Heads, Rows};
+use burn::backend::Cube;
+use burn_cubecl::tensor::CubeTensor;
+
+type T = CubeTensor;
+
+impl Fused for Cube {
+    fn forward(rows: &Rows<T>, sizes: Heads, half: bool) -> Option<[T; 2]> {
+        if half {
+            return Some(matrix_cores::forward(rows, sizes));
+        }
+        full::forward(rows, sizes)
+    }
+
+    fn backward(
+        rows: &Rows<T>,
+        [out, lse, dy]: [T; 3],
+        sizes: Heads,
+        tables: Option<[T; 2]>,
+    ) -> Rows<T> {
+        match tables.as_ref() {
+            Some([cos, sin]) if is_f16(rows.first()) => {
+                matrix_cores::backward(&dy, rows, &out, &lse, [cos, sin], sizes)
+            }
+            tables => full::backward(&dy, rows, &out, &lse, tables, sizes),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Flash attention on matrix cores: the algorithm of `attention` with f16 operands and f32 sums, in
+//! `flash_attention_matrix_cores.wgsl` and `flash_attention_backward_matrix_cores.wgsl`.
+//! A workgroup of two teams of four subgroups owns 64 rows of one head, and iterates over tiles of the other side.
+
+use crate::ops::attention::fused_gpu::launch::{self, Buffers, Shape, Values};
+use crate::ops::gpu::MAX_GROUPS;
+use crate::ops::gpu::wgsl::{self, Numbers, Program};
+use crate::ops::shapes::{Heads, Rows};
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+
+/// Side of the matrices that one instruction multiplies.
+const SIDE: usize = 16;
+/// Rows that a workgroup owns.
+const OWN: usize = 64;
+const INVOCATIONS: usize = 256;
+/// Heads up to this width have larger tiles in the backward pass.
+const WIDE: usize = 128;
+/// The widest head whose gradients fit into registers.
+const WIDEST: usize = 256;
+/// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
+const SLACK: usize = 8;
+
+/// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
+/// loaded by as many invocations as [`backward_tile`] leaves it.
+pub(crate) fn fits(sizes: &Heads) -> bool {
+    let columns = (2 * SIDE).max(4 * INVOCATIONS / backward_tile(sizes.head_dim));
+    sizes.context.is_multiple_of(OWN)
+        && sizes.head_dim.is_multiple_of(columns)
+        && sizes.head_dim <= WIDEST
+        && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
+}
+
+/// Half of the rows of a tile in the backward pass, which has keys and values, or queries and gradients, at once.
+fn backward_tile(head_dim: usize) -> usize {
+    if head_dim > WIDE { 16 } else { 32 }
+}
+
+/// As [`super::full::forward`], with f16 rows and output. 1 launch.
+pub(crate) fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
+    launch::forward(rows, sizes, (OWN, DType::F16), forward_program)
+}
+
+/// As [`super::full::backward`], with f16 rows, output and gradients. `tables` (cos and sin, `[context, head_dim / 2]` each)
+/// have rotated q and k, and the kernel rotates their gradients back. 1 launch.
+pub(crate) fn backward(
+    dout: &CubeTensor,
+    rows: &Rows<CubeTensor>,
+    out: &CubeTensor,
+    lse: &CubeTensor,
+    [cos, sin]: [&CubeTensor; 2],
+    sizes: Heads,
+) -> Rows<CubeTensor> {
+    launch::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
+        let groups = shape.groups(OWN, sizes.kv_heads + sizes.heads);
+        let buffers = [q, k, v, dout, out, dq, dk, dv, lse, cos, sin];
+        wgsl::launch(backward_program(shape), groups, &buffers);
+    })
+}
+
+/// The program for output and logarithms.
+fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
+    let buffers = &["q", "k", "v", "out", "lse"];
+    // A tile's keys, then values: half as many of wide heads, so that two workgroups share a multiprocessor (see `matrix_cores`).
+    let other = if shape.sizes.head_dim > 96 { 32 } else { 64 };
+    let file = "attention/flash_attention_matrix_cores.wgsl";
+    let rows = [other, other, OWN];
+    program(file, shape, buffers, rows, PADDING * other / 64)
+}
+
+/// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
+fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
+    let buffers = &[
+        "q", "k", "v", "dout", "out", "dq", "dk", "dv", "lse", "cos", "sin",
+    ];
+    // Less padding where there is no more workgroup memory. Two teams' sums of 16 columns have to fit side by side.
+    let score_padding = match shape.sizes.head_dim {
+        0..=96 => PADDING,
+        97..=WIDE => PADDING / 2,
+        _ => 2 * SIDE - backward_tile(WIDEST) + PADDING / 2,
+    };
+    let other = backward_tile(shape.sizes.head_dim);
+    let file = "attention/flash_attention_backward_matrix_cores.wgsl";
+    let rows = [other, 2 * other, 2 * OWN];
+    program(file, shape, buffers, rows, score_padding)
+}
+
+/// Values between rows of scores, against bank conflicts.
+const PADDING: usize = 8;
+
+/// `rows` are those of the other side in one step, those in workgroup memory, and those of scores there.
+fn program(
+    file: &'static str,
+    shape: Shape,
+    buffers: Buffers,
+    [other, rows, score_rows]: [usize; 3],
+    score_padding: usize,
+) -> Program<Values<Numbers>> {
+    let tile = [
+        ("own", OWN),
+        ("other", other),
+        ("rows", rows),
+        ("side", SIDE),
+        ("threads", INVOCATIONS),
+        ("score_rows", score_rows),
+        ("score_padding", score_padding),
+        ("slack", SLACK),
+    ];
+    let values = Values {
+        shape,
+        buffers,
+        vector: "vec4<f16>",
+        tile: tile.into(),
+    };
+    Program::new(file, INVOCATIONS, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::attention::fused_gpu::launch::testing::{
+        agrees, agrees_on, problems, rotated_again, valid,
+    };
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::gpu::check::{self, TestDevice};
+    use crate::ops::gpu::format::converted;
+
+    const PROBLEMS: &[[usize; 4]] = &[
+        [64, 4, 2, 32],
+        [128, 2, 2, 64],
+        [192, 2, 1, 128],
+        [320, 1, 1, 96],
+        [192, 2, 1, 192],
+        [128, 2, 2, 256],
+    ];
+
+    #[test]
+    fn every_text_is_valid_wgsl() {
+        for sizes in problems(PROBLEMS) {
+            valid(sizes, forward_program);
+            valid(sizes, backward_program);
+        }
+    }
+
+    fn half(x: CubeTensor) -> CubeTensor {
+        converted(x, DType::F16)
+    }
+
+    fn full(x: CubeTensor) -> CubeTensor {
+        converted(x, DType::F32)
+    }
+
+    /// Forward pass from f32 rows, as if q and k were already rotated.
+    fn forward_from_f32(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
+        let [out, lse] = forward(&rows.clone().map(half), sizes);
+        [full(out), lse]
+    }
+
+    /// Backward pass that rotates the gradients forward again, so they belong to the given rows.
+    fn backward_from_f32(
+        dout: &CubeTensor,
+        rows: &Rows<CubeTensor>,
+        out: &CubeTensor,
+        lse: &CubeTensor,
+        sizes: Heads,
+    ) -> Rows<CubeTensor> {
+        let (rows, out) = (rows.clone().map(half), half(out.clone()));
+        rotated_again(dout, sizes, |tables| {
+            backward(dout, &rows, &out, lse, tables.each_ref(), sizes).map(full)
+        })
+    }
+
+    #[test]
+    fn outputs_and_gradients_are_those_of_f32_up_to_the_rounding_of_operands() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        for sizes in problems(PROBLEMS) {
+            assert!(fits(&sizes));
+            // Rounding changes an operand by 2⁻¹¹ of it; scores are sums of up to 256 products of numbers below 1.
+            let both = (forward_from_f32 as _, backward_from_f32 as _);
+            agrees(&device, sizes, both, [4e-3, 8e-3]);
+        }
+    }
+
+    /// Scores that grow by more than [`SLACK`] from tile to tile, of numbers that f16 holds exactly.
+    #[test]
+    fn sums_are_scaled_where_scores_rise() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        for sizes in problems(PROBLEMS) {
+            let [q, k, _] = sizes.widths();
+            let wide = q + 2 * k;
+            let mut packed = numbers(1, sizes.rows() * wide);
+            for (at, value) in packed.iter_mut().enumerate() {
+                let (row, column) = (at / wide % sizes.context, at % wide);
+                let factor = match column {
+                    _ if column < q => 4.0,
+                    _ if column < q + k => 1.0 + (row / 32) as f32,
+                    _ => 1.0,
+                };
+                *value = (*value * 64.0).round() / 64.0 * factor;
+            }
+            let both = (forward_from_f32 as _, backward_from_f32 as _);
+            agrees_on(&device, sizes, &packed, both, [4e-3, 2e-2]);
+        }
+    }
+}

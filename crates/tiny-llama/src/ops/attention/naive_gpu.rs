@@ -1,0 +1,180 @@
+//! Stage 2's kernel: attention with one workgroup per row, which reads q, k and v directly from memory with explicit strides.
+//! The same kernel runs for every layout; only its strides differ, and these may be wrong.
+
+use super::{Attention, Naive};
+use crate::ops::gpu::{arg, empty, groups, workgroup_max, workgroup_sum};
+use crate::ops::shapes::Heads;
+use burn::backend::Cube;
+use burn::backend::TensorMetadata as _;
+use burn::backend::ops::FloatTensorOps as _;
+use burn::cubecl::{self, prelude::*};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+use protocol::config::KvLayout;
+
+impl Naive for Cube {
+    fn forward([q, k, v]: [CubeTensor; 3], a: &Attention) -> CubeTensor {
+        let sizes = a.sizes(q.shape()[0] * a.context);
+        match a.layout {
+            KvLayout::Strided => forward([&q, &k, &v].map(Strided::view), sizes),
+            KvLayout::Assumed => forward([&q, &k, &v].map(Strided::assumed), sizes),
+            KvLayout::Contiguous => {
+                // Neighbouring invocations read neighbouring keys, so k is copied as [b, kv, dh, t], and v as [b, kv, t, dh].
+                let k = into_contiguous(Self::float_swap_dims(k, 2, 3));
+                let (q, v) = (into_contiguous(q), into_contiguous(v));
+                let mut of_k = Strided::view(&k);
+                of_k.strides.swap(2, 3);
+                forward([Strided::view(&q), of_k, Strided::view(&v)], sizes)
+            }
+        }
+    }
+}
+
+/// Invocations of a workgroup: they read neighbouring keys, then neighbouring values of the head.
+const THREADS: usize = 64;
+/// Lower than every score but finite, because −∞ minus −∞ would be NaN.
+const LOWEST: f32 = -3.0e38;
+
+/// A tensor `[batch, heads, context, head_dim]`, and the strides with which it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Strided<'a> {
+    pub tensor: &'a CubeTensor,
+    pub strides: [usize; 4],
+}
+
+impl<'a> Strided<'a> {
+    /// With the tensor's own strides, of a view or of a copy.
+    pub(crate) fn view(tensor: &'a CubeTensor) -> Self {
+        let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
+        Self { tensor, strides }
+    }
+
+    /// With the strides of a contiguous tensor instead of its own: the silent error of stage 2.
+    pub(crate) fn assumed(tensor: &'a CubeTensor) -> Self {
+        let [_, heads, context, head_dim] = tensor.meta.shape().dims();
+        let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
+        Self { tensor, strides }
+    }
+
+    /// The whole buffer; the kernel knows its layout only from the strides.
+    fn buffer(&self) -> BufferArg {
+        self.tensor.clone().into_buffer_arg()
+    }
+
+    fn strides(&self) -> StridesLaunch {
+        let [batch, head, position, value] = self.strides;
+        StridesLaunch::new(batch, head, position, value)
+    }
+}
+
+/// out `[N, H·dh]` = softmax(q·kᵀ/√dh + causal mask)·v per head.
+///
+/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride `value`). Their
+/// addresses are adjacent if k's `position` and v's `value` are 1: with a copy of k as `[batch, kv_heads, head_dim, context]`, and
+/// with v unchanged. In a view of k that is split into heads, their addresses are a whole row of all heads apart. 1 launch.
+pub(crate) fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
+    let rows = sizes.batch * sizes.context;
+    let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
+    unsafe {
+        attention_by_strides::launch_unchecked(
+            &out.client,
+            groups(rows * sizes.heads),
+            CubeDim::new_1d(THREADS as u32),
+            q.buffer(),
+            k.buffer(),
+            v.buffer(),
+            arg(&out),
+            q.strides(),
+            k.strides(),
+            v.strides(),
+            sizes.scale(),
+            sizes,
+        );
+    }
+    out
+}
+
+#[derive(CubeType, CubeLaunch)]
+struct Strides {
+    batch: usize,
+    head: usize,
+    position: usize,
+    value: usize,
+}
+
+/// Processes one key per invocation at a time, with a running maximum and sum, which allows any context.
+#[cube(launch_unchecked)]
+fn attention_by_strides(
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    out: &mut [f32],
+    of_q: Strides,
+    of_k: Strides,
+    of_v: Strides,
+    scale: f32,
+    #[comptime] sizes: Heads,
+) {
+    if CUBE_POS >= comptime!(sizes.batch * sizes.context * sizes.heads) {
+        terminate!();
+    }
+    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+    let mut weights = Shared::<[f32]>::new_slice(THREADS);
+    let head = CUBE_POS % sizes.heads;
+    let row = CUBE_POS / sizes.heads % sizes.context;
+    let batch = CUBE_POS / comptime!(sizes.heads * sizes.context);
+    let kv_head = head / comptime!(sizes.group());
+    let unit = UNIT_POS as usize;
+    let owned = comptime!(sizes.head_dim.div_ceil(THREADS));
+
+    let q_start = batch * of_q.batch + row * of_q.position + head * of_q.head;
+    let k_start = batch * of_k.batch + kv_head * of_k.head;
+    let v_start = batch * of_v.batch + kv_head * of_v.head;
+    let mut acc = Array::<f32>::new(owned);
+    #[unroll]
+    for i in 0..owned {
+        acc[i] = 0.0f32;
+    }
+    let mut top = f32::new(LOWEST);
+    let mut sum = 0.0f32;
+    let mut first = 0usize;
+    while first <= row {
+        let key = first + unit;
+        let mut score = f32::new(LOWEST);
+        if key <= row {
+            let mut dot = 0.0f32;
+            for d in 0..sizes.head_dim {
+                dot +=
+                    q[q_start + d * of_q.value] * k[k_start + key * of_k.position + d * of_k.value];
+            }
+            score = dot * scale;
+        }
+        let higher = max(top, workgroup_max(score, &mut scratch, THREADS));
+        let shrink = (top - higher).exp();
+        top = higher;
+        let weight = (score - top).exp();
+        weights[unit] = weight;
+        sum = sum * shrink + workgroup_sum(weight, &mut scratch, THREADS);
+        let count = min(row + 1 - first, THREADS);
+        #[unroll]
+        for i in 0..owned {
+            let d = unit + i * THREADS;
+            if d < sizes.head_dim {
+                let mut total = acc[i] * shrink;
+                for j in 0..count {
+                    total += weights[j] * v[v_start + (first + j) * of_v.position + d * of_v.value];
+                }
+                acc[i] = total;
+            }
+        }
+        first += THREADS;
+    }
+    let line = (batch * sizes.context + row) * sizes.heads + head;
+    #[unroll]
+    for i in 0..owned {
+        let d = unit + i * THREADS;
+        if d < sizes.head_dim {
+            out[line * sizes.head_dim + d] = acc[i] / sum;
+        }
+    }
+}

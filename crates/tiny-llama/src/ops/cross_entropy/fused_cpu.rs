@@ -1,0 +1,96 @@
+//! Mean cross-entropy of logits against class numbers, forward and backward in one pass.
+//! There is no label smoothing, and no class is ignored.
+
+use super::Fused;
+use crate::ops::Float;
+use crate::ops::backend::Ints;
+use crate::ops::cpu::{integers, rows_per_task, tensor, values, zeros};
+use burn::backend::{Flex, TensorMetadata as _};
+use rayon::prelude::*;
+
+use crate::ops::cpu::exp::exp;
+use crate::ops::cpu::reduce::{max, sum};
+
+type T = Float<Flex>;
+
+impl Fused for Flex {
+    fn forward(logits: T, targets: Ints<Self>, scale: Option<T>, of: usize) -> [T; 2] {
+        let scale = scale.map_or(1.0, |scale| values(&scale)[0]);
+        let (loss, dlogits) = forward_backward(values(&logits), &integers(targets), scale, of);
+        [tensor(vec![loss], [1, 1]), tensor(dlogits, logits.shape())]
+    }
+}
+
+/// The mean over rows of `ln Σ exp(logits) - logits[target]` and, in the same pass over the logits, its gradient
+/// `dlogits = (softmax(logits) - onehot(target)) · scale / N`: logits and dlogits have V columns. They may be some of the N rows;
+/// the loss is then their share of the mean.
+///
+/// The largest logit of a row is subtracted first, so nothing overflows. Rows are averaged in double precision.
+pub(crate) fn forward_backward(
+    logits: &[f32],
+    targets: &[i32],
+    scale: f32,
+    n: usize,
+) -> (f32, Vec<f32>) {
+    let width = check(logits, targets);
+    let mut dlogits = zeros(logits.len());
+    let scale = scale / n as f32;
+    let rows = rows_per_task(width);
+    let inputs = logits
+        .par_chunks(rows * width)
+        .zip(targets.par_chunks(rows));
+    let tasks = dlogits.par_chunks_mut(rows * width).zip(inputs);
+    // The tasks' sums are added in a fixed order.
+    let losses: Vec<f64> = tasks
+        .map(|(dlogits, (logits, targets))| rows_of(dlogits, logits, targets, scale))
+        .collect();
+    let loss = losses.iter().sum::<f64>() / n as f64;
+    (loss as f32, dlogits)
+}
+
+/// The number of classes.
+fn check(logits: &[f32], targets: &[i32]) -> usize {
+    assert!(!targets.is_empty(), "no rows to average");
+    let width = logits.len() / targets.len();
+    assert_eq!(logits.len(), width * targets.len());
+    for target in targets {
+        assert!(
+            usize::try_from(*target).is_ok_and(|target| target < width),
+            "target {target} of {width} classes"
+        );
+    }
+    width
+}
+
+simd! {
+    /// Returns the sum of the rows' losses.
+    fn rows_of(dlogits: &mut [f32], logits: &[f32], targets: &[i32], scale: f32) -> f64 {
+        let width = logits.len() / targets.len();
+        let mut losses = 0.0;
+        let rows = dlogits.chunks_exact_mut(width).zip(logits.chunks_exact(width)).zip(targets);
+        for ((dlogits, logits), target) in rows {
+            let most = max::<L>(logits);
+            for (dlogit, logit) in dlogits.iter_mut().zip(logits) {
+                *dlogit = exp(*logit - most);
+            }
+            let total = sum::<L>(dlogits, |x| x);
+            let log_total = total.ln();
+            losses += f64::from(log_total) - f64::from(logits[*target as usize] - most);
+            let scale_row = scale / total;
+            for dlogit in dlogits.iter_mut() {
+                *dlogit *= scale_row;
+            }
+            dlogits[*target as usize] -= scale;
+        }
+        losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[should_panic(expected = "target 3 of 3 classes")]
+    fn a_target_outside_the_classes_is_refused() {
+        let _ = super::forward_backward(&[0.0; 3], &[3], 1.0, 1);
+    }
+}

@@ -1,0 +1,65 @@
+//! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
+
+use super::Fused;
+use crate::ops::Float;
+use crate::ops::backend::Ints;
+use crate::ops::cpu::{add, filled, integers, rows_per_task, tensor, values};
+use crate::ops::shared_work::SharedWork;
+use burn::backend::{Flex, TensorMetadata as _};
+
+type T = Float<Flex>;
+
+impl Fused for Flex {
+    /// `out[n] = weight[tokens[n]]`.
+    fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
+        let (width, tokens) = (weight.shape()[1], integers(tokens));
+        let (weight, rows) = (values(&weight), rows_per_task(width));
+        let out = filled(tokens.len() * width, rows * width, |task, out| {
+            let tokens = &tokens[task * rows..];
+            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+                let row = usize::try_from(*token).expect("a token number is not negative");
+                out.copy_from_slice(&weight[row * width..][..width]);
+            }
+        });
+        tensor(out, [tokens.len(), width])
+    }
+
+    fn backward(weight: T, tokens: Ints<Self>, dy: T) -> T {
+        let shape = weight.shape();
+        let dw = backward(values(&dy), &integers(tokens), shape.dims());
+        tensor(dw, shape)
+    }
+}
+
+/// `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, zero if there are none: dy is N × D, dw V × D.
+///
+/// Every task owns a range of table rows and searches all tokens for them, so no two tasks write the same row.
+pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
+    assert_eq!(dy.len(), tokens.len() * width);
+    for token in tokens {
+        assert!(
+            usize::try_from(*token).is_ok_and(|token| token < vocabulary),
+            "token {token} of {vocabulary}"
+        );
+    }
+    // Every task spends the same time on the search; with larger ranges it is short compared with the additions.
+    let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
+    filled(vocabulary * width, rows * width, |task, dw| {
+        let (first, owned) = (task * rows, dw.len() / width);
+        for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
+            let row = (*token as usize).wrapping_sub(first);
+            if row < owned {
+                add(&mut dw[row * width..][..width], dy);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[should_panic(expected = "token 5 of 5")]
+    fn a_token_outside_the_table_is_refused() {
+        super::backward(&[0.0; 2], &[5], [5, 2]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Embedding rows by token, `embedding_forward.wgsl`, and their gradient, `embedding_backward.wgsl`.
+
+use super::Fused;
+use crate::ops::Kernels as _;
+use crate::ops::gpu::wgsl::{Numbers, launch_file};
+use crate::ops::gpu::{empty, vector_width};
+use crate::ops::shared_work::PartialNorm;
+use crate::ops::shared_work::{SharedWork, Sharing};
+use burn::backend::Cube;
+use burn::backend::TensorMetadata as _;
+use burn_cubecl::tensor::CubeTensor;
+
+impl Fused for Cube {
+    fn forward(weight: CubeTensor, tokens: CubeTensor, shared: &SharedWork) -> CubeTensor {
+        let partial = match &shared.forward {
+            Sharing::NormInProducts(gain) => {
+                let sizes = [tokens.shape()[0], weight.shape()[1]];
+                Some(PartialNorm::empty(Self::constant(gain), 1, sizes))
+            }
+            Sharing::Nothing | Sharing::SumInNorm => None,
+        };
+        let y = forward(&weight, &tokens, partial.as_ref());
+        shared.left().partial = partial;
+        y
+    }
+
+    fn backward(weight: CubeTensor, tokens: CubeTensor, dy: CubeTensor) -> CubeTensor {
+        backward(&dy, &tokens, weight.shape().dims())
+    }
+}
+
+const THREADS: usize = 128;
+/// Fewest invocations of a workgroup: a subgroup.
+const FEWEST: usize = 32;
+
+/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. For a `norm` that follows, its
+/// part of the work is written as well. 1 launch.
+pub(crate) fn forward(
+    weight: &CubeTensor,
+    tokens: &CubeTensor,
+    norm: Option<&PartialNorm>,
+) -> CubeTensor {
+    let rows = tokens.meta.num_elements();
+    let [vocab, width] = weight.meta.shape().dims();
+    let y = empty(weight, [rows, width]);
+    let (mut own, [threads, lanes]) = sizes(tokens, [vocab, width]);
+    let mut buffers = vec![("weight", lanes, weight), ("y", lanes, &y)];
+    buffers.push(("tokens", 1, tokens));
+    if let Some(it) = norm {
+        buffers.extend([("gain", lanes, &it.gain), ("scaled", lanes, &it.scaled)]);
+        buffers.push(("squares", 1, &it.squares));
+    }
+    own.insert("for_norm", usize::from(norm.is_some()));
+    launch_file(
+        "embedding/embedding_forward.wgsl",
+        [threads, rows, lanes],
+        &buffers,
+        own,
+    );
+    y
+}
+
+/// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
+/// One workgroup per row of the table looks through all tokens. 1 launch.
+pub(crate) fn backward(
+    dy: &CubeTensor,
+    tokens: &CubeTensor,
+    [vocab, width]: [usize; 2],
+) -> CubeTensor {
+    let dweight = empty(dy, [vocab, width]);
+    let (mut own, [threads, lanes]) = sizes(tokens, [vocab, width]);
+    own.insert("owned", (width / lanes).div_ceil(threads));
+    let buffers = [
+        ("dy", lanes, dy),
+        ("tokens", 1, tokens),
+        ("dweight", lanes, &dweight),
+    ];
+    launch_file(
+        "embedding/embedding_backward.wgsl",
+        [threads, vocab, lanes],
+        &buffers,
+        own,
+    );
+    dweight
+}
+
+/// Tokens, rows and vectors of a row for both files; invocations of a workgroup, and values of a vector.
+fn sizes(tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> (Numbers, [usize; 2]) {
+    let lanes = vector_width(&[width]);
+    let columns = width / lanes;
+    let rows = tokens.meta.num_elements();
+    let own = Numbers::from([("rows", rows), ("vocab", vocab), ("columns", columns)]);
+    let threads = columns.next_power_of_two().clamp(FEWEST, THREADS);
+    (own, [threads, lanes])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::gpu::check::{self, TestDevice};
+    use crate::ops::gpu::empty_of;
+    use crate::ops::gpu::format::converted;
+    use burn::tensor::DType;
+
+    #[test]
+    fn rows_are_copied_scaled_for_a_norm_and_their_gradients_added() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for width in [32, 33, 516] {
+            let (weight, gain) = (numbers(1, 7 * width), numbers(2, width));
+            let (on_device, gains) = (
+                device.tensor(&weight, [7, width]),
+                device.tensor(&gain, [1, width]),
+            );
+            // More tokens than pass through workgroup memory at a time, of all rows but the last.
+            let rows: Vec<usize> = (0..300).map(|i| i * 5 % 7 % 6).collect();
+            let mut tokens = empty_of(DType::I32, &gains, [rows.len()]);
+            let bytes: Vec<u8> = rows
+                .iter()
+                .flat_map(|row| (*row as i32).to_le_bytes())
+                .collect();
+            tokens.handle = gains.client.create_from_slice(&bytes);
+            let want: Vec<f32> = rows
+                .iter()
+                .flat_map(|row| &weight[row * width..][..width])
+                .copied()
+                .collect();
+            let y = forward(&on_device, &tokens, None);
+            assert_eq!(device.read(&y), want);
+            let slopes = numbers(3, rows.len() * width);
+            let mut sums = vec![0.0; 7 * width];
+            for (row, slopes) in rows.iter().zip(slopes.chunks(width)) {
+                let sums = &mut sums[row * width..][..width];
+                sums.iter_mut().zip(slopes).for_each(|(sum, x)| *sum += x);
+            }
+            let dy = device.tensor(&slopes, [rows.len(), width]);
+            assert_eq!(device.read(&backward(&dy, &tokens, [7, width])), sums);
+            if !check::has_matrix_cores() {
+                continue;
+            }
+            let partial = PartialNorm::empty(gains, 1, [rows.len(), width]);
+            assert_eq!(
+                device.read(&forward(&on_device, &tokens, Some(&partial))),
+                want
+            );
+            let products: Vec<f32> = want
+                .iter()
+                .zip(gain.iter().cycle())
+                .map(|(x, g)| x * g)
+                .collect();
+            let got = device.read(&converted(partial.scaled, DType::F32));
+            check::close(&format!("scaled, {width}"), &got, &products, 1e-3);
+            let squares = want
+                .chunks(width)
+                .map(|row| row.iter().map(|x| x * x).sum());
+            let squares: Vec<f32> = squares.collect();
+            check::close(
+                &format!("squares, {width}"),
+                &device.read(&partial.squares),
+                &squares,
+                1e-5,
+            );
+        }
+    }
+}

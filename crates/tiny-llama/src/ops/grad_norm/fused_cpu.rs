@@ -1,0 +1,53 @@
+//! The sum of squares of many numbers, for the norm of a gradient, and the distribution of their exponents.
+
+use super::Fused;
+use crate::ops::Float;
+use crate::ops::cpu::{GRAIN, values};
+use burn::backend::Flex;
+use rayon::prelude::*;
+
+use crate::ops::cpu::reduce::sum;
+
+impl Fused for Flex {
+    fn squares(tensors: &[Float<Self>]) -> Vec<f64> {
+        let sum = |tensor| sum_of_squares(values(tensor));
+        tensors.iter().map(sum).collect()
+    }
+
+    fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]> {
+        let count = |tensor| exponents(values(tensor));
+        tensors.iter().map(count).collect()
+    }
+}
+
+/// Numbers that are summed in single precision before the sum is added in double precision.
+const RUN: usize = 512;
+
+/// `Σ x²` in double precision; the order of additions depends on the length only.
+pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
+    let parts: Vec<f64> = x.par_chunks(GRAIN).map(part).collect();
+    parts.iter().sum()
+}
+
+simd! {
+    fn part(x: &[f32]) -> f64 {
+        let mut total = 0.0;
+        for run in x.chunks(RUN) {
+            total += f64::from(sum::<L>(run, |x| x * x));
+        }
+        total
+    }
+}
+
+/// How many numbers have each exponent.
+pub(crate) fn exponents(x: &[f32]) -> [u64; 256] {
+    let count = |x: &[f32]| {
+        let mut counts = [0; 256];
+        for x in x {
+            counts[(x.to_bits() >> 23 & 0xff) as usize] += 1;
+        }
+        counts
+    };
+    let add = |a: [u64; 256], b: [u64; 256]| std::array::from_fn(|i| a[i] + b[i]);
+    x.par_chunks(GRAIN).map(count).reduce(|| [0; 256], add)
+}

@@ -1,0 +1,244 @@
+//! Matrix products over strided views, split into tiles that run in parallel.
+
+mod product;
+mod tiles;
+
+use super::{Fused, NextOperation};
+use crate::ops::Float;
+use crate::ops::cpu::{SharedSlice, for_each, tensor, values};
+use crate::ops::format::Format;
+use crate::ops::shared_work::{PartialNorm, SharedWork};
+use burn::backend::{Flex, TensorMetadata as _};
+use std::cell::Cell;
+
+use crate::ops::cpu::transpose::transpose;
+
+type T = Float<Flex>;
+
+/// Products read rounded operands as f32; none does the work of a neighbour.
+impl Fused for Flex {
+    fn forward([x, w]: [T; 2], _: Format, _: Option<PartialNorm>, then: &NextOperation) -> T {
+        let is_plain = matches!(then, NextOperation::Nothing);
+        debug_assert!(is_plain, "{then:?} on the CPU");
+        let product = matmul(None, matrix(&x), matrix(&w).transposed());
+        tensor(product, [x.shape()[0], w.shape()[0]])
+    }
+
+    fn forward_onto([x, w, residual]: [T; 3], _: Format, _: &SharedWork) -> T {
+        let (a, b) = (matrix(&x), matrix(&w).transposed());
+        tensor(matmul(Some(values(&residual)), a, b), residual.shape())
+    }
+
+    fn backward([x, w, dy]: [T; 3], _: Format, _: bool, gated: Option<T>) -> [T; 2] {
+        debug_assert!(gated.is_none(), "no product has gates on the CPU");
+        let (a, b, d) = (matrix(&x), matrix(&w), matrix(&dy));
+        let [dx, dw] = matmuls([(None, d, b), (None, d.transposed(), a)]);
+        [tensor(dx, x.shape()), tensor(dw, w.shape())]
+    }
+}
+
+fn matrix(x: &T) -> Matrix<'_> {
+    let [rows, columns] = x.shape().dims();
+    Matrix::new(values(x), rows, columns)
+}
+pub(crate) use product::multiply;
+use tiles::Tiles;
+
+/// A matrix inside a slice: element (row, column) is `data[row * row_stride + column * column_stride]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// A row-major matrix that fills `data`: rows × columns.
+    pub(crate) fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert_eq!(
+            data.len(),
+            rows * columns,
+            "a matrix of {rows} rows and {columns} columns"
+        );
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    /// The transposed view; nothing is copied.
+    pub(crate) fn transposed(self) -> Self {
+        Self {
+            data: self.data,
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
+    }
+
+    /// The address of element `start`, and the strides.
+    fn place(&self, start: usize) -> (*const f32, (usize, usize)) {
+        let strides = (self.row_stride, self.column_stride);
+        (self.data.as_ptr().wrapping_add(start), strides)
+    }
+
+    /// The same matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
+    ///
+    /// For the right operand of a product the copy pays off: the product would otherwise gather its columns element by element
+    /// for every tile.
+    fn along_rows<'b>(self, scratch: &'b mut Vec<f32>) -> Matrix<'b>
+    where
+        'a: 'b,
+    {
+        if self.row_stride != 1 || self.column_stride < self.rows {
+            return self;
+        }
+        // A stride that is not a power of two spreads the rows over all cache sets.
+        let row_stride = self.columns + 16;
+        let len = self.rows * row_stride;
+        if scratch.len() < len {
+            scratch.resize(len, 0.0);
+        }
+        let size = [self.columns, self.rows];
+        transpose(scratch, row_stride, self.data, self.column_stride, size);
+        Matrix {
+            data: scratch,
+            row_stride,
+            column_stride: 1,
+            ..self
+        }
+    }
+}
+
+/// `a · b` plus `base`, if given: base and the result are row-major, a.rows × b.columns.
+pub(crate) fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
+    let [product] = matmuls([(base, a, b)]);
+    product
+}
+
+/// Several products of [`matmul`] at once: threads that finish one continue with the next.
+pub(crate) fn matmuls<const N: usize>(
+    products: [(Option<&[f32]>, Matrix, Matrix); N],
+) -> [Vec<f32>; N] {
+    let mut results = products.map(|(_, a, b)| Vec::with_capacity(a.rows * b.columns));
+    let mut scratch = products.map(|_| Scratch::take());
+    let threads = rayon::current_num_threads();
+    let each = products.into_iter().zip(&mut results).zip(&mut scratch);
+    let jobs: Vec<Job> = each
+        .map(|(((base, a, b), result), scratch)| {
+            let (m, n, k) = (a.rows, b.columns, a.columns);
+            assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
+            assert!(base.is_none_or(|base| base.len() == m * n));
+            Job {
+                base,
+                a,
+                b: b.along_rows(&mut scratch.0),
+                out: SharedSlice::room(result, m * n),
+                tiles: Tiles::new(m, n, k, threads),
+            }
+        })
+        .collect();
+    for_each(
+        jobs.iter().map(|job| job.tiles.count()).sum(),
+        |mut tile| {
+            for job in &jobs {
+                let count = job.tiles.count();
+                if tile < count {
+                    job.run(tile);
+                    return;
+                }
+                tile -= count;
+            }
+        },
+    );
+    for (result, (_, a, b)) in results.iter_mut().zip(products) {
+        // SAFETY: the tiles cover the output, and each of them was written.
+        unsafe { result.set_len(a.rows * b.columns) };
+    }
+    results
+}
+
+/// One product, cut into tiles.
+struct Job<'a> {
+    base: Option<&'a [f32]>,
+    a: Matrix<'a>,
+    b: Matrix<'a>,
+    out: SharedSlice<'a>,
+    tiles: Tiles,
+}
+
+impl Job<'_> {
+    /// Computes one tile. Each tile has to be computed once.
+    fn run(&self, tile: usize) {
+        let Self {
+            base, a, b, out, ..
+        } = self;
+        let ([rows, columns], width) = (self.tiles.at(tile), b.columns);
+        let start = rows.start * width + columns.start;
+        let sizes = [rows.len(), columns.len(), a.columns];
+        let of_a = a.place(rows.start * a.row_stride);
+        let of_b = b.place(columns.start * b.column_stride);
+        let to = (out.pointer(start), width);
+        // SAFETY: `Matrix` checked that a and b are in bounds, `matmuls` that out is; tiles do not overlap.
+        unsafe {
+            if let Some(base) = base {
+                for row in rows {
+                    let start = row * width + columns.start;
+                    let base = &base[start..][..columns.len()];
+                    out.pointer(start)
+                        .copy_from_nonoverlapping(base.as_ptr(), columns.len());
+                }
+            }
+            multiply(sizes, of_a, of_b, to, base.is_some());
+        }
+    }
+}
+
+thread_local! {
+    /// Memory for transposed copies, kept between products: new memory costs more than the copy.
+    static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
+/// The thread's scratch memory while a product uses it. Another product that starts on the same thread meanwhile allocates its own.
+struct Scratch(Vec<f32>);
+
+impl Scratch {
+    fn take() -> Self {
+        Self(SCRATCH.take())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        SCRATCH.set(std::mem::take(&mut self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cpu::testing::{numbers, on_threads};
+
+    #[test]
+    fn the_number_of_threads_does_not_change_a_bit() {
+        for (m, n, k) in [(301, 997, 515), (1030, 130, 70), (1025, 33, 129)] {
+            let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+            for b in [Matrix::new(&b, k, n), Matrix::new(&b, n, k).transposed()] {
+                let run = |threads| {
+                    let a = Matrix::new(&a, m, k);
+                    on_threads(threads, move || matmul(None, a, b))
+                };
+                let one = run(1);
+                for threads in [2, 3, 16] {
+                    assert!(one == run(threads), "{m} × {n} × {k}, {threads} threads");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
+
+pub(crate) mod epilogue;
+mod full;
+mod matrix_cores;
+mod products;
+
+use burn::backend::{Cube, TensorMetadata as _};
+use burn::cubecl::ir::features::Plane;
+use burn::tensor::{DType, Device, Tensor};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::planner::{Limits, Parts, Plan, Planner, Problem};
+use super::{Fused, NextOperation};
+use crate::ops::Kernels as _;
+use crate::ops::backend::is_cpu;
+use crate::ops::format::Format;
+use crate::ops::gpu::format::{converted, rounded};
+use crate::ops::gpu::{empty, is_f16};
+use crate::ops::grad_norm::fused_gpu::reduced;
+use crate::ops::shared_work::{PartialNorm, SharedWork, Sharing};
+use epilogue::Epilogue;
+use products::{Product, Staged, multiply};
+use protocol::config::Precision;
+
+type T = CubeTensor;
+
+impl Fused for Cube {
+    fn forward(
+        [x, w]: [T; 2],
+        format: Format,
+        norm: Option<PartialNorm>,
+        then: &NextOperation,
+    ) -> T {
+        let forward = |then| forward([&x, &w], then, format, norm.as_ref());
+        match then {
+            NextOperation::Nothing => forward(Epilogue::Plain),
+            NextOperation::Swiglu => forward(Epilogue::Swiglu),
+            NextOperation::Rope(rope) => {
+                let [cos, sin] = rope.tables::<Self>();
+                forward(Epilogue::Rope([&cos, &sin], rope.rotation(w.shape()[0])))
+            }
+        }
+    }
+
+    fn forward_onto([x, w, residual]: [T; 3], format: Format, shared: &SharedWork) -> T {
+        let forward = |then| forward([&x, &w], then, format, None);
+        match &shared.forward {
+            Sharing::SumInNorm => {
+                let parts = forward(Epilogue::Parts);
+                let y = empty(&residual, residual.meta.shape());
+                shared.left().parts = Some([residual, parts]);
+                y
+            }
+            Sharing::NormInProducts(gain) => {
+                let partial = empty_partial_norm([&x, &w, &Self::constant(gain)], format);
+                let y = forward(Epilogue::Onto(&residual, partial.as_ref()));
+                shared.left().partial = partial;
+                y
+            }
+            Sharing::Nothing => forward(Epilogue::Onto(&residual, None)),
+        }
+    }
+
+    fn backward([x, w, dy]: [T; 3], format: Format, in_parts: bool, gated: Option<T>) -> [T; 2] {
+        let then = match &gated {
+            Some(gated) => Epilogue::SwigluBackward(gated),
+            None => Epilogue::in_parts(in_parts),
+        };
+        backward(&dy, [&x, &w], then, format)
+    }
+}
+
+/// Most elements of an f32 operand that the product itself converts: reading twice the bytes takes less time than a launch.
+const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+
+/// Whether products read an operand of `count` elements from a copy in f16, which needs whole vectors.
+pub(crate) fn is_copied(count: usize) -> bool {
+    count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
+}
+
+/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. With one part the product adds the residual,
+/// because then the norm need not write x.
+pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
+    if is_cpu(&x.device()) {
+        return false;
+    }
+    let [rows, columns] = x.dims();
+    let problem = Problem::new([rows, columns, inner], false, true);
+    let planner = planner(&[problem], format, &Cube::constant(x));
+    planner.one(&problem, Parts::Free).splits > 1
+}
+
+/// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
+/// the norm's output, so there have to be enough of them.
+pub(crate) fn applies_norm(
+    on: &Device,
+    [n, d]: [usize; 2],
+    outputs: usize,
+    format: Format,
+) -> bool {
+    let problem = Problem::new([n, outputs, d], false, true);
+    let fits = format == Format::Native && matrix_cores::fits(&problem);
+    fits && !is_cpu(on) && 2 * outputs >= d
+}
+
+/// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
+fn empty_partial_norm([x, weight, gain]: [&T; 3], format: Format) -> Option<PartialNorm> {
+    let problem = of_forward(x, weight);
+    let writes = format == Format::Native && matrix_cores::fits(&problem);
+    writes.then(|| {
+        let plan = CORES.one(&problem, Parts::Launch);
+        let [blocks, ..] = plan.groups(&problem);
+        PartialNorm::empty(gain.clone(), blocks, [problem.rows, problem.columns])
+    })
+}
+
+/// f16 on matrix cores.
+const CORES: Planner = Planner::Cores { halves: false };
+
+/// What computes these products: matrix cores, if the format and the rows allow it.
+fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
+    if format.on_matrix_cores() && problems.iter().all(matrix_cores::fits) {
+        let halves = format == Format::Split;
+        return Planner::Cores { halves };
+    }
+    let properties = like.client.properties();
+    Planner::Full(Limits {
+        shared_bytes: properties.hardware.max_shared_memory_size,
+        threads: properties.hardware.max_units_per_cube as usize,
+        // A device without subgroup operations counts as one.
+        is_cpu: !properties.features.plane.contains(Plane::Ops),
+    })
+}
+
+/// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
+/// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm: the product reads x·gain, and this launch
+/// writes x as well.
+fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&PartialNorm>) -> T {
+    let problem = of_forward(x, weight);
+    let Some(norm) = norm else {
+        return product([x, weight], then, problem, format);
+    };
+    let product = |_, store| Product {
+        problem,
+        plan: CORES.one(&problem, Parts::Launch).splits(1),
+        store,
+        staged: [Staged::Short, as_f16(weight)],
+        norm_parts: norm.squares.meta.num_elements() / problem.rows,
+    };
+    let of_norm = [&norm.squares, &norm.inverse, x];
+    let [out] = multiply([[&norm.scaled, weight]], [then], [1], product, &of_norm);
+    out
+}
+
+/// A·B, stored by `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for [`Epilogue::Parts`]. The largest
+/// magnitudes of halves need another launch.
+fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T {
+    let planner = planner(&[problem], format, pair[0]);
+    let plan = planner.one(&problem, then.parts());
+    let plan = plan.splits(then.splits(plan.splits));
+    let [out] = match planner {
+        Planner::Full(_) if format == Format::Native => {
+            let [a, b] = pair.map(|it| match is_f16(it) {
+                true => converted(it.clone(), DType::F32),
+                false => rounded(it, Precision::F16),
+            });
+            by_plans(planner, [plan], [[&a, &b]], [then], [problem])
+        }
+        _ => by_plans(planner, [plan], [pair], [then], [problem]),
+    };
+    out
+}
+
+/// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch, and one more if an inner
+/// dimension is split; in two if matrix cores cannot compute them. Alone, each often has too few tiles for a large GPU. dy `[N, M]`,
+/// x `[N, K]`, W `[M, K]`.
+fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T; 2] {
+    let problems = backward_problems(dy, weight);
+    let (pairs, thens) = ([[dy, weight], [dy, x]], [then, Epilogue::Plain]);
+    let planner = planner(&problems, format, dy);
+    if format.on_matrix_cores() && matches!(planner, Planner::Full(_)) {
+        return [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format));
+    }
+    let [first, second] = planner.pair(&problems, then.parts() == Parts::Free);
+    let plans = [first.splits(then.splits(first.splits)), second];
+    by_plans(planner, plans, pairs, thens, problems)
+}
+
+/// Products of one A with given plans.
+fn by_plans<const N: usize>(
+    planner: Planner,
+    plans: [Plan; N],
+    pairs: [[&T; 2]; N],
+    thens: [Epilogue; N],
+    problems: [Problem; N],
+) -> [T; N] {
+    let operands = [pairs[0][0]].into_iter().chain(pairs.map(|[_, b]| b));
+    let operands: Vec<T> = operands.cloned().collect();
+    // The largest magnitudes of A and of each B, as several values of which the largest counts.
+    let mut largest = None;
+    let staged: Vec<Staged> = match planner {
+        Planner::Full(_) => vec![Staged::Full; N + 1],
+        Planner::Cores { halves: false } => operands.iter().map(as_f16).collect(),
+        Planner::Cores { halves: true } => {
+            let (values, counts) = reduced(&operands, true);
+            largest = Some(values);
+            let mut end = 0;
+            let range = |count: &usize| {
+                end += count;
+                Staged::Halves(end - count..end)
+            };
+            counts.iter().map(range).collect()
+        }
+    };
+    let product = |i: usize, store| Product {
+        problem: problems[i],
+        plan: plans[i],
+        store,
+        staged: [staged[0].clone(), staged[i + 1].clone()],
+        norm_parts: 0,
+    };
+    let splits = plans.map(|plan| plan.splits);
+    let largest: Vec<&T> = largest.iter().collect();
+    multiply(pairs, thens, splits, product, &largest)
+}
+
+/// f32 is rounded when it is staged.
+fn as_f16(operand: &T) -> Staged {
+    if is_f16(operand) {
+        Staged::Short
+    } else {
+        Staged::Rounded
+    }
+}
+
+/// The product that gives x·Wᵀ.
+fn of_forward(x: &T, weight: &T) -> Problem {
+    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
+    Problem::new([rows, columns, inner], false, true)
+}
+
+/// The products that give dx and dW.
+fn backward_problems(dy: &T, weight: &T) -> [Problem; 2] {
+    let ([n, m], [_, k]) = (sides(dy), sides(weight));
+    [
+        Problem::new([n, k, m], false, false),
+        Problem::new([m, k, n], true, false),
+    ]
+}
+
+/// Rows and columns of a matrix; leading dimensions count as rows.
+fn sides(matrix: &T) -> [usize; 2] {
+    let shape = matrix.meta.shape();
+    let columns = shape.last().copied().unwrap_or(1);
+    [matrix.meta.num_elements() / columns, columns]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::gpu::check::{self, TestDevice};
+    use crate::ops::rope::fused_gpu as rope;
+    use crate::ops::shapes::Rotation;
+    use crate::ops::swiglu::fused_gpu as swiglu;
+
+    #[test]
+    fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
+            let [dy, x, w] =
+                [(n * m, 1), (n * k, 2), (m * k, 3)].map(|(count, seed)| numbers(seed, count));
+            let (gdy, gx) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]));
+            let gw = device.tensor(&w, [m, k]);
+            let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
+            for (i, j) in (0..n).flat_map(|i| (0..m).map(move |j| (i, j))) {
+                for l in 0..k {
+                    dx[i * k + l] += dy[i * m + j] * w[j * k + l];
+                    dw[j * k + l] += dy[i * m + j] * x[i * k + l];
+                }
+            }
+            let plan = Plan::new((32, 32), 16, (4, 4));
+            for splits in [[1, 1], [3, 2], [1, 2]] {
+                let pairs = [[&gdy, &gw], [&gdy, &gx]];
+                let problems = backward_problems(&gdy, &gw);
+                for in_parts in [false, true] {
+                    let then = Epilogue::in_parts(in_parts);
+                    let plans = splits.map(|splits| plan.splits(splits));
+                    let thens = [then, Epilogue::Plain];
+                    let [gdx, gdw] = by_plans(
+                        planner(&problems, Format::Full, &gdy),
+                        plans,
+                        pairs,
+                        thens,
+                        problems,
+                    );
+                    let name = format!("{splits:?} {in_parts}");
+                    let parts = device.read(&gdx);
+                    assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
+                    let sum = |at| parts.iter().skip(at).step_by(n * k).sum();
+                    let sums: Vec<f32> = (0..n * k).map(sum).collect();
+                    check::close(&format!("dx, {name}"), &sums, &dx, 1e-5);
+                    check::close(&format!("dW, {name}"), &device.read(&gdw), &dw, 1e-5);
+                }
+            }
+        }
+    }
+
+    /// Epilogues give the same results as separate kernels, except for f16 rounding.
+    #[test]
+    fn epilogues_do_what_kernels_of_their_own_do() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        let native = check::has_matrix_cores().then_some((Format::Native, DType::F16, 1e-3));
+        for (format, dtype, off) in [(Format::Full, DType::F32, 1e-5)].into_iter().chain(native) {
+            for [n, d, f] in [
+                [256, 128, 192],
+                [100, 68, 48],
+                [1000, 64, 2048],
+                [36, 500, 16],
+            ] {
+                let matrix = |seed, [rows, columns]: [usize; 2]| {
+                    device.tensor(&numbers(seed, rows * columns), [rows, columns])
+                };
+                let same = |name: &str, got: CubeTensor, want: CubeTensor| {
+                    let [got, want] = [got, want].map(|it| match is_f16(&it) {
+                        true => device.read(&converted(it, DType::F32)),
+                        false => device.read(&it),
+                    });
+                    check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
+                };
+                let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
+                let forward = |then| forward([&x, &w], then, format, None);
+                let plain = forward(Epilogue::Plain);
+                let of = Rotation {
+                    width: 2 * f,
+                    rotated: f / 8 * 12,
+                    head_dim: 4,
+                    context: 50,
+                    inverse: false,
+                };
+                let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
+                let [cos, sin] = tables.each_ref();
+                let turned = forward(Epilogue::Rope([cos, sin], of));
+                same("rope", turned, rope::apply(&plain, cos, sin, of, dtype));
+
+                let gated = forward(Epilogue::Swiglu);
+                let active = last_third(&gated);
+                same("swiglu", active.clone(), swiglu::forward(&plain, dtype));
+
+                let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
+                let backward = |then| backward(&dy, [&active, &down], then, format);
+                let [dx, dw] = backward(Epilogue::Plain);
+                let [of_gated, of_down] = backward(Epilogue::SwigluBackward(&gated));
+                same("dW", of_down, dw);
+                same("gradient", of_gated, swiglu::backward(&dx, &plain, dtype));
+            }
+        }
+    }
+
+    /// Rows 2n to 3n of `[3n, f]`.
+    fn last_third(all: &CubeTensor) -> CubeTensor {
+        let [rows, columns] = all.meta.shape().dims();
+        let size = all.dtype.size();
+        let start = (rows / 3 * 2 * columns * size) as u64;
+        let part = all.handle.clone().offset_start(start);
+        let like = all.clone();
+        let shape = [rows / 3, columns].into();
+        CubeTensor::new_contiguous(like.client, like.device, shape, part, like.dtype)
+    }
+}

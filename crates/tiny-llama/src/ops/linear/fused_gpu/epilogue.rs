@@ -1,0 +1,164 @@
+//! What a product does with its result before it stores it, in place of a kernel of its own: the same for products in f32
+//! (`matmul`) and on matrix cores (`matrix_cores`).
+
+use crate::ops::gpu::{empty_of, reduce};
+use crate::ops::linear::planner::{Parts, Problem};
+use crate::ops::shapes::Rotation;
+use crate::ops::shared_work::PartialNorm;
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
+
+/// The operation, with its inputs; see [`Store`].
+#[derive(Clone, Copy)]
+pub(crate) enum Epilogue<'a> {
+    Plain,
+    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
+    Parts,
+    /// Adds a matrix. For a norm that follows it also stores x·gain and each block's sums of squares.
+    Onto(&'a CubeTensor, Option<&'a PartialNorm>),
+    /// Rotates by cos and sin.
+    Rope([&'a CubeTensor; 2], Rotation),
+    Swiglu,
+    /// Reads the output of [`Store::Swiglu`].
+    SwigluBackward(&'a CubeTensor),
+}
+
+/// The operation of a product on its result C `[n, m]`; kernels' files see its `name`, and the fields of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub(crate) enum Store {
+    /// Nothing.
+    Plain,
+    /// Adds a matrix of the same shape.
+    Onto {
+        /// Whether a part of the norm that follows is stored as well.
+        for_norm: bool,
+    },
+    /// Rotates its columns.
+    Rope(Rotation),
+    /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`.
+    Swiglu,
+    /// C is the gradient of silu(gate)·up. Stores the gradients of gates and ups side by side, `[n, 2m]`.
+    SwigluBackward,
+}
+
+impl<'a> Epilogue<'a> {
+    /// `Parts` where the next kernel adds them.
+    pub(crate) fn in_parts(in_parts: bool) -> Self {
+        if in_parts { Self::Parts } else { Self::Plain }
+    }
+
+    pub(crate) fn store(self) -> Store {
+        match self {
+            Self::Plain | Self::Parts => Store::Plain,
+            Self::Onto(_, norm) => Store::Onto {
+                for_norm: norm.is_some(),
+            },
+            Self::Rope(_, rotation) => Store::Rope(rotation),
+            Self::Swiglu => Store::Swiglu,
+            Self::SwigluBackward(_) => Store::SwigluBackward,
+        }
+    }
+
+    /// Its inputs, and what it stores for a norm.
+    pub(crate) fn buffers(self) -> Vec<&'a CubeTensor> {
+        match self {
+            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
+            Self::Onto(one, norm) => {
+                let of = |it: &'a PartialNorm| [&it.gain, &it.scaled, &it.squares];
+                [one]
+                    .into_iter()
+                    .chain(norm.into_iter().flat_map(of))
+                    .collect()
+            }
+            Self::SwigluBackward(one) => vec![one],
+            Self::Rope(tables, _) => tables.to_vec(),
+        }
+    }
+
+    /// The number of parts of a product's inner dimension, if `wanted` would be best: a second launch can add them only before an
+    /// epilogue that is linear.
+    pub(crate) fn splits(self, wanted: usize) -> usize {
+        match self.store() {
+            Store::Plain | Store::Onto { for_norm: false } => wanted,
+            _ => 1,
+        }
+    }
+
+    /// What happens to parts of a product's inner dimension.
+    pub(crate) fn parts(self) -> Parts {
+        match self {
+            Self::Parts => Parts::Free,
+            _ if self.store().is_linear() => Parts::Launch,
+            _ => Parts::Never,
+        }
+    }
+
+    /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`finish`]).
+    pub(crate) fn of_parts(self, splits: usize) -> Self {
+        if splits == 1 || matches!(self, Self::Parts) {
+            self
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// The stored results of [`Epilogue::of_parts`] with these epilogues applied, of which only the first adds a matrix. 1 launch if parts
+/// have to be added, otherwise none.
+pub(crate) fn finish<const N: usize>(
+    outs: [CubeTensor; N],
+    thens: [Epilogue; N],
+    splits: [usize; N],
+) -> [CubeTensor; N] {
+    let counts = std::array::from_fn(|i| match thens[i] {
+        Epilogue::Parts => 1,
+        _ => splits[i],
+    });
+    let add = match thens[0] {
+        Epilogue::Onto(added, _) => Some(added),
+        _ => None,
+    };
+    reduce::sum_parts(outs, counts, add)
+}
+
+impl Store {
+    /// Whether the stored sum of two results is the stored result of their sum, with R added to one of them.
+    pub(crate) fn is_linear(&self) -> bool {
+        matches!(self, Self::Plain | Self::Onto { .. })
+    }
+
+    /// Names and elements of its buffers: inputs, which have the elements `of` of the stored result, or are tables, and what is for
+    /// a norm.
+    pub(crate) fn buffers(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Plain | Self::Swiglu => Vec::new(),
+            Self::Onto { for_norm: false } => vec![("residual", of)],
+            Self::Onto { for_norm: true } => vec![
+                ("residual", of),
+                ("gain", "vec4<f32>"),
+                ("scaled", "vec4<f16>"),
+                ("squares", "f32"),
+            ],
+            Self::Rope(_) => vec![("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
+            Self::SwigluBackward => vec![("gated", of)],
+        }
+    }
+
+    /// An empty tensor for the stored result of a product in `splits` parts, on the device of `like`.
+    pub(crate) fn empty(
+        &self,
+        dtype: DType,
+        like: &CubeTensor,
+        p: &Problem,
+        splits: usize,
+    ) -> CubeTensor {
+        let shape = match self {
+            Self::Plain | Self::Onto { .. } | Self::Rope(_) => [splits * p.rows, p.columns],
+            Self::Swiglu => [3 * p.rows, p.columns / 2],
+            Self::SwigluBackward => [p.rows, 2 * p.columns],
+        };
+        empty_of(dtype, like, shape)
+    }
+}

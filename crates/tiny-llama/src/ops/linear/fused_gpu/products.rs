@@ -1,0 +1,171 @@
+//! Products in one launch, each with its plan: in f32 (`full`) or on matrix cores (`matrix_cores`), whose files say what fills in their texts.
+
+use super::epilogue::{self, Epilogue, Store};
+use super::{full, matrix_cores};
+use crate::ops::gpu::wgsl::{self, Binding, Program};
+use crate::ops::linear::planner::{Plan, Problem};
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+use minijinja::{Value, context};
+use serde::{Serialize, Serializer};
+use std::array::from_fn;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// A product with its plan. Plans of one launch differ in the number of parts, or on matrix cores in the block with equally many invocations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Product {
+    pub problem: Problem,
+    pub plan: Plan,
+    pub store: Store,
+    /// How A and B are staged.
+    pub staged: [Staged; 2],
+    /// Parts of the sums of squares of x's rows, if A is x·gain of a norm whose output is multiplied; otherwise 0.
+    pub norm_parts: usize,
+}
+
+/// How an operand is converted when it is staged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Staged {
+    /// f32, unchanged; not on matrix cores.
+    Full,
+    /// f16, unchanged.
+    Short,
+    /// f32 rounded to f16.
+    Rounded,
+    /// f32 as two f16; the operand's largest magnitude is the largest of these values.
+    Halves(Range<usize>),
+}
+
+impl Product {
+    pub(super) fn on_cores(&self) -> bool {
+        self.staged[0] != Staged::Full
+    }
+
+    /// Workgroups along each axis.
+    pub(super) fn groups(&self) -> [usize; 3] {
+        self.plan.groups(&self.problem)
+    }
+
+    fn count(&self) -> usize {
+        self.groups().iter().product()
+    }
+
+    /// Inner values of one part.
+    fn length(&self) -> usize {
+        if self.on_cores() {
+            self.problem.inner / self.plan.splits
+        } else {
+            self.plan.share(&self.problem)
+        }
+    }
+
+    /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
+    fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        let dtype = match self.on_cores() && !self.store.is_linear() {
+            true => DType::F16,
+            false => DType::F32,
+        };
+        let splits = self.plan.splits;
+        self.store.empty(dtype, like, &self.problem, splits)
+    }
+
+    /// Names and elements of its buffers.
+    fn buffers(&self) -> Vec<(&'static str, &'static str)> {
+        if self.on_cores() {
+            matrix_cores::buffers(self)
+        } else {
+            full::buffers(self)
+        }
+    }
+}
+
+/// Products in one launch, whose plans have equally many invocations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Products(pub Vec<Product>);
+
+impl Products {
+    /// The kernel.
+    pub(super) fn program(self) -> Program<Self> {
+        let (first, count) = (&self.0[0], self.0.len());
+        let (file, name) = match (&first.staged[0], count) {
+            (Staged::Full, _) => ("linear/matmul.wgsl", "matmul"),
+            (Staged::Halves(_), 1) => (matrix_cores::FILE, "matmul_split_matrix_cores"),
+            (Staged::Halves(_), _) => (matrix_cores::FILE, "matmul_pair_split_matrix_cores"),
+            (_, 1) => (matrix_cores::FILE, "matmul_matrix_cores"),
+            _ => (matrix_cores::FILE, "matmul_pair_matrix_cores"),
+        };
+        let invocations = first.plan.threads();
+        Program {
+            name,
+            ..Program::new(file, invocations, self)
+        }
+    }
+
+    fn groups(&self) -> [usize; 3] {
+        match &self.0[..] {
+            [one] => one.groups(),
+            several => wgsl::groups(several.iter().map(Product::count).sum()),
+        }
+    }
+
+    /// The buffers of one product after the other; a name ends with the product's number.
+    pub(super) fn bindings(&self) -> Vec<Binding> {
+        let all = self.0.iter().enumerate().flat_map(|(n, product)| {
+            let buffers = product.buffers().into_iter();
+            buffers.map(move |(name, of)| Binding {
+                name: format!("{name}{n}"),
+                of,
+            })
+        });
+        all.collect()
+    }
+}
+
+impl Serialize for Products {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let launched: usize = self.groups().iter().product();
+        let (of_launch, values): (_, fn(&Product) -> Value) = if self.0[0].on_cores() {
+            (matrix_cores::values_of_launch(self), matrix_cores::values)
+        } else {
+            (full::values_of_launch(self), full::values)
+        };
+        let mut end = 0;
+        let products = self.0.iter().enumerate().map(|(i, product)| {
+            // The first workgroup of the product, the one after its last, and whether others follow.
+            let begin = end;
+            end += product.count();
+            let bounded = i + 1 < self.0.len() || end < launched;
+            context! { groups => product.groups(), begin, end, bounded, ..values(product) }
+        });
+        let products: Vec<Value> = products.collect();
+        context! { groups => self.groups(), products, ..of_launch }.serialize(serializer)
+    }
+}
+
+/// A·B of each pair, stored by its epilogue: `product` makes one from its index and what it stores itself, in `splits` parts. `more` are
+/// the last buffers. 1 launch, or 2 if there are parts to add.
+pub(super) fn multiply<const N: usize>(
+    pairs: [[&CubeTensor; 2]; N],
+    thens: [Epilogue; N],
+    splits: [usize; N],
+    product: impl Fn(usize, Store) -> Product,
+    more: &[&CubeTensor],
+) -> [CubeTensor; N] {
+    let firsts: [Epilogue; N] = from_fn(|i| thens[i].of_parts(splits[i]));
+    let products: [Product; N] = from_fn(|i| product(i, firsts[i].store()));
+    let outs: [CubeTensor; N] = from_fn(|i| products[i].empty(pairs[i][0]));
+    // Workgroups start in order, so the longer ones come first.
+    let mut order: [usize; N] = from_fn(|i| i);
+    order.sort_by_key(|i| Reverse(products[*i].length()));
+    let buffers = order.iter().flat_map(|i| {
+        let [a, b] = pairs[*i];
+        let own = [a, b, &outs[*i]].into_iter();
+        own.chain(firsts[*i].buffers())
+    });
+    let buffers: Vec<&CubeTensor> = buffers.chain(more.iter().copied()).collect();
+    let all = Products(order.map(|i| products[i].clone()).to_vec());
+    let groups = all.groups();
+    wgsl::launch(all.program(), groups, &buffers);
+    epilogue::finish(outs, thens, splits)
+}

@@ -1,0 +1,473 @@
+//! The planner of products on a GPU: which tile a workgroup computes, and in how many parts the inner dimension is. Plain data, one table for
+//! each class of devices, and rules that read it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a `small` step
+//! (`docs/notes/gpu.md`).
+
+use serde::Serialize;
+
+/// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` if transposed, B is `[inner, columns]`, or
+/// `[columns, inner]` if transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub(crate) struct Problem {
+    pub rows: usize,
+    pub columns: usize,
+    pub inner: usize,
+    pub a_transposed: bool,
+    pub b_transposed: bool,
+}
+
+impl Problem {
+    pub(crate) const fn new(
+        [rows, columns, inner]: [usize; 3],
+        a_transposed: bool,
+        b_transposed: bool,
+    ) -> Self {
+        Self {
+            rows,
+            columns,
+            inner,
+            a_transposed,
+            b_transposed,
+        }
+    }
+
+    /// Whether tiles extend past an edge of the result.
+    pub(crate) fn is_ragged(&self, (height, width): (usize, usize)) -> bool {
+        !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
+    }
+
+    /// Widths of the widest loads from A and from B, and of stores.
+    pub(crate) fn lanes(&self) -> [usize; 3] {
+        let (rows, columns, inner) = (self.rows, self.columns, self.inner);
+        let a = if self.a_transposed { rows } else { inner };
+        let b = if self.b_transposed { inner } else { columns };
+        [a, b, columns].map(|size| crate::ops::gpu::vector_width(&[size]))
+    }
+}
+
+/// How a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its invocations, or
+/// each subgroup on matrix cores, keeps a block of outputs in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Plan {
+    /// Outputs of one workgroup, rows by columns.
+    pub tile: (usize, usize),
+    /// Outputs of one block, rows by columns: multiples of 4, on matrix cores of 16.
+    pub block: (usize, usize),
+    /// Invocations that compute a block together: 1, or a subgroup on matrix cores.
+    pub subgroup: usize,
+    /// Inner values staged together.
+    pub step: usize,
+    /// Groups of invocations that compute the same tile from different inner values of each step, and whose sums are added at the end: more
+    /// invocations with the same outputs. A power of two.
+    pub slices: usize,
+    /// Workgroups along `inner`, whose results a second launch or the next kernel adds: more workgroups for a small output.
+    pub splits: usize,
+    /// Inner values whose products are written out; the driver may unroll the loop around them. More of them take longer to compile. For
+    /// invocations only.
+    pub unroll: usize,
+}
+
+impl Plan {
+    /// Of invocations.
+    pub(crate) const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
+        Self {
+            tile,
+            block,
+            subgroup: 1,
+            step,
+            slices: 1,
+            splits: 1,
+            unroll: 16,
+        }
+    }
+
+    /// Of subgroups with matrix cores.
+    const fn cores(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
+        Self {
+            subgroup: SUBGROUP,
+            ..Self::new(tile, step, block)
+        }
+    }
+
+    pub(crate) const fn slices(self, slices: usize) -> Self {
+        Self { slices, ..self }
+    }
+
+    pub(crate) const fn splits(self, splits: usize) -> Self {
+        Self { splits, ..self }
+    }
+
+    pub(crate) const fn unroll(self, unroll: usize) -> Self {
+        Self { unroll, ..self }
+    }
+
+    /// Blocks of a tile along each axis.
+    pub(crate) const fn blocks(&self) -> (usize, usize) {
+        (self.tile.0 / self.block.0, self.tile.1 / self.block.1)
+    }
+
+    /// Invocations of one slice.
+    pub(crate) const fn slice_threads(&self) -> usize {
+        let (down, across) = self.blocks();
+        down * across * self.subgroup
+    }
+
+    pub(crate) const fn threads(&self) -> usize {
+        self.slice_threads() * self.slices
+    }
+
+    /// Vectors of four in workgroup memory, which holds the staged tiles and later the slices' results. For invocations only.
+    pub(crate) const fn shared_vectors(&self) -> usize {
+        let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * padding(self.step);
+        let staged = self.step * pitch;
+        let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
+        if staged > results { staged } else { results }
+    }
+
+    /// Workgroups along each axis.
+    pub(crate) fn groups(&self, problem: &Problem) -> [usize; 3] {
+        let (height, width) = self.tile;
+        let down = problem.rows.div_ceil(height);
+        [problem.columns.div_ceil(width), down, self.splits]
+    }
+
+    /// Tiles of a problem.
+    fn tiles(&self, problem: &Problem) -> usize {
+        self.splits(1).groups(problem).iter().product()
+    }
+
+    /// Inner values of one part: whole steps.
+    pub(crate) fn share(&self, problem: &Problem) -> usize {
+        let share = problem.inner.div_ceil(self.splits);
+        share.next_multiple_of(self.step)
+    }
+
+    /// The plan with the inner dimension in about `splits` parts of whole steps, none of which begins past the end.
+    pub(crate) fn in_parts(self, splits: usize, problem: &Problem) -> Self {
+        let share = self.splits(splits).share(problem);
+        self.splits(problem.inner.div_ceil(share))
+    }
+}
+
+/// Invocations of a subgroup.
+const SUBGROUP: usize = 32;
+
+/// Padding in vectors between the lines of an operand that is transposed when it is staged: consecutive writes then use different
+/// banks.
+pub(crate) const fn padding(step: usize) -> usize {
+    let quads = step / 4;
+    if quads >= 8 { 1 } else { 8 / quads }
+}
+
+/// A size of tile, and the longest inner dimension for which one workgroup computes it whole: a smaller tile reads the operands more often.
+type Row = (Plan, usize);
+
+/// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
+struct Table {
+    rows: &'static [Row],
+    /// Fewest workgroups with which a tile is chosen without parts.
+    enough: usize,
+    /// Workgroups that the device has at once, for parts of the inner dimension.
+    full: usize,
+    /// The smallest share of the inner dimension for one workgroup.
+    shortest: usize,
+}
+
+const ANY: usize = usize::MAX;
+
+/// A CPU, where compiling takes longer than running: few, large tiles and short programs.
+static CPU: Table = Table {
+    rows: &[
+        (Plan::new((128, 64), 16, (8, 8)).unroll(1), ANY),
+        (Plan::new((32, 32), 16, (8, 8)).unroll(1), 1023),
+    ],
+    enough: 4,
+    full: 4,
+    shortest: 128,
+};
+
+/// f32 on a GPU. An H100 has 132 multiprocessors.
+static GPU: Table = Table {
+    rows: &[
+        (LARGE, ANY),
+        // As many invocations as `LARGE` for a quarter of its outputs: half of them multiply each half of a step.
+        (Plan::new((64, 64), 32, (8, 8)).slices(2), 1023),
+        (Plan::new((32, 64), 32, (8, 8)).slices(4), 1023),
+        // Blocks of 4 × 4 for the smallest results, which have few rows to share.
+        (Plan::new((32, 32), 32, (4, 4)).slices(4), 1023),
+    ],
+    enough: 120,
+    full: 120,
+    shortest: 128,
+};
+const LARGE: Plan = Plan::new((128, 128), 32, (8, 8));
+
+/// For pairs with many tiles: by their workgroup memory, three share a multiprocessor of a large GPU. Of an operand whose inner values are
+/// adjacent, a step reads 64 bytes of each line; in a pair only dy of dx is one.
+const NARROW: Plan = Plan::new((128, 64), 16, (8, 8));
+
+/// For a device that allows no other: 2 KiB of workgroup memory and 8 invocations.
+pub(crate) const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 8)).unroll(1);
+
+/// f16 on matrix cores.
+static CORES: Table = Table {
+    rows: &[
+        // NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of these share it and hide each other's latency.
+        (Plan::cores((128, 128), 32, (64, 64)), ANY),
+        // For results with too few tiles: twice the invocations, so that one workgroup keeps a multiprocessor busy.
+        (Plan::cores((64, 128), 64, (32, 64)).slices(2), 1024),
+        (Plan::cores((64, 64), 64, (32, 32)).slices(2), 2048),
+    ],
+    enough: 96,
+    full: 128,
+    shortest: 256,
+};
+
+/// f32 as two f16 on matrix cores: twice the workgroup memory, and more registers, so that steps are short and blocks small.
+static SPLIT: Table = Table {
+    rows: &[
+        (Plan::cores((128, 128), 32, (32, 64)), ANY),
+        (Plan::cores((64, 128), 32, (32, 64)), 1024),
+        (Plan::cores((64, 64), 32, (32, 32)), 1024),
+    ],
+    ..CORES
+};
+
+/// An inner dimension that is not worth a second launch.
+const SHORT: usize = 512;
+/// The longest inner dimension for blocks of a pair that are not large.
+const LONG: usize = 1024;
+
+/// What computes products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planner {
+    /// Invocations in f32, with the limits of the device.
+    Full(Limits),
+    /// Matrix cores: f16, or f32 as two halves.
+    Cores { halves: bool },
+}
+
+/// A device's limits for a workgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub shared_bytes: usize,
+    pub threads: usize,
+    /// Whether it is a CPU.
+    pub is_cpu: bool,
+}
+
+/// What happens to the parts of a result, if the inner dimension is in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// A second launch adds them.
+    Launch,
+    /// The next kernel adds them.
+    Free,
+    /// Nothing can: the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile, which may be a gate
+    /// and its up.
+    Never,
+}
+
+impl Planner {
+    fn table(self) -> &'static Table {
+        match self {
+            Self::Full(limits) if limits.is_cpu => &CPU,
+            Self::Full(_) => &GPU,
+            Self::Cores { halves: false } => &CORES,
+            Self::Cores { halves: true } => &SPLIT,
+        }
+    }
+
+    /// The rows that the device allows for a problem, the largest tile first; never empty.
+    fn rows(self, problems: &[Problem]) -> Vec<Row> {
+        let allows = |(plan, _): &&Row| match self {
+            Self::Full(limits) => {
+                plan.shared_vectors() * 16 <= limits.shared_bytes
+                    && plan.threads() <= limits.threads
+            }
+            // Large blocks of halves leave no workgroup memory for edges.
+            Self::Cores { halves } => {
+                let ragged = problems.iter().any(|problem| problem.is_ragged(plan.tile));
+                !(halves && ragged && *plan == self.table().rows[0].0)
+            }
+        };
+        let rows = self.table().rows.iter();
+        let mut rows: Vec<Row> = rows.filter(allows).copied().collect();
+        match (self, rows.first_mut()) {
+            // The largest that a device allows computes any inner dimension.
+            (Self::Full(_), Some((_, longest))) => *longest = ANY,
+            (Self::Cores { .. }, Some(_)) => {}
+            (_, None) => rows.push((SMALLEST, ANY)),
+        }
+        rows
+    }
+
+    /// The plan of one product: the largest tile that keeps the device busy without parts of the inner dimension, otherwise a large tile in
+    /// parts, otherwise the smallest.
+    pub(crate) fn one(self, problem: &Problem, parts: Parts) -> Plan {
+        match self {
+            Self::Full(_) if parts == Parts::Never => self.whole_with_pairs(problem),
+            Self::Full(_) => self.one_of_invocations(problem),
+            Self::Cores { halves } => {
+                self.in_long_steps(self.one_on_cores(problem, halves, parts), problem)
+            }
+        }
+    }
+
+    /// The first tile with enough workgroups, among those that compute this inner dimension whole.
+    fn whole(self, problem: &Problem) -> Option<Plan> {
+        let enough = |plan: &Plan| plan.tiles(problem) >= self.table().enough;
+        let rows = self.rows(&[*problem]).into_iter();
+        let mut whole = rows.filter(|(_, longest)| problem.inner <= *longest);
+        whole.find(|(plan, _)| enough(plan)).map(|(plan, _)| plan)
+    }
+
+    fn one_of_invocations(self, problem: &Problem) -> Plan {
+        self.whole(problem).unwrap_or_else(|| {
+            let rows = self.rows(&[*problem]);
+            let enough = |(plan, _): &Row| plan.tiles(problem) >= self.table().enough;
+            let (plan, _) = match rows.iter().any(enough) {
+                true => rows[0],
+                false => rows[rows.len() - 1],
+            };
+            let [splits] = self.even(&[*problem], &plan);
+            plan.splits(splits)
+        })
+    }
+
+    fn whole_with_pairs(self, problem: &Problem) -> Plan {
+        let mut rows = self.rows(&[*problem]);
+        rows.retain(|(plan, _)| plan.block.1 == 8);
+        let enough = |(plan, _): &&Row| plan.tiles(problem) >= self.table().enough;
+        let found = rows.iter().find(enough).or(rows.last());
+        found.map_or(SMALLEST, |(plan, _)| *plan)
+    }
+
+    /// f16 is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than a
+    /// short inner dimension. Halves, whose parts the next kernel adds, always fill the device.
+    fn one_on_cores(self, problem: &Problem, halves: bool, parts: Parts) -> Plan {
+        let free = parts == Parts::Free;
+        let [_, middle, small] = self.cores();
+        let short = !halves && problem.inner <= SHORT;
+        let whole = self.whole(problem).or(short.then_some(small));
+        if let Some(plan) = whole.filter(|_| !(halves && free)) {
+            return plan;
+        }
+        let large = self.rows(&[*problem])[0].0;
+        let large = (large.tile == (128, 128)).then_some(large);
+        let mut wide = large.into_iter().chain(free.then_some(middle));
+        let filled = wide.find_map(|plan| {
+            let plan = self.filling(plan, problem);
+            (plan.tiles(problem) * plan.splits >= self.table().enough).then_some(plan)
+        });
+        filled.unwrap_or_else(|| self.filling(small, problem))
+    }
+
+    /// The three tiles of matrix cores.
+    fn cores(self) -> [Plan; 3] {
+        let rows = self.table().rows;
+        [0, 1, 2].map(|i| rows[i].0)
+    }
+
+    /// The plan with as many parts as the device needs.
+    fn filling(self, plan: Plan, problem: &Problem) -> Plan {
+        let wanted = self.table().full.div_ceil(plan.tiles(problem));
+        let most = problem.inner / self.table().shortest;
+        plan.in_parts(wanted.min(most).clamp(1, 8), problem)
+    }
+
+    /// The plan with fewer barriers, if it has small blocks of f16 and a long inner dimension.
+    fn in_long_steps(self, plan: Plan, problem: &Problem) -> Plan {
+        let is_small = plan.tile == (64, 64) && plan.slices == 2;
+        if !is_small || problem.inner / plan.splits <= SHORT {
+            return plan;
+        }
+        let step = 2 * plan.step;
+        Plan { step, ..plan }.in_parts(plan.splits, problem)
+    }
+
+    /// The plans of two products in one launch, which differ in the number of parts. `free` means that the next kernel adds the parts of the
+    /// first one.
+    pub(crate) fn pair(self, problems: &[Problem; 2], free: bool) -> [Plan; 2] {
+        let Self::Cores { halves } = self else {
+            let many = |it| NARROW.tiles(it) >= 2 * self.table().full;
+            let plan = match self.rows(problems)[0].0 {
+                LARGE if problems.iter().all(many) => NARROW,
+                largest => largest,
+            };
+            return self.even(problems, &plan).map(|splits| plan.splits(splits));
+        };
+        let plans = self.pair_on_cores(problems, halves, free);
+        [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
+    }
+
+    /// An inner dimension is split if its blocks would still be at work after the others: into parts as long as all the work takes the
+    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch. Free
+    /// parts are two where there are few blocks.
+    fn pair_on_cores(self, problems: &[Problem; 2], halves: bool, free: bool) -> [Plan; 2] {
+        let full = self.table().full;
+        let inner = problems.map(|it| it.inner);
+        let shortest = inner[0].min(inner[1]).max(1);
+        let [large, middle, small] = self.cores();
+        let by = |plan: Plan| {
+            // Two large blocks of f16 share a multiprocessor.
+            let at_once = if plan == large && !halves {
+                2 * full
+            } else {
+                full
+            };
+            let all: usize = problems.iter().map(|it| plan.tiles(it) * it.inner).sum();
+            let longest = (all / at_once).max(shortest);
+            problems.map(|it| plan.in_parts((it.inner / longest).clamp(1, 8), &it))
+        };
+        let groups = |plans: &[Plan; 2]| -> usize {
+            let each = plans.iter().zip(problems);
+            each.map(|(plan, it)| plan.tiles(it) * plan.splits).sum()
+        };
+        // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
+        let whole = [middle; 2];
+        if inner[0].max(inner[1]) <= LONG && (3 * full..4 * full).contains(&groups(&whole)) {
+            return if halves { whole } else { [large; 2] };
+        }
+        let of_large = by(large);
+        if self.rows(problems)[0].0 == large && 2 * groups(&of_large) >= 3 * full {
+            return of_large;
+        }
+        // Half a block has as much work as half of the inner dimension, and needs no launch that adds it.
+        let plans = [0, 1].map(|i| match by(middle)[i] {
+            plan if plan.splits == 2 && inner[i] <= LONG => small,
+            plan => plan,
+        });
+        // Twice as many workgroups hide each other's latency.
+        let few = plans == whole && groups(&plans) < 2 * full;
+        let plans = if free && few && inner[1] <= LONG {
+            [middle.in_parts(2, &problems[0]), small]
+        } else {
+            plans
+        };
+        let of_middle = Some(plans).filter(|plans| groups(plans) >= self.table().enough);
+        of_middle.unwrap_or_else(|| by(small))
+    }
+
+    /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
+    fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
+        let Table { full, shortest, .. } = self.table();
+        let work = problems.iter().map(|it| plan.tiles(it) * it.inner);
+        let work: usize = work.sum();
+        let mut splits = [1; N];
+        loop {
+            // Splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.
+            let share = |i: &usize| problems[*i].inner / splits[*i];
+            let Some(first) = (0..N).rev().max_by_key(share) else {
+                return splits;
+            };
+            let longest = share(&first);
+            if 4 * longest * full <= 5 * work || longest < 2 * shortest || splits[first] >= 8 {
+                return splits;
+            }
+            splits[first] *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

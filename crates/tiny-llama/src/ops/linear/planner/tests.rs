@@ -1,0 +1,149 @@
+use super::*;
+
+const LARGE_DEVICE: Limits = Limits {
+    shared_bytes: 49_152,
+    threads: 1024,
+    is_cpu: false,
+};
+
+const INVOCATIONS: Planner = Planner::Full(LARGE_DEVICE);
+const NATIVE: Planner = Planner::Cores { halves: false };
+const HALVES: Planner = Planner::Cores { halves: true };
+
+impl Plan {
+    /// Whether the fields have the values that kernels require.
+    pub(crate) fn is_sound(&self) -> bool {
+        let fours = [self.tile.0, self.tile.1, self.block.0, self.block.1];
+        let slice = self.step / self.slices;
+        let whole = fours.iter().all(|side| side.is_multiple_of(4))
+            && self.tile.0.is_multiple_of(self.block.0)
+            && self.tile.1.is_multiple_of(self.block.1)
+            && self.slices.is_power_of_two()
+            && self.step.is_power_of_two();
+        let loads = [self.step, self.tile.0, self.tile.1];
+        let of_invocations = self.step >= 8.max(4 * self.slices)
+            && slice.is_multiple_of(self.unroll.min(slice))
+            && loads
+                .iter()
+                .all(|side| self.threads().is_multiple_of(side / 4));
+        whole && (self.subgroup > 1 || of_invocations)
+    }
+}
+
+/// Every plan of every table.
+pub(crate) fn plans() -> impl Iterator<Item = Plan> {
+    let rows = [&CPU, &GPU, &CORES, &SPLIT].map(|table| table.rows);
+    let plans = rows.concat().into_iter().map(|(plan, _)| plan);
+    plans.chain([NARROW, SMALLEST])
+}
+
+fn problem(rows: usize, columns: usize, inner: usize) -> Problem {
+    Problem::new([rows, columns, inner], false, false)
+}
+
+#[test]
+fn large_products_take_large_tiles_and_long_ones_are_split() {
+    let chosen =
+        |rows, columns, inner| INVOCATIONS.one(&problem(rows, columns, inner), Parts::Launch);
+    assert_eq!(chosen(1024, 4096, 512), LARGE);
+    assert_eq!(chosen(1024, 512, 2048), LARGE.splits(4));
+    let plan = chosen(1024, 512, 512);
+    assert_eq!((plan.tile, plan.splits), ((64, 64), 1));
+}
+
+#[test]
+fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
+    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw], false).map(|plan| plan.splits);
+    assert_eq!(of(problem(1024, 512, 512), problem(512, 512, 1024)), [2, 4]);
+    let of_gates = [problem(1024, 512, 4096), problem(4096, 512, 1024)];
+    assert_eq!(of(of_gates[0], of_gates[1]), [2, 1]);
+    let of_down = [problem(1024, 2048, 512), problem(512, 2048, 1024)];
+    assert_eq!(of(of_down[0], of_down[1]), [1, 1]);
+    assert_eq!(of(problem(7, 9, 11), problem(9, 9, 7)), [1, 1]);
+}
+
+#[test]
+fn pairs_with_many_tiles_take_narrow_ones() {
+    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw], false);
+    let of_qkv = of(problem(4096, 1024, 2048), problem(2048, 1024, 4096));
+    assert_eq!(of_qkv, [NARROW; 2]);
+    let of_o = of(problem(4096, 1024, 1024), problem(1024, 1024, 4096));
+    assert_eq!(of_o, [LARGE; 2]);
+}
+
+#[test]
+fn a_device_that_allows_no_tile_of_its_table_takes_the_smallest() {
+    let limits = Limits {
+        shared_bytes: 1,
+        ..LARGE_DEVICE
+    };
+    let plan = Planner::Full(limits).one(&problem(1024, 4096, 512), Parts::Launch);
+    assert_eq!(plan, SMALLEST);
+}
+
+#[test]
+fn every_plan_keeps_the_rules_of_its_fields() {
+    for plan in plans() {
+        assert!(plan.is_sound(), "{plan:?}");
+        let bytes = plan.shared_vectors() * 16;
+        assert!(
+            plan.subgroup > 1 || bytes <= LARGE_DEVICE.shared_bytes,
+            "{plan:?}"
+        );
+    }
+}
+
+#[test]
+fn f16_is_in_parts_only_where_it_has_to_be() {
+    let of = |sizes| {
+        let plan = NATIVE.one(&Problem::new(sizes, false, true), Parts::Free);
+        (plan.tile, plan.splits)
+    };
+    assert_eq!(of([1024, 512, 512]), ((64, 64), 1));
+    assert_eq!(of([1024, 512, 2048]), ((64, 64), 1));
+    assert_eq!(of([1024, 512, 4096]), ((128, 128), 4));
+    assert_eq!(of([4096, 1024, 1024]), ((128, 128), 1));
+    assert_eq!(of([100, 72, 68]), ((64, 64), 1));
+}
+
+/// dx and dW of every layer of `small`: 1,024 tokens, k inputs and m outputs.
+#[test]
+fn pairs_need_no_sums_but_those_of_dx_that_a_norm_adds() {
+    let of = |m, k, free| {
+        let dx = Problem::new([1024, k, m], false, false);
+        let dw = Problem::new([m, k, 1024], true, false);
+        NATIVE
+            .pair(&[dx, dw], free)
+            .map(|plan| (plan.tile, plan.splits))
+    };
+    let [square, wide, half] = [(128, 128), (64, 128), (64, 64)];
+    assert_eq!(of(1024, 512, true), [(wide, 2), (half, 1)]);
+    assert_eq!(of(512, 512, false), [(wide, 1), (half, 1)]);
+    assert_eq!(of(4096, 512, true), [(square, 4), (square, 1)]);
+    assert_eq!(of(512, 2048, false), [(square, 1); 2]);
+}
+
+#[test]
+fn no_part_begins_past_the_end() {
+    let within = |plan: Plan, problem: &Problem| {
+        let begins = plan.share(problem) * (plan.splits - 1);
+        assert!(begins < problem.inner, "{problem:?} {plan:?}");
+    };
+    for planner in [NATIVE, HALVES] {
+        for [n, m, k] in [[16, 128, 128], [288, 40, 128], [1024, 1024, 512]] {
+            let problems = [
+                Problem::new([n, k, m], false, false),
+                Problem::new([m, k, n], true, false),
+            ];
+            for (plan, problem) in planner.pair(&problems, true).iter().zip(&problems) {
+                within(*plan, problem);
+            }
+        }
+        for inner in (4..=4096).step_by(4) {
+            let problem = Problem::new([512, 512, inner], false, true);
+            for parts in [Parts::Launch, Parts::Free] {
+                within(planner.one(&problem, parts), &problem);
+            }
+        }
+    }
+}

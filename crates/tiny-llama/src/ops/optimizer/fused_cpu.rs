@@ -1,0 +1,96 @@
+//! The `AdamW` update, in place: one pass that reads and writes each number once.
+//! `PyTorch`'s formula and defaults; this module counts no steps and holds no state. Loshchilov and Hutter, 2017.
+
+use rayon::prelude::*;
+
+use crate::ops::cpu::GRAIN;
+
+/// β₁ of the published configuration.
+pub const BETA_1: f64 = 0.9;
+/// β₂
+pub const BETA_2: f64 = 0.999;
+/// ε, added to the square root to avoid division by zero.
+pub const EPSILON: f64 = 1e-8;
+/// Weight decay, on every parameter: weights shrink by `lr · WEIGHT_DECAY` per update.
+pub const WEIGHT_DECAY: f64 = 0.01;
+
+/// An update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AdamW {
+    pub lr: f64,
+    /// The number of this update, from 1.
+    pub time: i32,
+    /// Factor for gradients.
+    pub unscale: f32,
+}
+
+/// One parameter tensor with its gradient and running means, all of one length.
+#[derive(Debug)]
+pub(crate) struct Parameter<'a> {
+    pub value: &'a mut [f32],
+    pub gradient: &'a [f32],
+    /// The running mean of the gradients.
+    pub mean: &'a mut [f32],
+    /// The running mean of the squared gradients.
+    pub square: &'a mut [f32],
+}
+
+impl AdamW {
+    /// Updates several tensors in one parallel region.
+    ///
+    /// With m and v the running means: `p -= lr·wd·p`, `m = β₁m + (1-β₁)g`, `v = β₂v + (1-β₂)g²`, then
+    /// `p -= lr / (1-β₁ᵗ) · m / (√v / √(1-β₂ᵗ) + ε)`.
+    ///
+    /// # Panics
+    /// If the lengths of a tensor's parts differ.
+    pub(crate) fn step<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
+        let factors = [
+            1.0 - self.lr * WEIGHT_DECAY,
+            self.lr / (1.0 - BETA_1.powi(self.time)),
+            1.0 / (1.0 - BETA_2.powi(self.time)).sqrt(),
+        ];
+        let factors = factors.map(|factor| factor as f32);
+        let mut tasks = Vec::new();
+        for Parameter {
+            value,
+            gradient,
+            mean,
+            square,
+        } in parameters
+        {
+            let len = value.len();
+            assert_eq!((gradient.len(), mean.len(), square.len()), (len, len, len));
+            let state = mean.chunks_mut(GRAIN).zip(square.chunks_mut(GRAIN));
+            let values = value.chunks_mut(GRAIN).zip(gradient.chunks(GRAIN));
+            tasks.extend(values.zip(state));
+        }
+        tasks
+            .into_par_iter()
+            .for_each(|((value, gradient), (mean, square))| {
+                update(value, gradient, mean, square, factors, self.unscale);
+            });
+    }
+}
+
+simd! {
+    /// `keep` is for values, `step` for means; `inv_root` corrects the bias of the root.
+    fn update(
+        value: &mut [f32],
+        gradient: &[f32],
+        mean: &mut [f32],
+        square: &mut [f32],
+        factors: [f32; 3],
+        unscale: f32,
+    ) {
+        let [keep, step, inv_root] = factors;
+        let (beta1, beta2, eps) = (BETA_1 as f32, BETA_2 as f32, EPSILON as f32);
+        // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
+        let (rest1, rest2) = ((1.0 - BETA_1) as f32, (1.0 - BETA_2) as f32);
+        for (((value, gradient), mean), square) in value.iter_mut().zip(gradient).zip(mean).zip(square) {
+            let gradient = unscale * *gradient;
+            *mean = beta1 * *mean + rest1 * gradient;
+            *square = beta2 * *square + rest2 * gradient * gradient;
+            *value = keep * *value - step * *mean / (square.sqrt() * inv_root + eps);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The residual stream: a sum to which the halves of each block add, and which norms read. A sum is computed only when it is read, because
+//! the norm that reads it, and the product that reads the norm, decide how (`fusion`).
+
+use burn::tensor::{Device, Int, Tensor};
+
+use super::add::Add;
+use super::embedding::Embedding;
+use super::format::Format;
+use super::fusion::Fusion;
+use super::linear::{LinearResidual, fused_gpu};
+use super::rms_norm::RmsNorm;
+use super::shared_work::{SharedWork, Sharing};
+use super::versions::{Input, Versions};
+use super::{Parameter, Scope, apply};
+use protocol::config::{Matmul, Norm};
+
+/// The stream x `[n, d]`.
+#[derive(Debug)]
+pub struct Residual<'a> {
+    versions: &'a Versions,
+    /// As the last norm read it.
+    x: Option<Tensor<2>>,
+    /// What is still to be done.
+    next: Next<'a>,
+}
+
+/// How a stream goes on.
+#[derive(Debug)]
+enum Next<'a> {
+    Nothing,
+    /// x = the rows of the table for these tokens.
+    Embedding(&'a Parameter, Tensor<1, Int>),
+    /// x += y·Wᵀ; y `[n, in]`, W `[d, in]`.
+    Sum(Scope, Tensor<2>, &'a Parameter),
+}
+
+/// A norm of the stream, which is computed when its readers are known.
+#[derive(Debug)]
+pub struct Normed<'s, 'a> {
+    stream: &'s mut Residual<'a>,
+    scope: Scope,
+    gain: &'s Parameter,
+}
+
+impl<'a> Residual<'a> {
+    /// The rows of a table `[vocab, d]` for tokens `[n]`.
+    pub fn embedding(versions: &'a Versions, table: &'a Parameter, tokens: Tensor<1, Int>) -> Self {
+        Self {
+            versions,
+            x: None,
+            next: Next::Embedding(table, tokens),
+        }
+    }
+
+    /// Adds y·Wᵀ; y `[n, in]`, W `[d, in]`. Our own product also takes y as the last third of `[3n, in]`, as [`Versions::gated`] leaves it.
+    ///
+    /// # Panics
+    /// When no norm has read the stream since the last sum.
+    pub fn add(&mut self, scope: Scope, y: Tensor<2>, w: &'a Parameter) {
+        let read = matches!(self.next, Next::Nothing);
+        assert!(read, "a norm reads the stream before the sum of {scope:?}");
+        self.next = Next::Sum(scope, y, w);
+    }
+
+    /// The norm of the stream with a gain `[1, d]`.
+    pub fn norm<'s>(&'s mut self, scope: Scope, gain: &'s Parameter) -> Normed<'s, 'a> {
+        let stream = self;
+        Normed {
+            stream,
+            scope,
+            gain,
+        }
+    }
+
+    /// The stream `[n, d]` as the last norm read it; `None` before the first.
+    pub fn read(&self) -> Option<&Tensor<2>> {
+        self.x.as_ref()
+    }
+}
+
+impl Normed<'_, '_> {
+    /// For any readers, `[n, d]`.
+    pub fn value(self) -> Tensor<2> {
+        self.computed(None).x
+    }
+
+    /// For a product with W alone.
+    pub fn for_product(self, w: &Parameter) -> Input {
+        self.computed(Some(w))
+    }
+
+    /// The norm, and before it what the stream has still to do.
+    fn computed(self, reader: Option<&Parameter>) -> Input {
+        let versions = self.stream.versions;
+        let (x, mut shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
+            Next::Nothing => (self.stream.x.take(), SharedWork::default()),
+            Next::Embedding(table, tokens) => self.embedding(table, tokens, reader),
+            Next::Sum(scope, y, w) => self.sum(scope, y, w, reader),
+        };
+        let x = x.expect("a stream begins with an embedding"); // [n, d]
+        shared.adds_parts = versions.config.norm == Norm::Fused
+            && reader.is_some()
+            && Fusion::PartsInNormBackward.is_on();
+        let norm = RmsNorm {
+            version: versions.config.norm,
+            on_trunk: self.scope.layer.is_some(),
+            format: versions.format,
+            shared: shared.clone(),
+        };
+        let inputs = [x.clone(), self.gain.value.clone()];
+        self.stream.x = Some(x);
+        let x = apply(self.scope, norm, inputs); // [n, d]
+        Input { x, shared }
+    }
+
+    fn embedding(
+        &self,
+        table: &Parameter,
+        tokens: Tensor<1, Int>,
+        reader: Option<&Parameter>,
+    ) -> (Option<Tensor<2>>, SharedWork) {
+        let sizes = [tokens.dims()[0], table.value.dims()[1]];
+        let shared = SharedWork {
+            forward: self.in_products(reader, &tokens.device(), sizes),
+            ..SharedWork::default()
+        };
+        let embedding = Embedding {
+            tokens,
+            version: self.stream.versions.config.matmul,
+            shared: shared.clone(),
+        };
+        let x = apply(
+            Scope::outside("embedding"),
+            embedding,
+            [table.value.clone()],
+        ); // [n, d]
+        (Some(x), shared)
+    }
+
+    /// x + y·Wᵀ: in one operation where our own product stores it.
+    fn sum(
+        &self,
+        scope: Scope,
+        y: Tensor<2>,
+        w: &Parameter,
+        reader: Option<&Parameter>,
+    ) -> (Option<Tensor<2>>, SharedWork) {
+        let versions = self.stream.versions;
+        let Some(x) = self.stream.x.clone() else {
+            return (None, SharedWork::default());
+        };
+        if versions.config.matmul == Matmul::Library {
+            let y = versions.linear(scope, y, w); // [n, d]
+            let part = match scope.part {
+                "mlp.down" => "mlp.residual",
+                _ => "attention.residual",
+            };
+            let x = apply(Scope { part, ..scope }, Add, [x, y]); // [n, d]
+            return (Some(x), SharedWork::default());
+        }
+        let copies_gradient = versions.format == Format::Native
+            && fused_gpu::is_copied(x.shape().num_elements())
+            && Fusion::CopyInNormBackward.is_on();
+        let shared = SharedWork {
+            forward: self.sharing(&x, w, reader),
+            copies_gradient,
+            ..SharedWork::default()
+        };
+        let op = LinearResidual {
+            format: versions.format,
+            operand: w.operand.clone(),
+            shared: shared.clone(),
+            gated: y.dims()[0] > x.dims()[0],
+        };
+        let x = apply(scope, op, [y, w.value.clone(), x]); // [n, d]
+        (Some(x), shared)
+    }
+
+    /// What the sum of x `[n, d]` and a product with W does for this norm: the norm adds its parts if it is in parts; otherwise the products
+    /// around the norm may do the norm's work.
+    fn sharing(&self, x: &Tensor<2>, w: &Parameter, reader: Option<&Parameter>) -> Sharing {
+        let versions = self.stream.versions;
+        let [_, inner] = w.value.dims();
+        let in_parts = fused_gpu::is_in_parts(x, inner, versions.format);
+        if in_parts && versions.own_norm(self.scope.part) && Fusion::SumInNorm.is_on() {
+            return Sharing::SumInNorm;
+        }
+        // Matrix cores, which do a part of the norm, read whole vectors.
+        if in_parts || !inner.is_multiple_of(4) {
+            return Sharing::Nothing;
+        }
+        self.in_products(reader, &x.device(), x.dims())
+    }
+
+    /// The work of a norm of an x `[n, d]` in the products around it, where the one that reads its output may do the rest.
+    fn in_products(&self, reader: Option<&Parameter>, on: &Device, x: [usize; 2]) -> Sharing {
+        let versions = self.stream.versions;
+        let applies = |w: &Parameter| {
+            fused_gpu::applies_norm(on, x, w.value.dims()[0], versions.format)
+                && Fusion::NormInProducts.is_on()
+        };
+        if reader.is_some_and(applies) && versions.own_norm(self.scope.part) {
+            let gain = self.gain.value.clone().without_autodiff(); // [1, d]
+            return Sharing::NormInProducts(Box::new(gain));
+        }
+        Sharing::Nothing
+    }
+}

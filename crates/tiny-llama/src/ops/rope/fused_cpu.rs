@@ -1,0 +1,45 @@
+//! Rotary position embedding, interleaved: each pair of elements (2i, 2i+1) of a head is rotated by an angle that grows with the
+//! position. Su et al., "`RoFormer`", 2021.
+
+use super::Fused;
+use crate::ops::Float;
+use crate::ops::cpu::{filled, rows_per_task, tensor, values};
+use crate::ops::format::Format;
+use crate::ops::shapes::Rotation;
+use burn::backend::{Flex, TensorMetadata as _};
+
+type T = Float<Flex>;
+
+impl Fused for Flex {
+    /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for the inverse.
+    fn forward(x: T, tables: [T; 2], rotation: Rotation, _: Format) -> T {
+        let Rotation { width, rotated, .. } = rotation;
+        let ([cos, sin], half) = (tables.each_ref().map(values), rotation.head_dim / 2);
+        let sign = if rotation.inverse { -1.0 } else { 1.0 };
+        let (shape, x, rows) = (x.shape(), values(&x), rows_per_task(width));
+        let y = filled(x.len(), rows * width, |task, y| {
+            let x = x[task * rows * width..].chunks_exact(width);
+            let lines = y.chunks_exact_mut(width).zip(x);
+            for (row, (y, x)) in lines.enumerate() {
+                y.copy_from_slice(x);
+                let at = (task * rows + row) % rotation.context * half;
+                let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
+                rotate_row(&mut y[..rotated], cos, sin, sign);
+            }
+        });
+        tensor(y, shape)
+    }
+}
+
+simd! {
+    /// Rotates one row of heads.
+    fn rotate_row(row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
+        for head in row.chunks_exact_mut(2 * cos.len()) {
+            let (pairs, _) = head.as_chunks_mut::<2>();
+            for (([a, b], cos), sin) in pairs.iter_mut().zip(cos).zip(sin) {
+                let sin = sin * sign;
+                (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The work that the operations around a norm of the residual stream do for each other, which saves launches on a GPU. They are the
+//! operation before it (the embedding, or a product with a residual), the norm, and the product that reads its output. Each has a copy of
+//! one [`SharedWork`], through which buffers pass from one to the next. The rules, which decide who does what, are in `fusion`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::cost::Cost;
+use super::gpu::{empty, empty_of};
+
+/// What the operations around one norm do for each other. By default, each does its own work.
+#[derive(Clone, Debug, Default)]
+pub struct SharedWork {
+    /// In the forward pass.
+    pub forward: Sharing,
+    /// In the backward pass, the product behind leaves its gradient dx in parts, which the norm adds.
+    pub adds_parts: bool,
+    /// In the backward pass, the norm also leaves its gradient dx in f16, for the product before it.
+    pub copies_gradient: bool,
+    pub(super) left: Arc<Mutex<Left>>,
+}
+
+/// Who does the forward pass of a norm of x `[n, d]`.
+#[derive(Clone, Debug, Default)]
+pub enum Sharing {
+    /// The norm.
+    #[default]
+    Nothing,
+    /// The norm, which also computes x: it has no values until the norm adds the parts of the product before.
+    SumInNorm,
+    /// The operation before, which needs the norm's gain `[1, d]` without autodiff, and the product behind.
+    NormInProducts(Box<Tensor<2>>),
+}
+
+/// What one operation left to the next one.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// x = residual `[n, d]` + the sum of parts `[parts·n, d]`.
+    pub parts: Option<[CubeTensor; 2]>,
+    pub partial: Option<PartialNorm>,
+    /// dx `[n, d]` in f16.
+    pub gradient: Option<Tensor<2>>,
+}
+
+/// The part of a norm of x `[n, d]` that needs no row to be complete. The product behind does the rest: y = x·gain·r with
+/// r = 1/√(mean(x²) + ε).
+#[derive(Clone, Debug)]
+pub struct PartialNorm {
+    /// `[1, d]`
+    pub gain: CubeTensor,
+    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, it is 65,504 here, so that y is finite, but too small.
+    pub scaled: CubeTensor,
+    /// Σx² of each row, in parts `[parts, n]`.
+    pub squares: CubeTensor,
+    /// r `[n, 1]`, which the product behind writes, as it does y.
+    pub inverse: CubeTensor,
+}
+
+impl SharedWork {
+    /// What is left, to be put there or taken.
+    pub(super) fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what the operation before the norm does for it, by x's number of elements: squares, their sums, and x·gain, stored in f16.
+    pub(super) fn add_cost(&self, to: &mut Cost, count: f64) {
+        if let Sharing::NormInProducts(_) = self.forward {
+            to.flops += 3.0 * count;
+            to.bytes += 2.0 * count;
+        }
+    }
+}
+
+impl PartialNorm {
+    /// Buffers without values yet for the norm of an x `[n, d]` with this gain; `parts` of the squares.
+    pub(crate) fn empty(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> Self {
+        Self {
+            scaled: empty_of(DType::F16, &gain, [n, d]),
+            squares: empty(&gain, [parts, n]),
+            inverse: empty(&gain, [n, 1]),
+            gain,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+    use crate::ops::format::Format;
+    use crate::ops::gpu::check;
+    use crate::ops::linear::fused_gpu::is_copied;
+    use crate::ops::linear::{Linear, LinearResidual};
+    use crate::ops::rms_norm::RmsNorm;
+    use crate::ops::{Scope, apply};
+    use burn::tensor::{Tensor, TensorData};
+    use protocol::config::{Matmul, Norm};
+
+    /// A product, the norm of its sum with a residual, a product with what is normed, and one with both: with inner dimensions long
+    /// enough for parts, forward and backward.
+    #[test]
+    fn what_norms_and_products_do_for_each_other_changes_no_output_and_no_gradient() {
+        let Some(device) = check::TestDevice::any() else {
+            return;
+        };
+        let on_device = device.burn().autodiff();
+        // Neither, or the norm adds the parts of the products around it, or the product behind it applies the norm.
+        let run = |adds_parts: bool, applied: bool, format, [n, d]: [usize; 2]| -> Vec<Vec<f32>> {
+            let wide = 1024;
+            let shapes = [[n, wide], [d, wide], [n, d], [1, d], [wide, d], [d, wide]];
+            let inputs = shapes.map(|shape| {
+                let values = numbers(shape[0] as u64, shape[0] * shape[1]);
+                let data = TensorData::new(values, shape);
+                Tensor::<2>::from_data(data, &on_device).require_grad()
+            });
+            let [active, down, residual, gain, up, last] = inputs.clone();
+            let forward = match (applied, adds_parts) {
+                (true, _) => Sharing::NormInProducts(Box::new(gain.clone().without_autodiff())),
+                (false, true) => Sharing::SumInNorm,
+                (false, false) => Sharing::Nothing,
+            };
+            let native = format == Format::Native;
+            let shared = SharedWork {
+                forward,
+                adds_parts,
+                copies_gradient: adds_parts && native && is_copied(n * d),
+                ..SharedWork::default()
+            };
+            let onto = |shared: SharedWork| LinearResidual {
+                format,
+                shared,
+                ..LinearResidual::default()
+            };
+            let at = Scope::outside("test");
+            let x = apply(at, onto(shared.clone()), [active, down, residual]); // [n, d]
+            let norm = RmsNorm {
+                version: Norm::Fused,
+                on_trunk: true,
+                format,
+                shared: shared.clone(),
+            };
+            let h = apply(at, norm, [x.clone(), gain]); // [n, d]
+            assert!(shared.left().parts.is_none());
+            assert_eq!(shared.left().partial.is_some(), applied);
+            let product = Linear {
+                matmul: Matmul::Own,
+                format,
+                shared: shared.clone(),
+                ..Linear::default()
+            };
+            let y = apply(at, product, [h, up]); // [n, wide]
+            assert!(shared.left().partial.is_none());
+            let z = apply(at, onto(SharedWork::default()), [y, last, x.clone()]); // [n, d]
+            let mut found = vec![x.clone().inner(), z.clone().inner()];
+            // Small enough for f16 at every size.
+            let gradients = (z.clone() * z / 64.0).sum().backward();
+            found.extend(inputs.iter().filter_map(|it| it.grad(&gradients)));
+            let values = found.into_iter().map(|it| it.into_data().iter().collect());
+            values.collect()
+        };
+        let native = check::has_matrix_cores().then_some((Format::Native, 3e-3));
+        // The last two are so large that the norm's gradient is also left in f16, or would be, if its elements were whole vectors.
+        let large = [[2056, 512], [1025, 1026]];
+        for (format, off) in [(Format::Full, 1e-5)].into_iter().chain(native) {
+            let large = large.into_iter().filter(|_| format == Format::Native);
+            let small = [16, 18, 60, 512].map(|d| [16, d]).into_iter();
+            for sizes in small.chain(large) {
+                let want = run(false, false, format, sizes);
+                let applied = format == Format::Native && sizes[1] % 4 == 0;
+                let applied = applied.then_some((true, true));
+                for (adds_parts, applied) in [(true, false)].into_iter().chain(applied) {
+                    let got = run(adds_parts, applied, format, sizes);
+                    assert_eq!(got.len(), 8);
+                    for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                        let name = format!("{format:?} {sizes:?}, {adds_parts} {applied}, {i}");
+                        check::close(&name, got, want, off);
+                    }
+                }
+            }
+        }
+    }
+    /// An x·gain above f16's largest number: y is finite, as it is in f32.
+    #[test]
+    fn a_norm_in_products_is_finite_where_it_is_in_f32() {
+        let Some(device) = check::TestDevice::any().filter(|_| check::has_matrix_cores()) else {
+            return;
+        };
+        let on_device = device.burn();
+        let [n, d] = [16, 64];
+        let full = |value: f32, shape: [usize; 2]| Tensor::<2>::full(shape, value, &on_device);
+        let shared = SharedWork {
+            forward: Sharing::NormInProducts(Box::new(full(1.0, [1, d]))), // [1, d]
+            ..SharedWork::default()
+        };
+        let onto = LinearResidual {
+            format: Format::Native,
+            shared: shared.clone(),
+            ..LinearResidual::default()
+        };
+        let norm = RmsNorm {
+            version: Norm::Fused,
+            format: Format::Native,
+            shared: shared.clone(),
+            ..RmsNorm::default()
+        };
+        let product = Linear {
+            matmul: Matmul::Own,
+            format: Format::Native,
+            shared,
+            ..Linear::default()
+        };
+        let at = Scope::outside("test");
+        let inputs = [full(0.0, [n, d]), full(0.0, [d, d]), full(1e5, [n, d])];
+        let x = apply(at, onto, inputs); // [n, d]
+        let h = apply(at, norm, [x, full(1.0, [1, d])]); // [n, d]
+        let y = apply(at, product, [h, full(1.0 / 64.0, [d, d])]); // [n, d]
+        let values = y.into_data().iter::<f32>().collect::<Vec<_>>();
+        // In f32 each is 1.
+        assert!(
+            values.iter().all(|y| (y - 0.655).abs() < 0.01),
+            "{values:?}"
+        );
+    }
+}

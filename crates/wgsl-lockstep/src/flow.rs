@@ -1,0 +1,374 @@
+//! Which values depend on memory, and which barriers are under conditions that do. Like a browser's analysis it follows what is
+//! written, not what the lanes happen to do.
+
+use std::collections::HashSet;
+
+use naga::{
+    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span,
+    Statement, StorageAccess,
+};
+
+use super::evaluate::operands;
+
+/// A value comes from a buffer.
+const DATA: u8 = 1;
+/// A value comes from memory that another invocation may write.
+const OPEN: u8 = 2;
+
+/// What is known about a module before it runs.
+#[derive(Default)]
+pub(crate) struct Flow {
+    /// By function, the entry points last; for each expression, whether it depends on the contents of a buffer.
+    functions: Vec<Facts>,
+    globals: Vec<u8>,
+    /// Places of barriers under conditions on memory that another invocation may write.
+    barriers: HashSet<(u32, u32)>,
+}
+
+#[derive(Clone, Default, PartialEq)]
+struct Facts {
+    /// Of each expression where it was evaluated last, and wherever it was evaluated.
+    values: Vec<u8>,
+    ever: Vec<u8>,
+    /// What each variable holds at the place that is followed.
+    locals: Vec<u8>,
+    /// Loops around that place.
+    loops: usize,
+    arguments: Vec<u8>,
+    /// Stored through pointers that are arguments.
+    given: u8,
+    result: u8,
+    /// The conditions under which the function is called.
+    called: u8,
+}
+
+/// The conditions under which invocations have left a function, a loop or an iteration.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Left {
+    function: u8,
+    broken: u8,
+    continued: u8,
+}
+
+impl Left {
+    const fn all(self) -> u8 {
+        self.function | self.broken | self.continued
+    }
+}
+
+/// The function that is followed.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    number: usize,
+}
+
+/// The variable that a pointer points into.
+enum Variable {
+    Global(Handle<GlobalVariable>),
+    Local(Handle<LocalVariable>),
+    Argument(u32),
+    None,
+}
+
+fn variable(function: &Function, mut pointer: Handle<Expression>) -> Variable {
+    loop {
+        match function.expressions[pointer] {
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                pointer = base
+            }
+            Expression::GlobalVariable(handle) => return Variable::Global(handle),
+            Expression::LocalVariable(handle) => return Variable::Local(handle),
+            Expression::FunctionArgument(at) => return Variable::Argument(at),
+            _ => return Variable::None,
+        }
+    }
+}
+
+fn key(span: Span) -> (u32, u32) {
+    let range = span.to_range().unwrap_or_default();
+    (range.start as u32, range.end as u32)
+}
+
+impl Flow {
+    pub(crate) fn new(module: &Module) -> Self {
+        let plain = module.functions.iter().map(|(_, function)| function);
+        let entries = module.entry_points.iter().map(|entry| &entry.function);
+        let all: Vec<&Function> = plain.chain(entries).collect();
+        let facts = |function: &&Function| Facts {
+            values: vec![0; function.expressions.len()],
+            ever: vec![0; function.expressions.len()],
+            locals: vec![0; function.local_variables.len()],
+            arguments: vec![0; function.arguments.len()],
+            ..Facts::default()
+        };
+        let mut flow = Self {
+            functions: all.iter().map(facts).collect(),
+            globals: vec![0; module.global_variables.len()],
+            barriers: HashSet::new(),
+        };
+        loop {
+            let before = (flow.functions.clone(), flow.globals.clone());
+            for (number, function) in all.iter().enumerate() {
+                let facts = &mut flow.functions[number];
+                facts.locals.fill(0);
+                let called = facts.called;
+                // Arguments and constants are evaluated by no statement.
+                for (handle, _) in function.expressions.iter() {
+                    flow.evaluate(module, function, number, handle);
+                }
+                let walk = Walk {
+                    module,
+                    function,
+                    number,
+                };
+                flow.block(walk, &function.body, called, &mut Left::default());
+            }
+            if before == (flow.functions.clone(), flow.globals.clone()) {
+                return flow;
+            }
+        }
+    }
+
+    /// Whether an expression of a function depends on the contents of a buffer. Functions are numbered as in the module, the entry
+    /// points after them.
+    pub(crate) fn is_data(&self, function: usize, handle: Handle<Expression>) -> bool {
+        self.functions[function].ever[handle.index()] & DATA != 0
+    }
+
+    /// Whether a barrier is under a condition on memory that another invocation may write.
+    pub(crate) fn is_open(&self, barrier: Span) -> bool {
+        self.barriers.contains(&key(barrier))
+    }
+
+    fn memory(
+        &self,
+        module: &Module,
+        function: &Function,
+        number: usize,
+        pointer: Handle<Expression>,
+    ) -> u8 {
+        let facts = &self.functions[number];
+        match variable(function, pointer) {
+            Variable::Global(handle) => match module.global_variables[handle].space {
+                AddressSpace::Uniform => DATA,
+                AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => {
+                    DATA | OPEN
+                }
+                AddressSpace::Storage { .. } => DATA,
+                AddressSpace::WorkGroup => OPEN | self.globals[handle.index()],
+                _ => self.globals[handle.index()],
+            },
+            Variable::Local(handle) => facts.locals[handle.index()],
+            Variable::Argument(at) => facts.arguments[at as usize],
+            Variable::None => 0,
+        }
+    }
+
+    fn evaluate(
+        &mut self,
+        module: &Module,
+        function: &Function,
+        number: usize,
+        handle: Handle<Expression>,
+    ) {
+        let facts = &self.functions[number];
+        let expression = &function.expressions[handle];
+        let value = match *expression {
+            Expression::Load { pointer } => {
+                facts.values[pointer.index()] | self.memory(module, function, number, pointer)
+            }
+            Expression::FunctionArgument(at) => facts.arguments[at as usize],
+            // The statement that makes a result sets it.
+            Expression::AtomicResult { .. }
+            | Expression::CallResult(_)
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. } => facts.values[handle.index()],
+            _ => {
+                let parts = operands(expression).into_iter();
+                parts.fold(0, |all, part| all | facts.values[part.index()])
+            }
+        };
+        self.set(number, handle, value);
+    }
+
+    fn set(&mut self, number: usize, handle: Handle<Expression>, value: u8) {
+        let facts = &mut self.functions[number];
+        facts.values[handle.index()] = value;
+        facts.ever[handle.index()] |= value;
+    }
+
+    fn store(&mut self, walk: Walk<'_>, pointer: Handle<Expression>, value: u8) {
+        let facts = &mut self.functions[walk.number];
+        match variable(walk.function, pointer) {
+            Variable::Global(handle) => self.globals[handle.index()] |= value,
+            Variable::Local(handle) => {
+                let local = &mut facts.locals[handle.index()];
+                let whole = matches!(
+                    walk.function.expressions[pointer],
+                    Expression::LocalVariable(_)
+                );
+                // In a loop, the value of an earlier iteration may still be there.
+                *local = if whole && facts.loops == 0 {
+                    value
+                } else {
+                    *local | value
+                };
+            }
+            Variable::Argument(_) => facts.given |= value,
+            Variable::None => {}
+        }
+    }
+
+    /// Adds what the variables hold after another way through the function.
+    fn join(&mut self, number: usize, other: &[u8]) {
+        let locals = self.functions[number].locals.iter_mut().zip(other);
+        locals.for_each(|(local, other)| *local |= other);
+    }
+
+    /// Follows a block that runs `under` conditions.
+    fn block(&mut self, walk: Walk<'_>, block: &Block, under: u8, left: &mut Left) {
+        let number = walk.number;
+        for (statement, span) in block.span_iter() {
+            let now = under | left.all();
+            let value =
+                |flow: &Self, of: Handle<Expression>| flow.functions[number].values[of.index()];
+            match statement {
+                Statement::Emit(range) => {
+                    for handle in range.clone() {
+                        self.evaluate(walk.module, walk.function, number, handle);
+                    }
+                }
+                Statement::Block(inner) => self.block(walk, inner, under, left),
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } => {
+                    let under = now | value(self, *condition);
+                    let (mut other, before) = (*left, self.functions[number].locals.clone());
+                    self.block(walk, accept, under, left);
+                    let after = std::mem::replace(&mut self.functions[number].locals, before);
+                    self.block(walk, reject, under, &mut other);
+                    self.join(number, &after);
+                    left.join(other);
+                }
+                Statement::Switch { selector, cases } => {
+                    let under = now | value(self, *selector);
+                    let (mut inner, before) = (*left, self.functions[number].locals.clone());
+                    let mut after = before.clone();
+                    for case in cases {
+                        self.join(number, &before);
+                        self.block(walk, &case.body, under, &mut inner);
+                        let locals = after.iter_mut().zip(&self.functions[number].locals);
+                        locals.for_each(|(all, local)| *all |= local);
+                    }
+                    self.functions[number].locals = after;
+                    (left.function, left.continued) = (inner.function, inner.continued);
+                }
+                Statement::Loop {
+                    body,
+                    continuing,
+                    break_if,
+                } => {
+                    let mut inner = Left {
+                        function: left.function,
+                        ..Left::default()
+                    };
+                    self.functions[number].loops += 1;
+                    // What leaves an iteration decides about the next, and so does what a variable keeps.
+                    loop {
+                        let before = (inner, self.functions[number].locals.clone());
+                        self.block(walk, body, now, &mut inner);
+                        inner.continued = 0;
+                        self.block(walk, continuing, now, &mut inner);
+                        if let Some(condition) = break_if {
+                            inner.broken |= value(self, *condition);
+                        }
+                        if before == (inner, self.functions[number].locals.clone()) {
+                            break;
+                        }
+                    }
+                    self.functions[number].loops -= 1;
+                    left.function = inner.function;
+                }
+                Statement::Break => left.broken |= now,
+                Statement::Continue => left.continued |= now,
+                Statement::Return { value: result } => {
+                    left.function |= now;
+                    let result = result.map_or(0, |result| value(self, result));
+                    self.functions[number].result |= result | now;
+                }
+                Statement::ControlBarrier(_) if now & OPEN != 0 => {
+                    self.barriers.insert(key(*span));
+                }
+                Statement::WorkGroupUniformLoad { pointer, result } => {
+                    if now & OPEN != 0 {
+                        self.barriers.insert(key(*span));
+                    }
+                    let of = match variable(walk.function, *pointer) {
+                        Variable::Global(handle) => self.globals[handle.index()] & DATA,
+                        _ => 0,
+                    };
+                    self.set(number, *result, of);
+                }
+                Statement::Store { pointer, value: of } => {
+                    let of = value(self, *of) | value(self, *pointer) | now;
+                    self.store(walk, *pointer, of);
+                }
+                Statement::Atomic {
+                    pointer,
+                    value: of,
+                    result,
+                    ..
+                } => {
+                    let of = value(self, *of) | now;
+                    self.store(walk, *pointer, of);
+                    if let Some(result) = result {
+                        self.set(number, *result, DATA | OPEN);
+                    }
+                }
+                Statement::SubgroupGather {
+                    argument, result, ..
+                }
+                | Statement::SubgroupCollectiveOperation {
+                    argument, result, ..
+                } => self.set(number, *result, value(self, *argument)),
+                Statement::Call {
+                    function: callee,
+                    arguments,
+                    result,
+                } => {
+                    self.functions[callee.index()].called |= now;
+                    let Facts {
+                        given,
+                        result: gives,
+                        ..
+                    } = self.functions[callee.index()];
+                    for (at, argument) in arguments.iter().enumerate() {
+                        let mut of = value(self, *argument);
+                        if let Variable::Local(handle) = variable(walk.function, *argument) {
+                            of |= self.functions[number].locals[handle.index()];
+                            self.functions[number].locals[handle.index()] |= given;
+                        }
+                        self.functions[callee.index()].arguments[at] |= of;
+                    }
+                    if let Some(result) = result {
+                        self.set(number, *result, gives);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Left {
+    fn join(&mut self, other: Self) {
+        self.function |= other.function;
+        self.broken |= other.broken;
+        self.continued |= other.continued;
+    }
+}

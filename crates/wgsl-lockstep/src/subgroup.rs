@@ -1,0 +1,181 @@
+//! Operations of the lanes of a subgroup on values: votes, sums, and values of other lanes.
+
+use naga::{
+    CollectiveOperation, Direction, Expression, GatherMode, Handle, Scalar, ScalarKind, Span,
+    SubgroupOperation,
+};
+
+use super::arithmetic::{f, round};
+use super::execute::Interpreter;
+use super::finding::FindingKind;
+use super::open::OpenResult;
+use super::value::Mask;
+
+impl Interpreter<'_> {
+    /// The active lanes of each subgroup.
+    fn subgroups(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
+        self.first_subgroup.get_or_insert(span);
+        let size = self.subgroup as u32;
+        let groups = mask.lanes.chunk_by(|a, b| a / size == b / size);
+        groups.map(<[u32]>::to_vec).collect()
+    }
+
+    /// Sets bit i of the result where lane i of the subgroup is active and votes for it.
+    pub(crate) fn ballot(
+        &mut self,
+        frame: usize,
+        (predicate, result): (Option<Handle<Expression>>, Handle<Expression>),
+        span: Span,
+        mask: &Mask,
+    ) {
+        let (size, lanes) = (self.subgroup as u32, self.lanes);
+        let groups = self.subgroups(span, mask);
+        let values = &mut self.frames[frame].values;
+        let votes = predicate.map(|predicate| values[predicate.index()].words.clone());
+        let out = values[result.index()].resize(4 * lanes);
+        for group in groups {
+            let mut bits = [0_u32; 4];
+            let is_for = |lane: u32| votes.as_ref().is_none_or(|votes| votes[lane as usize] != 0);
+            for lane in group.iter().filter(|lane| is_for(**lane)) {
+                let at = lane % size;
+                bits[at as usize / 32] |= 1 << (at % 32);
+            }
+            for lane in group {
+                for (at, bits) in bits.iter().enumerate() {
+                    out[at * lanes + lane as usize] = *bits;
+                }
+            }
+        }
+    }
+
+    /// Combines the values of a subgroup's active lanes, of all of them or of those up to each lane.
+    pub(crate) fn combine(
+        &mut self,
+        frame: usize,
+        (op, over): (SubgroupOperation, CollectiveOperation),
+        [argument, result]: [Handle<Expression>; 2],
+        span: Span,
+        mask: &Mask,
+    ) {
+        let scalar = self.codes[frame].nodes[argument.index()].scalar;
+        let groups = self.subgroups(span, mask);
+        let lanes = self.lanes;
+        let values = &mut self.frames[frame].values;
+        let words = values[argument.index()].words.clone();
+        let out = values[result.index()].resize(words.len());
+        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+            for group in &groups {
+                let mut sum = neutral(op, scalar);
+                for &lane in group {
+                    let next = combined(op, scalar, sum, words[lane as usize]);
+                    out[lane as usize] = match over {
+                        CollectiveOperation::ExclusiveScan => sum,
+                        _ => next,
+                    };
+                    sum = next;
+                }
+                if over == CollectiveOperation::Reduce {
+                    for &lane in group {
+                        out[lane as usize] = sum;
+                    }
+                }
+            }
+            round(scalar, out);
+        }
+    }
+
+    /// Takes the value of another lane of the subgroup; a lane that does not take part is reported, and its value is 0.
+    pub(crate) fn gather(
+        &mut self,
+        frame: usize,
+        mode: GatherMode,
+        [argument, result]: [Handle<Expression>; 2],
+        span: Span,
+        mask: &Mask,
+    ) {
+        let (size, lanes) = (self.subgroup as u32, self.lanes);
+        let groups = self.subgroups(span, mask);
+        let values = &mut self.frames[frame].values;
+        let index = |of: Handle<Expression>, lane: u32| values[of.index()].words[lane as usize];
+        // The lane of the workgroup that each lane reads.
+        let mut from = vec![None; lanes];
+        for group in &groups {
+            let start = group[0] - group[0] % size;
+            for &lane in group {
+                let at = lane - start;
+                let source = match mode {
+                    GatherMode::BroadcastFirst => Some(group[0] - start),
+                    GatherMode::Broadcast(of) | GatherMode::Shuffle(of) => Some(index(of, lane)),
+                    GatherMode::ShuffleDown(of) => at.checked_add(index(of, lane)),
+                    GatherMode::ShuffleUp(of) => at.checked_sub(index(of, lane)),
+                    GatherMode::ShuffleXor(of) => Some(at ^ index(of, lane)),
+                    GatherMode::QuadBroadcast(of) => Some(at / 4 * 4 + index(of, lane) % 4),
+                    GatherMode::QuadSwap(direction) => Some(
+                        at ^ match direction {
+                            Direction::X => 1,
+                            Direction::Y => 2,
+                            Direction::Diagonal => 3,
+                        },
+                    ),
+                };
+                let source = source.filter(|source| *source < size);
+                let source = source.and_then(|source| start.checked_add(source));
+                from[lane as usize] = source.filter(|source| group.binary_search(source).is_ok());
+            }
+        }
+        let words = values[argument.index()].words.clone();
+        let out = values[result.index()].resize(words.len());
+        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+            for &lane in &mask.lanes {
+                let source = from[lane as usize];
+                out[lane as usize] = source.map_or(0, |source| words[source as usize]);
+            }
+        }
+        let missing = mask
+            .lanes
+            .iter()
+            .find(|lane| from[**lane as usize].is_none());
+        if let Some(lane) = missing {
+            let open = FindingKind::Open(OpenResult::InactiveLane);
+            let finding = self.finding(open, span, *lane);
+            self.find(finding, usize::MAX);
+        }
+    }
+}
+
+/// What an operation begins with.
+fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
+    use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
+    match (op, scalar.kind) {
+        (Add | Or | Xor | Any, _) => 0,
+        (Mul, ScalarKind::Float) => 1_f32.to_bits(),
+        (Mul | All, _) => 1,
+        (And, ScalarKind::Bool) => 1,
+        (And, _) => u32::MAX,
+        (Min, ScalarKind::Float) => f32::INFINITY.to_bits(),
+        (Max, ScalarKind::Float) => f32::NEG_INFINITY.to_bits(),
+        (Min, ScalarKind::Sint) => i32::MAX as u32,
+        (Max, ScalarKind::Sint) => i32::MIN as u32,
+        (Min, _) => u32::MAX,
+        (Max, _) => 0,
+    }
+}
+
+fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
+    use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
+    match (op, scalar.kind) {
+        (Add, ScalarKind::Float) => (f(a) + f(b)).to_bits(),
+        (Mul, ScalarKind::Float) => (f(a) * f(b)).to_bits(),
+        (Min, ScalarKind::Float) => f(a).min(f(b)).to_bits(),
+        (Max, ScalarKind::Float) => f(a).max(f(b)).to_bits(),
+        (Min, ScalarKind::Sint) => (a as i32).min(b as i32) as u32,
+        (Max, ScalarKind::Sint) => (a as i32).max(b as i32) as u32,
+        (Add, _) => a.wrapping_add(b),
+        (Mul, _) => a.wrapping_mul(b),
+        (Min, _) => a.min(b),
+        (Max, _) => a.max(b),
+        (And | All, _) => a & b,
+        (Or | Any, _) => a | b,
+        (Xor, _) => a ^ b,
+    }
+}
