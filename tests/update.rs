@@ -1334,6 +1334,7 @@ fn recording() -> App {
         paused: false,
         speed: 1.0,
         unsolved: false,
+        watched: false,
     };
     let (app, effects) = begin_with(Options {
         recording: Some(badge),

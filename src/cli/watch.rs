@@ -1,22 +1,31 @@
 //! `perflings watch`: follows the training of another program while it runs, on the screen, or as a summary where there is no terminal.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::args::WatchArgs;
 use super::summary;
+use super::workshop::markers;
 use crate::app::source::{EventSource, FromEngine};
+use crate::app::{Options, Replay};
+use crate::course::save_file::Progress;
 use crate::files;
+use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, notice, usage};
 use crate::pages::report::RunReport;
 use crate::record::RecordingWriter;
 use crate::sanitize;
+use crate::shell::show;
+use crate::tui::{SessionEnd, terminal};
 use crate::watch::check::check;
 use crate::watch::job::{Job, OUTPUT, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
-use protocol::Event;
+use protocol::story::StreamStory;
+use protocol::{Device, Event};
 
 /// The file for PyTorch, as `--python` prints it.
 const PYTHON: &str = include_str!("../../python/perflings.py");
@@ -35,7 +44,11 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
         .as_deref()
         .map(RecordingWriter::create)
         .transpose()?;
-    follow(&mut source, recording)?;
+    if terminal::is_present() && recording.is_none() {
+        shown(args, &mut source)?;
+    } else {
+        follow(&mut source, recording)?;
+    }
     told(&source)?;
     match source.job_mut() {
         Some(job) => {
@@ -139,6 +152,52 @@ fn piped() -> Result<WatchPlace> {
         })
         .context("no thread can be started for standard input")?;
     Ok(WatchPlace::File(path))
+}
+
+/// Shows the training in the workshop's panels until the learner leaves, and then asks what is to become of a command that goes on.
+fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
+    let context = args.course.load()?;
+    let options = Options {
+        theme: args.theme,
+        markers: markers(),
+        recording: Some(Replay {
+            file: sanitize::line(&source.name()),
+            device: Device::default(),
+            date: String::new(),
+            paused: false,
+            speed: 1.0,
+            unsolved: false,
+            watched: true,
+            stage: None,
+        }),
+        ..Options::default()
+    };
+    let story = Rc::new(RefCell::new(StreamStory::default()));
+    let (command, progress) = (engine_command(None)?, Progress::default());
+    let end = show(source, context, story, command, progress, options, None)?;
+    let Some(job) = source.job_mut() else {
+        return Ok(());
+    };
+    if job.ended().is_some() {
+        return Ok(());
+    }
+    if matches!(end, SessionEnd::Signal) {
+        job.signal(false);
+        return Ok(());
+    }
+    notice(&format!(
+        "{} goes on (process {}). Type w to wait for its end, e to end it, or press enter to leave it running",
+        sanitize::line(&job.command),
+        job.pid()
+    ));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "w" => {}
+        "e" => job.signal(false),
+        _ => std::process::exit(0),
+    }
+    Ok(())
 }
 
 /// Takes in what comes until the training is over.

@@ -81,6 +81,16 @@ impl WatchSource {
         &self.story
     }
 
+    /// What is watched, as it was named.
+    pub fn name(&self) -> String {
+        match (&self.job, &self.place) {
+            (Some(job), _) => job.command.clone(),
+            (None, WatchPlace::Folder(place) | WatchPlace::File(place)) => {
+                place.display().to_string()
+            }
+        }
+    }
+
     /// The command, if we started one.
     pub fn job_mut(&mut self) -> Option<&mut Job> {
         self.job.as_mut()

@@ -355,6 +355,7 @@ fn a_recording_of_a_free_run_has_no_lesson() {
             paused: false,
             speed: 1.0,
             unsolved: false,
+            watched: false,
         };
         let options = Options {
             recording: Some(recording),
