@@ -224,8 +224,10 @@ fn rows_that_a_lesson_names_are_on_every_screen() {
                 let mut words = row.split_whitespace();
                 in_short || words.all(|word| shown.contains(&word.to_lowercase()))
             };
+            // The learner goes through the rows of a profile, of which there are more than lines.
+            let scrolls = pointer.panel == Panel::Kernels;
             let rows = pointer.row.split(", ").filter(|row| !row.is_empty());
-            for row in rows.filter(|row| shows((200, 50), row)) {
+            for row in rows.filter(|row| !scrolls && shows((200, 50), row)) {
                 for size in BEATS {
                     let screen = text_at(size, &mut app.clone());
                     assert!(
