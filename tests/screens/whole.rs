@@ -219,11 +219,15 @@ fn rows_that_a_lesson_names_are_on_every_screen() {
         for pointer in &stage.evidence {
             let shows = |size: (u16, u16), row: &str| {
                 let shown = text_at(size, &mut app.clone()).to_lowercase();
-                row.split_whitespace()
-                    .all(|word| shown.contains(&word.to_lowercase()))
+                // A low ledger has its clocks in one line, in words of its own.
+                let in_short = row == "host" && shown.contains("submitted");
+                let mut words = row.split_whitespace();
+                in_short || words.all(|word| shown.contains(&word.to_lowercase()))
             };
+            // The learner goes through the rows of a profile, of which there are more than lines.
+            let scrolls = pointer.panel == Panel::Kernels;
             let rows = pointer.row.split(", ").filter(|row| !row.is_empty());
-            for row in rows.filter(|row| shows((200, 50), row)) {
+            for row in rows.filter(|row| !scrolls && shows((200, 50), row)) {
                 for size in BEATS {
                     let screen = text_at(size, &mut app.clone());
                     assert!(
@@ -314,7 +318,7 @@ fn a_figure_for_an_audience_settles() {
     }
     hear(&mut app, told(80, 161.3));
     let (dark, dots) = (ThemeName::Dark, Markers::Braille);
-    let later = screen::screen(&mut app, 120, 36, dark, dots);
+    let later = screen::screen(&mut app, 80, 24, dark, dots);
     assert!(has_large(&later, "161.3"), "{}", text(&later));
     assert!(text(&later).contains("161.3 samples/s"));
 }

@@ -146,7 +146,10 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
 fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
     // What the beat is about stays: where rows are few, each is one line in plain letters.
     let all = height(rows.len()).max(1);
-    let each = (s.area.height / all).clamp(1, TALLEST);
+    let is_high = s.area.height > digits::ROWS * (all - 1);
+    let least = if is_high { digits::ROWS } else { 1 };
+    let each = (s.area.height / all).clamp(least, TALLEST);
+    let each = each.min(s.area.height);
     let gap = u16::from(each > digits::ROWS || each == 2);
     let fits = |row: &Row| digits::size(&row.figure.name, s.area.width, digits::ROWS) > 0;
     if each >= TALL && rows.iter().all(fits) {

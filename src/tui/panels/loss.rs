@@ -24,7 +24,10 @@ pub(super) const READING: &[&str] = &[
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     // As many words as there is room for.
-    let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
+    let legends = (0..=WORDS)
+        .rev()
+        .map(|words| legend(app, theme, words, true));
+    let legends = legends.chain([legend(app, theme, 0, false)]);
     let legend = text::longest(legends, usize::from(area.width));
     let content = match legend.spans.is_empty() {
         true => Content::missing("no step has been trained yet", theme, area),
@@ -51,8 +54,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 /// The most words that a legend takes.
 const WORDS: u8 = 3;
 
-/// Which curve is whose and where it stands; more `words` also say where it began.
-fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
+/// Which curve is whose and where it stands; more `words` also say where it began, `then` what another run has made of its weights.
+fn legend(app: &App, theme: &Theme, words: u8, then: bool) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.own_loss()) else {
@@ -82,14 +85,14 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
         // Trained by another run in between.
-        let left = run.was_left() && words > 0 && diverged.is_none();
+        let left = then && run.was_left() && diverged.is_none();
         if let Some((_, then)) = run.loss.last().filter(|_| left) {
-            let whose = if words > 1 {
-                "on weights of both"
-            } else {
-                "of both"
+            let whose = match words {
+                0 => "",
+                1 => " of both",
+                _ => " on weights of both",
             };
-            after += &format!(", then {} {whose}", number(then));
+            after += &format!(", then {}{whose}", number(then));
         }
         // The first value that is not a number says when; later ones say nothing new.
         let (loss, style) = match diverged {
