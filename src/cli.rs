@@ -25,6 +25,7 @@ mod stage_table;
 mod summary;
 mod values;
 mod variant;
+mod watch;
 mod workshop;
 
 use std::ffi::OsString;
@@ -157,6 +158,7 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Doctor(args)) if args.room => ready::ready(&args),
         Some(CliCommand::Doctor(args)) => doctor::doctor(&args),
         Some(CliCommand::Replay(args)) => replay::replay(&args),
+        Some(CliCommand::Watch(args)) => watch::watch(&args),
         Some(CliCommand::Open(args)) => open::open(&args),
         Some(CliCommand::Notes(args)) => notes::notes(&args),
         Some(CliCommand::Report(args)) => export::report(&args),

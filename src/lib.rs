@@ -11,6 +11,7 @@
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`class`] | what learners share with their instructor, over a folder or the network |
+//! | [`watch`] | trainings of other programs, followed while they run |
 //! | [`record`], [`run_trace`], [`pages`] | recordings, and what they become: traces, reports, tables |
 //! | [`lanes`] | what was recorded of a learner's kernel on the host |
 //! | [`sanitize`], [`table`] | text made safe to show; columns of text |
@@ -45,5 +46,6 @@ pub mod settings;
 pub mod shell;
 pub mod table;
 pub mod tui;
+pub mod watch;
 
 use protocol::files;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::sanitize;
 use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 use protocol::story::Phases;
-use protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
+use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
 /// As `perflings open --json` names it.
 pub const FORMAT: &str = "perflings recording";
@@ -159,8 +159,8 @@ fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i12
     if step.profiled {
         lanes.profiled = Some((step.step, begin));
     }
-    if step.loss.0.is_finite() {
-        lanes.loss.samples.push((whole.1 as i64, step.loss.0));
+    if let Some(Num(loss)) = step.loss.filter(|loss| loss.0.is_finite()) {
+        lanes.loss.samples.push((whole.1 as i64, loss));
     }
     lanes.end = whole.1;
 }

@@ -66,6 +66,7 @@ fn hello(protocol: u32) -> Event {
         os: "linux".to_owned(),
         cores: 2,
         date: "2026-11-21".to_owned(),
+        ..Hello::default()
     })
 }
 
@@ -106,7 +107,7 @@ fn step(step: u64, loss: f64) -> Event {
     Event::Step(Step {
         slot: Slot::A,
         step,
-        loss: Num(loss),
+        loss: Some(Num(loss)),
         ms: 20.0,
         synced: true,
         profiled: false,

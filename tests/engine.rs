@@ -144,7 +144,7 @@ fn losses(events: &[Event]) -> Vec<f64> {
         .iter()
         .filter_map(|event| {
             if let Event::Step(step) = event {
-                Some(step.loss.0)
+                step.loss.map(|loss| loss.0)
             } else {
                 None
             }

@@ -531,6 +531,7 @@ fn the_rest(said: &mut Said) {
         paused: false,
         speed: 1.0,
         unsolved: false,
+        watched: false,
     };
     let recording = Options {
         recording: Some(badge),

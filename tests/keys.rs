@@ -52,6 +52,7 @@ fn states() -> Vec<(&'static str, App)> {
         paused: false,
         speed: 1.0,
         unsolved: false,
+        watched: false,
     };
     let mut states = vec![
         ("starting", begin(Options::default())),

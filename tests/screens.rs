@@ -121,7 +121,7 @@ fn not_finite() -> App {
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
     };
-    step.loss = f64::NAN.into();
+    step.loss = Some(f64::NAN.into());
     hear(&mut app, Event::Step(step));
     app
 }
@@ -152,7 +152,7 @@ fn a_first_loss_that_was_wrong_stays_wrong() {
         unreachable!()
     };
     // The loss came down below ln V: the weights began wrong all the same.
-    step.loss = 5.0.into();
+    step.loss = Some(5.0.into());
     hear(&mut app, Event::Step(step));
     let drawn = |app: &mut App, width, height| {
         text(&screen::screen(
@@ -203,7 +203,7 @@ fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
             let Event::Step(mut step) = sample::step(&run, base + at as u64) else {
                 panic!("a step");
             };
-            step.loss = loss.into();
+            step.loss = Some(loss.into());
             hear(app, Event::Step(step));
         }
     }
@@ -1299,6 +1299,7 @@ fn hostile() -> App {
             optimizer: value,
             residual: value,
             step: value,
+            ..PhaseTimes::default()
         };
         let spread = Spread {
             median: value,
@@ -1312,7 +1313,7 @@ fn hostile() -> App {
             Event::Step(Step {
                 slot: run.slot,
                 step: u64::MAX - 9 + at as u64,
-                loss: value.into(),
+                loss: Some(value.into()),
                 ms: value,
                 synced: true,
                 profiled: false,

@@ -837,7 +837,7 @@ fn what_judged_a_range_stays() {
     let Event::Step(mut step) = sample::step(&run, 0) else {
         unreachable!()
     };
-    step.loss = 9.0.into();
+    step.loss = Some(9.0.into());
     let mut later = hear(&mut app, Event::Step(step));
     later.extend(hear(&mut app, sample::throughput(&run, 0)));
     assert_eq!(
@@ -1268,7 +1268,7 @@ fn a_nan_stops_the_run_at_its_step() {
     let Event::Step(mut step) = sample::step(&run, 7) else {
         unreachable!()
     };
-    step.loss = f64::NAN.into();
+    step.loss = Some(f64::NAN.into());
     hear(&mut app, Event::Step(step));
     let finished = Finished {
         steps: 7,
@@ -1334,6 +1334,7 @@ fn recording() -> App {
         paused: false,
         speed: 1.0,
         unsolved: false,
+        watched: false,
     };
     let (app, effects) = begin_with(Options {
         recording: Some(badge),

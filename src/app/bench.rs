@@ -204,7 +204,7 @@ impl Bench {
         }
         run.step_ms = now_ms;
         if let Event::Step(step) = event
-            && !step.loss.0.is_finite()
+            && step.loss.is_some_and(|loss| !loss.0.is_finite())
         {
             run.diverged.get_or_insert((step.slot, step.step));
         }

@@ -35,7 +35,11 @@ impl App {
     pub(super) fn gone(&mut self, reason: &str) {
         if !self.mode.is_live() {
             self.bench.run.state = RunState::Finished;
-            self.tell("The recording ends here", false);
+            let text = match self.mode.watches() {
+                true => format!("The training is over: {reason}"),
+                false => "The recording ends here".to_owned(),
+            };
+            self.tell(&text, false);
             return;
         }
         self.devices.engine_gone(reason);
@@ -53,6 +57,9 @@ impl App {
         let event = sanitize(event);
         if let Some(started) = event.begins_run() {
             return self.started(started, &event);
+        }
+        if let Event::Run(run) = &event {
+            return self.foreign_run(run.slot, &event);
         }
         let follows = self.devices.hear(&event, &self.bench);
         if self.carry_out(follows) {
@@ -157,6 +164,14 @@ impl App {
         if slot == self.bench.judged(self.mode.compares()) {
             self.judge();
         }
+    }
+
+    /// A run of another program begins.
+    fn foreign_run(&mut self, slot: Slot, event: &Event) {
+        self.bench.replays(false);
+        self.bench.run.story.hear(event, self.clock.now_ms);
+        self.bench.run.active = slot;
+        self.bench.run.state = RunState::Warming;
     }
 
     /// A recording says which stage it is about.

@@ -166,7 +166,9 @@ impl App {
                 self.may_move_run()
             }
             A::InF32 => here(self.mode.is_live() && self.bench.in_f32().is_some()),
-            A::ReplayStep | A::ReplayFaster | A::ReplaySlower => here(!self.mode.is_live()),
+            A::ReplayStep | A::ReplayFaster | A::ReplaySlower => {
+                here(!self.mode.is_live() && !self.mode.watches())
+            }
             // What is seen.
             A::Open(overlay) => here(view.overlay == Some(overlay) || self.has_card(overlay)),
             A::Search => {

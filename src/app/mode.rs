@@ -64,6 +64,8 @@ pub struct Replay {
     pub speed: f64,
     /// It holds a fault to be named: what would name it at a glance is not shown.
     pub unsolved: bool,
+    /// It is no recording yet: a training of another program that goes on.
+    pub watched: bool,
 }
 
 impl Mode {
@@ -132,6 +134,11 @@ impl Mode {
             Self::Exercise(at) | Self::Watching { exercise: at, .. } => Some(*at),
             Self::Stage | Self::Free | Self::Mystery(_) | Self::Replay(_) => None,
         }
+    }
+
+    /// A training of another program is shown while it runs.
+    pub fn watches(&self) -> bool {
+        self.recording().is_some_and(|it| it.watched)
     }
 
     /// The recording whose events fill the panels; without one they are a live engine's.

@@ -49,4 +49,6 @@ pub enum ReplayControl {
     Step,
     /// Times the recorded pace.
     Speed(f64),
+    /// What comes from now on is shown as B; for a training that is watched.
+    MarkB,
 }

@@ -88,6 +88,8 @@ pub(super) enum CliCommand {
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
+    /// Watch your own training while it runs: loss, throughput, phases, gradients, memory, kernels and lints
+    Watch(WatchArgs),
     /// Open a profile of your own program: its kernels, ledger, timeline and lints; two files side by side
     Open(OpenArgs),
     /// The speaker view: notes, agenda and clock beside a presentation on this machine
@@ -474,6 +476,30 @@ pub(super) struct ReplayArgs {
     pub theme: ThemeName,
     #[arg(long, hide = true, value_parser = no_picture)]
     pub picture: Option<String>,
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(super) struct WatchArgs {
+    /// A folder that a training writes to, the file of one of its processes, or - for standard input; before a command, the folder for
+    /// its lines
+    pub place: Option<PathBuf>,
+    /// The command to start and to watch, such as `python train.py`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Print perflings.py, which a PyTorch training imports to be watched
+    #[arg(long, conflicts_with_all = ["place", "command", "check"])]
+    pub python: bool,
+    /// Say what is wrong with a file of lines
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "command"])]
+    pub check: Option<PathBuf>,
+    /// Write the stream to this file as well, for `replay`, `report` and `export`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
     #[command(flatten)]
     pub course: CourseArgs,
 }

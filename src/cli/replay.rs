@@ -68,6 +68,7 @@ fn show_recording(
             paused: false,
             speed: args.speed,
             unsolved: detective,
+            watched: false,
         }),
         ..Options::default()
     };

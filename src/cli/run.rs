@@ -102,8 +102,8 @@ fn tell(meter: &ProgressMeter, steps: u64, event: &Event) {
         }
         Event::Step(step) => {
             meter.at(step.step as usize, steps as usize);
-            let (loss, ms) = (step.loss.0, step.ms);
-            meter.doing(format!("loss {loss:.4}, {ms:.1} ms a step"));
+            let loss = step.loss.map_or(f64::NAN, |loss| loss.0);
+            meter.doing(format!("loss {loss:.4}, {:.1} ms a step", step.ms));
         }
         _ => {}
     }

@@ -163,6 +163,7 @@ mod tests {
                 optimizer: 10.0,
                 residual: 0.1,
                 step: 40.1,
+                ..PhaseTimes::default()
             }),
             evidence: Some(Evidence {
                 parity: Some(Num(5e-7)),

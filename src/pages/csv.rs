@@ -21,7 +21,7 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
             let p = s.phases.as_ref();
             #[rustfmt::skip] // One line for each group of columns.
             row(&mut out, &[
-                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
+                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &known(s.loss), &s.ms, &s.synced, &s.profiled,
                 &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
                 &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
             ]);
@@ -109,7 +109,7 @@ mod tests {
         let step = Step {
             slot: Slot::B,
             step: 3,
-            loss: Num(f64::NAN),
+            loss: Some(Num(f64::NAN)),
             ms: 2.5,
             synced: true,
             profiled: false,

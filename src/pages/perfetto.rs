@@ -20,7 +20,7 @@ mod tests {
         let step = |i: u64| Step {
             slot: Slot::A,
             step: i,
-            loss: Num(6.9),
+            loss: Some(Num(6.9)),
             ms: 10.0,
             synced: true,
             profiled: i == 2,
@@ -30,6 +30,7 @@ mod tests {
                 optimizer: 1.0,
                 residual: 1.0,
                 step: 10.0,
+                ..PhaseTimes::default()
             }),
             clocks: None,
         };

@@ -546,7 +546,7 @@ mod tests {
         for step in steps {
             let step = Step {
                 step,
-                loss: Num(7.0 - step as f64 / 1000.0),
+                loss: Some(Num(7.0 - step as f64 / 1000.0)),
                 ..Step::default()
             };
             story.hear(&Event::Step(step), 0);

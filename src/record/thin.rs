@@ -18,7 +18,7 @@ impl Thinning {
     /// Whether the line goes into the file. At most 10 steps a second and a profile every 5 s make an hour about
     /// 10 + 19 MB at 250 bytes a step and 26 KB a profile with its calls and gradients.
     pub(super) fn keeps(&mut self, t: f64, event: &Event) -> bool {
-        if event.begins_run().is_some() {
+        if event.begins_run().is_some() || matches!(event, Event::Run(_)) {
             self.last.clear();
         }
         let (kind, slot, gap) = match event {
@@ -99,7 +99,7 @@ mod tests {
             let step = Event::Step(Step {
                 slot: Slot::A,
                 step: i,
-                loss: Num(6.123_456_789),
+                loss: Some(Num(6.123_456_789)),
                 ms: 4.987_654_321,
                 synced: true,
                 profiled: i % 20 == 0,
@@ -109,6 +109,7 @@ mod tests {
                     optimizer: phase,
                     residual: phase,
                     step: phase,
+                    ..PhaseTimes::default()
                 }),
                 clocks: None,
             });

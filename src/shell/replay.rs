@@ -87,7 +87,7 @@ impl EventSource for ReplaySource {
             ReplayControl::Resume => (self.paused, self.stepping) = (false, false),
             ReplayControl::Step => (self.paused, self.stepping) = (true, true),
             ReplayControl::Speed(times) if times.is_finite() && times > 0.0 => self.speed = times,
-            ReplayControl::Speed(_) => {}
+            ReplayControl::Speed(_) | ReplayControl::MarkB => {}
         }
     }
 }

@@ -275,6 +275,7 @@ pub(crate) fn step(run: &RunSpec, step: u64) -> Event {
             optimizer: 0.045 * ms,
             residual: 0.005 * ms,
             step: ms,
+            ..PhaseTimes::default()
         }
     } else {
         PhaseTimes {
@@ -283,12 +284,13 @@ pub(crate) fn step(run: &RunSpec, step: u64) -> Event {
             optimizer: 0.1,
             residual: ms - 0.8,
             step: ms,
+            ..PhaseTimes::default()
         }
     };
     Event::Step(Step {
         slot: run.slot,
         step,
-        loss: loss.into(),
+        loss: Some(loss.into()),
         ms: whole,
         synced,
         profiled: step % 20 == 5,

@@ -101,7 +101,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
             Event::Step(Step {
                 slot,
                 step: 900,
-                loss: 6.9.into(),
+                loss: Some(6.9.into()),
                 ms: step,
                 synced: true,
                 phases: Some(phases),
@@ -284,7 +284,7 @@ fn the_speed_is_named_as_a_share_of_the_peak() {
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
     };
-    step.loss = 5.0.into();
+    step.loss = Some(5.0.into());
     hear(&mut wrong, Event::Step(step));
     let mut shipped = session::begin(Course::builtin(), Options::default()).0;
     train(&mut shipped, 40);

@@ -332,7 +332,7 @@ fn a_run_diverges_at_one_step() {
         let Event::Step(mut step) = sample::step(&run, at) else {
             unreachable!()
         };
-        step.loss = if at < 90 { 5.0 } else { f64::NAN }.into();
+        step.loss = Some(if at < 90 { 5.0 } else { f64::NAN }.into());
         hear(&mut app, Event::Step(step));
     }
     for size in BEATS {
@@ -359,6 +359,7 @@ fn a_recording_of_a_free_run_has_no_lesson() {
             paused: false,
             speed: 1.0,
             unsolved: false,
+            watched: false,
         };
         let options = Options {
             recording: Some(recording),

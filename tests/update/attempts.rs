@@ -381,7 +381,7 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
         hear(
             &mut app,
             Event::Step(Step {
-                loss: Num(loss),
+                loss: Some(Num(loss)),
                 ..step
             }),
         );

@@ -168,7 +168,7 @@ fn the_first_loss_of_a_run_that_went_on_is_not_told() {
         hear(&mut app, sample::step(&b, 41));
         let mut last = sample::step(&b, 42);
         if let Event::Step(step) = &mut last {
-            step.loss = f64::NAN.into();
+            step.loss = Some(f64::NAN.into());
         }
         hear(&mut app, last);
         let figures = figures(&app).expect("a stage");
@@ -190,7 +190,7 @@ fn a_divergence_is_told_once() {
             let unseen = app.devices.log.unseen;
             let mut last = sample::step(&b, 8);
             if let Event::Step(step) = &mut last {
-                step.loss = f64::NAN.into();
+                step.loss = Some(f64::NAN.into());
             }
             hear(&mut app, last);
             let request = app.bench.pending.request;

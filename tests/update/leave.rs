@@ -155,6 +155,7 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
         paused: false,
         speed: 1.0,
         unsolved: false,
+        watched: false,
     };
     for options in [
         Options {

@@ -57,6 +57,7 @@ fn finished(app: &App, loss: f64) -> Event {
             optimizer: 10.0,
             residual: 0.0,
             step: 40.0,
+            ..PhaseTimes::default()
         }),
         evidence: Some(Evidence {
             parity: Some(5e-7.into()),

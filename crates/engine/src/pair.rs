@@ -119,7 +119,7 @@ impl Side {
         outlet.send(Event::Step(Step {
             slot: self.spec.slot,
             step: self.step,
-            loss: Num(loss),
+            loss: Some(Num(loss)),
             ms,
             synced: true,
             ..Step::default()

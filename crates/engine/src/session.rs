@@ -188,6 +188,7 @@ impl Session<'_> {
             os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             date: today(),
+            ..Hello::default()
         }));
         if protocol != PROTOCOL {
             let reason = format!(

@@ -417,7 +417,7 @@ impl Trainer {
             self.loss_last = loss;
             let (step, has_clocks) = (timed.step, timed.clocks.is_some());
             let event = Event::Step(Step {
-                loss: Num(loss),
+                loss: Some(Num(loss)),
                 ..timed
             });
             self.story.note(&event, 0);

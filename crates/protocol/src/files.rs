@@ -37,8 +37,8 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A plain file to be read bit by bit, and its length. The kind of the error is `InvalidInput` where it is no plain file.
-fn stream(path: &Path) -> io::Result<(File, u64)> {
+/// A plain file to be read bit by bit, and its length in bytes. The kind of the error is `InvalidInput` where it is no plain file.
+pub fn stream(path: &Path) -> io::Result<(File, u64)> {
     // Looked at before it is opened, because opening a device may do something, and again after.
     plain(&fs::metadata(path)?)?;
     let file = without_waiting(File::options().read(true), true).open(path)?;

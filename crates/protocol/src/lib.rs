@@ -164,6 +164,8 @@ pub enum Event {
         latest: String,
     },
     Started(Started),
+    /// A run of another program begins.
+    Run(ForeignRun),
     Step(Step),
     #[serde(deserialize_with = "report::read_throughput")]
     Throughput(Throughput),

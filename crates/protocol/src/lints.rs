@@ -331,6 +331,7 @@ mod tests {
                 optimizer: 1.0,
                 residual: 37.0,
                 step: 40.0,
+                ..PhaseTimes::default()
             };
             let event = Event::Step(Step {
                 phases: Some(phases),

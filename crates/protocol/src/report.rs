@@ -16,6 +16,9 @@ pub struct Hello {
     pub cores: u32,
     /// Date of the run, `YYYY-MM-DD`, UTC.
     pub date: String,
+    /// The host's name, where it is another program's greeting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,14 +73,50 @@ pub struct Started {
     pub request: u64,
 }
 
+/// A run of another program begins. Each part but the name may be missing; what follows from a missing part is not shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ForeignRun {
+    pub slot: Slot,
+    /// What the program calls its run.
+    pub name: String,
+    /// Which of several processes that train together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// Processes that train together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+    /// Classes that the loss chooses from; the vocabulary of a language model. Guessing loses ln of it in nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<u64>,
+    /// Parameters that require a gradient, and their tensors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensors: Option<u32>,
+    /// Parameters that require none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<u64>,
+    /// Samples and tokens of one step, accumulated micro-batches included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Step at which it begins: above 0 where it goes on from a checkpoint.
+    pub from_step: u64,
+}
+
 /// One optimizer step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub slot: Slot,
     /// From 0. The loss of step 0 is taken before any update.
     pub step: u64,
-    /// Mean cross-entropy in nats.
-    pub loss: Num,
+    /// Mean cross-entropy in nats; `None` where another program does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Num>,
     /// Wall time of the step in milliseconds, on the host's clock.
     pub ms: f64,
     /// Whether the time ends at a device sync. An unsynchronised time measures enqueueing.
@@ -92,14 +131,20 @@ pub struct Step {
     pub clocks: Option<StepClocks>,
 }
 
-/// The parts of a step in milliseconds. `residual = step - (forward + backward + optimizer)`, signed,
-/// where `step` is a bracket of its own that ends with a device sync.
+/// The parts of a step in milliseconds. `residual` is `step` less all other parts, signed, where `step` is a bracket of its own that
+/// ends with a device sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseTimes {
     pub forward: f64,
     pub backward: f64,
     pub optimizer: f64,
     pub residual: f64,
+    /// Waiting for the next batch. Our engine makes its batches within `forward` and does not tell this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<f64>,
+    /// Exchange with other processes, where it is told apart from `backward`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub communication: Option<f64>,
     /// Length of the sync-terminated bracket.
     pub step: f64,
 }
@@ -113,6 +158,7 @@ impl PhaseTimes {
             optimizer,
             residual: step - (forward + backward + optimizer),
             step,
+            ..Self::default()
         }
     }
 }
@@ -186,6 +232,7 @@ pub(crate) fn read_finished<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Fi
 
 /// The gradient audit of one step. A gradient counts when it is finite and its norm is not zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Gradients {
     pub slot: Slot,
     pub step: u64,
@@ -279,6 +326,7 @@ pub struct Load {
 
 /// Memory of the engine's device work, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Memory {
     pub slot: Slot,
     pub peak_bytes: Option<u64>,

@@ -69,6 +69,7 @@ impl StreamStory {
             Event::Hello(hello) => self.hello.clone_from(hello),
             Event::Load(load) => self.load = Some(load.clone()),
             Event::Started(started) => self.begin(started.into(), at_ms),
+            Event::Run(run) => self.begin(run.into(), at_ms),
             Event::Calibrated { .. } => {
                 let runs = self.slots.iter_mut().chain(&mut self.earlier);
                 runs.for_each(|run| run.note(event, at_ms));

@@ -95,6 +95,7 @@ impl App {
                 paused: false,
                 speed: 1.0,
                 unsolved: true,
+                watched: false,
             },
             engine_gone: false,
             held,

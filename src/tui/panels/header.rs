@@ -46,11 +46,18 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             false => format!("{}x", recording.speed),
         };
         let (name, date) = (&recording.device.name, &recording.date);
-        let wordings = [
-            format!(" RECORDING {name} · {date} · {pace} "),
-            format!(" RECORDING {date} · {pace} "),
-            " RECORDING ".to_owned(),
-        ];
+        let wordings = match recording.watched {
+            true => [
+                format!(" WATCHING {} ", recording.file),
+                " WATCHING ".to_owned(),
+                " WATCHING ".to_owned(),
+            ],
+            false => [
+                format!(" RECORDING {name} · {date} · {pace} "),
+                format!(" RECORDING {date} · {pace} "),
+                " RECORDING ".to_owned(),
+            ],
+        };
         let badge = |said| Line::from(Span::styled(said, theme.badge));
         return wordings.map(badge).to_vec();
     }

@@ -185,7 +185,7 @@ impl Trainer {
         let event = Event::Step(Step {
             slot: self.slot(),
             step: self.step,
-            loss: Num(loss),
+            loss: Some(Num(loss)),
             ms,
             synced: true,
             profiled: true,

@@ -36,7 +36,18 @@ pub fn typical_phases(steps: &[PhaseTimes]) -> Option<PhaseTimes> {
         mean(|it| it.backward),
         mean(|it| it.optimizer),
     ];
-    (!middle.is_empty()).then(|| PhaseTimes::of(parts, mean(|it| it.step)))
+    // Each step has these parts, or none has.
+    let has = |part: fn(&PhaseTimes) -> Option<f64>| middle.iter().all(|it| part(it).is_some());
+    let data = has(|it| it.data).then(|| mean(|it| it.data.unwrap_or_default()));
+    let communication =
+        has(|it| it.communication).then(|| mean(|it| it.communication.unwrap_or_default()));
+    let told = PhaseTimes::of(parts, mean(|it| it.step));
+    (!middle.is_empty()).then(|| PhaseTimes {
+        residual: told.residual - data.unwrap_or_default() - communication.unwrap_or_default(),
+        data,
+        communication,
+        ..told
+    })
 }
 
 /// In ascending order.

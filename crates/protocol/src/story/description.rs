@@ -3,7 +3,7 @@
 use crate::config::{Matmul, Precision, RunConfig, Sync};
 use crate::stats::roofline::bounding;
 use crate::units::digits;
-use crate::{Device, Roof, RunSpec, Slot, Started};
+use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
 
 /// Seconds from which on a step is announced before it is made.
 const LONG_STEP_S: f64 = 10.0;
@@ -69,6 +69,22 @@ impl From<&Started> for RunDescription {
             paired: started.paired,
             sealed: run.sealed,
             request: started.request,
+        }
+    }
+}
+
+impl From<&ForeignRun> for RunDescription {
+    fn from(run: &ForeignRun) -> Self {
+        Self {
+            name: run.name.clone(),
+            slot: run.slot,
+            rank: run.rank,
+            device: run.device.clone(),
+            parameters: run.parameters,
+            tensors: run.tensors,
+            ln_vocab: run.classes.map(|classes| (classes.max(1) as f64).ln()),
+            from_step: run.from_step,
+            ..Self::default()
         }
     }
 }

@@ -29,13 +29,17 @@ pub struct Phases {
 
 impl From<&PhaseTimes> for Phases {
     fn from(times: &PhaseTimes) -> Self {
+        let parts = [
+            (PhaseName::Data, times.data),
+            (PhaseName::Forward, Some(times.forward)),
+            (PhaseName::Backward, Some(times.backward)),
+            (PhaseName::Communication, times.communication),
+            (PhaseName::Optimizer, Some(times.optimizer)),
+            (PhaseName::Rest, Some(times.residual)),
+        ];
+        let told = parts.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
         Self {
-            parts: vec![
-                (PhaseName::Forward, times.forward),
-                (PhaseName::Backward, times.backward),
-                (PhaseName::Optimizer, times.optimizer),
-                (PhaseName::Rest, times.residual),
-            ],
+            parts: told.collect(),
             step: times.step,
         }
     }

@@ -211,9 +211,11 @@ impl RunStory {
 
     fn note_step(&mut self, step: &Step, at_ms: u64) {
         self.update_ledger(step, at_ms);
-        self.loss.push(step.step, step.loss.0);
-        if self.left.is_none() {
-            self.curve.push(step.step, step.loss);
+        if let Some(loss) = step.loss {
+            self.loss.push(step.step, loss.0);
+            if self.left.is_none() {
+                self.curve.push(step.step, loss);
+            }
         }
         if !step.profiled {
             self.step_ms.push(step.step, step.ms);

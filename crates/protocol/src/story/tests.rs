@@ -24,7 +24,7 @@ fn side(slot: Slot, hash: &str) -> RunDescription {
 
 fn steps(story: &mut StreamStory, slot: Slot, steps: std::ops::Range<u64>) {
     for step in steps {
-        let loss = Num(7.0 - step as f64 / 1000.0);
+        let loss = Some(Num(7.0 - step as f64 / 1000.0));
         let step = Step {
             slot,
             step,
@@ -195,7 +195,7 @@ fn a_run_of_another_program_is_shown_as_far_as_it_tells() {
     let step = |step| {
         Event::Step(Step {
             step,
-            loss: Num(5.0),
+            loss: Some(Num(5.0)),
             ms: 10.0,
             phases: Some(PhaseTimes::of([2.0, 5.0, 1.0], 10.0)),
             ..Step::default()

@@ -13,6 +13,7 @@ fn phases() -> impl Strategy<Value = PhaseTimes> {
             optimizer,
             residual,
             step,
+            ..PhaseTimes::default()
         },
     )
 }
@@ -337,7 +338,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
             |(slot, step, loss, ms, (synced, profiled), phases, clocks)| Step {
                 slot,
                 step,
-                loss,
+                loss: Some(loss),
                 ms,
                 synced,
                 profiled,
@@ -391,7 +392,8 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 pid,
                 os: "linux".to_owned(),
                 cores,
-                date: "2026-11-21".to_owned()
+                date: "2026-11-21".to_owned(),
+                ..Hello::default()
             }
         )),
         proptest::option::of(number()).prop_map(|device_s| Event::Heartbeat { device_s }),

@@ -1,0 +1,244 @@
+//! `perflings watch`: follows the training of another program while it runs, on the screen, or as a summary where there is no terminal.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::args::WatchArgs;
+use super::summary;
+use super::workshop::markers;
+use crate::app::source::{EventSource, FromEngine};
+use crate::app::{Options, Replay};
+use crate::course::save_file::Progress;
+use crate::files;
+use crate::measure::runner::engine_command;
+use crate::out::{self, Exit, notice, usage};
+use crate::pages::report::RunReport;
+use crate::record::RecordingWriter;
+use crate::sanitize;
+use crate::shell::show;
+use crate::tui::{SessionEnd, terminal};
+use crate::watch::check::check;
+use crate::watch::job::{Job, OUTPUT, code_of};
+use crate::watch::source::{WatchPlace, WatchSource};
+use protocol::story::StreamStory;
+use protocol::{Device, Event};
+
+/// The file for PyTorch, as `--python` prints it.
+const PYTHON: &str = include_str!("../../python/perflings.py");
+
+pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
+    if args.python {
+        out::result(PYTHON.trim_end())?;
+        return Ok(Exit::Ok);
+    }
+    if let Some(file) = &args.check {
+        return checked(file);
+    }
+    let mut source = begin(args)?;
+    let recording = args
+        .record
+        .as_deref()
+        .map(RecordingWriter::create)
+        .transpose()?;
+    if terminal::is_present() && recording.is_none() {
+        shown(args, &mut source)?;
+    } else {
+        follow(&mut source, recording)?;
+    }
+    told(&source)?;
+    match source.job_mut() {
+        Some(job) => {
+            let code = code_of(job.wait()?);
+            std::process::exit(code);
+        }
+        None => Ok(Exit::Ok),
+    }
+}
+
+/// Says what is wrong with a file of watched lines.
+fn checked(file: &Path) -> Result<Exit> {
+    files::stream(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let found = check(file);
+    for (line, why) in &found.faults {
+        let why = sanitize::line(why);
+        out::result(&format!("{}:{line}: {why}", file.display()))?;
+    }
+    let (lines, steps, faults) = (found.lines, found.steps, found.faults.len());
+    notice(&format!("{lines} lines, {steps} steps, {faults} faults"));
+    Ok(Exit::of(found.faults.is_empty()))
+}
+
+/// The place that is followed, and the command if one is to be started.
+fn begin(args: &WatchArgs) -> Result<WatchSource> {
+    if args.command.is_empty() {
+        let place = args.place.as_deref().ok_or_else(|| {
+            usage("say what to watch: `perflings watch -- python train.py`, a folder, a file of lines, or - for standard input")
+        })?;
+        return Ok(WatchSource::new(followed(place)?, None));
+    }
+    let folder = match &args.place {
+        Some(folder) => folder.clone(),
+        None => new_folder()?,
+    };
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+    let folder = folder.canonicalize().unwrap_or(folder);
+    refuse_used(&folder)?;
+    let path = folder.join(OUTPUT);
+    let output =
+        files::own(&path).with_context(|| format!("Failed to write {}", path.display()))?;
+    let job = Job::start(&args.command, &folder, output)?;
+    notice(&format!("the command writes to {}", folder.display()));
+    Ok(WatchSource::new(WatchPlace::Folder(folder), Some(job)))
+}
+
+/// Lines of an earlier training must not be taken for those of this one.
+fn refuse_used(folder: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
+    let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    match names.find(|name| name.ends_with(".jsonl")) {
+        Some(name) => Err(usage(format!(
+            "{} holds {name} of another training; name a new folder, or look at that one with `perflings watch {}`",
+            folder.display(),
+            folder.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A folder of our own for a command that was given none.
+fn new_folder() -> Result<PathBuf> {
+    let made = tempfile::Builder::new()
+        .prefix("perflings-watch-")
+        .tempdir();
+    Ok(made
+        .context("no folder can be made for the lines of the training")?
+        .keep())
+}
+
+/// A folder, a file of lines, or standard input.
+fn followed(place: &Path) -> Result<WatchPlace> {
+    if place == Path::new("-") {
+        return piped();
+    }
+    let metadata =
+        std::fs::metadata(place).with_context(|| format!("{} cannot be read", place.display()))?;
+    Ok(match metadata.is_dir() {
+        true => WatchPlace::Folder(place.to_owned()),
+        false => {
+            files::stream(place).with_context(|| format!("{} cannot be read", place.display()))?;
+            WatchPlace::File(place.to_owned())
+        }
+    })
+}
+
+/// Writes what comes from standard input to a file, which is followed.
+fn piped() -> Result<WatchPlace> {
+    let path = new_folder()?.join("rank-0.jsonl");
+    let mut file =
+        files::own(&path).with_context(|| format!("Failed to write {}", path.display()))?;
+    let thread = std::thread::Builder::new().name("stdin".to_owned());
+    thread
+        .spawn(move || {
+            let copied = std::io::copy(&mut std::io::stdin().lock(), &mut file);
+            if copied.is_ok() {
+                let _ = std::io::Write::write_all(&mut file, b"{\"event\":\"ended\"}\n");
+            }
+        })
+        .context("no thread can be started for standard input")?;
+    Ok(WatchPlace::File(path))
+}
+
+/// Shows the training in the workshop's panels until the learner leaves, and then asks what is to become of a command that goes on.
+fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
+    let context = args.course.load()?;
+    let options = Options {
+        theme: args.theme,
+        markers: markers(),
+        recording: Some(Replay {
+            file: sanitize::line(&source.name()),
+            device: Device::default(),
+            date: String::new(),
+            paused: false,
+            speed: 1.0,
+            unsolved: false,
+            watched: true,
+            stage: None,
+        }),
+        ..Options::default()
+    };
+    let story = Rc::new(RefCell::new(StreamStory::default()));
+    let (command, progress) = (engine_command(None)?, Progress::default());
+    let end = show(source, context, story, command, progress, options, None)?;
+    let Some(job) = source.job_mut() else {
+        return Ok(());
+    };
+    if job.ended().is_some() {
+        return Ok(());
+    }
+    if matches!(end, SessionEnd::Signal) {
+        job.signal(false);
+        return Ok(());
+    }
+    notice(&format!(
+        "{} goes on (process {}). Type w to wait for its end, e to end it, or press enter to leave it running",
+        sanitize::line(&job.command),
+        job.pid()
+    ));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "w" => {}
+        "e" => job.signal(false),
+        _ => std::process::exit(0),
+    }
+    Ok(())
+}
+
+/// Takes in what comes until the training is over.
+fn follow(source: &mut WatchSource, mut recording: Option<RecordingWriter>) -> Result<()> {
+    loop {
+        let Some(heard) = source.try_recv() else {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        match heard {
+            FromEngine::Line(line) => {
+                if let Some(recording) = &mut recording {
+                    recording.add(&line, &serde_json::to_string(&line)?)?;
+                }
+                if let Event::Log(message) = &line.event {
+                    notice(&sanitize::line(&message.text));
+                }
+            }
+            FromEngine::Stray(text) => out::result(&sanitize::line(&text))?,
+            FromEngine::Malformed { line, .. } => notice(&sanitize::line(&line)),
+            FromEngine::Gone { reason } => {
+                notice(&sanitize::line(&reason));
+                break;
+            }
+            FromEngine::Silent => {}
+        }
+    }
+    if let Some(recording) = recording {
+        notice(&recording.finish()?.to_string());
+    }
+    Ok(())
+}
+
+/// The figures of the run, and its lints.
+fn told(source: &WatchSource) -> Result<()> {
+    let finished = source.story().runs().filter_map(|run| run.summary());
+    let mut texts: Vec<String> = finished.map(|it| summary::text(&it, true)).collect();
+    if texts.is_empty() {
+        let sheet = RunReport::of(source.story()).sheet();
+        texts.push(sheet.markdown().trim_end().to_owned());
+    }
+    out::result(&texts.join("\n\n"))?;
+    Ok(())
+}

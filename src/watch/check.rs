@@ -1,0 +1,59 @@
+//! `perflings watch --check`: reads a file of watched lines and says what is wrong with it.
+
+use std::path::Path;
+
+use super::follow::{Followed, FollowedFile};
+use super::line::{WatchEvent, read};
+
+/// What a file of watched lines holds, and its faults with their line numbers.
+#[derive(Debug, Default, PartialEq)]
+pub struct CheckedFile {
+    pub lines: u64,
+    pub steps: u64,
+    pub faults: Vec<(u64, String)>,
+}
+
+/// Reads the whole file.
+pub fn check(path: &Path) -> CheckedFile {
+    let mut file = FollowedFile::new(path.to_owned());
+    let mut out = CheckedFile::default();
+    let (mut greeted, mut last) = (false, None);
+    loop {
+        let followed = file.poll();
+        if followed.is_empty() {
+            return out;
+        }
+        for piece in followed {
+            let (number, found) = match piece {
+                Followed::Line(number, text) => (number, read(&text)),
+                Followed::TooLong(number) => (number, Err("is longer than 1 MB".to_owned())),
+                Followed::BegunAgain => continue,
+            };
+            out.lines = number;
+            match found {
+                Err(why) => out.faults.push((number, why)),
+                Ok(line) => match line.event {
+                    WatchEvent::Hello(_) => (greeted, last) = (true, None),
+                    WatchEvent::Run(run) => last = run.from_step.checked_sub(1),
+                    WatchEvent::Step(step) => {
+                        out.steps += 1;
+                        let before = last.filter(|last| step.step <= *last);
+                        if let Some(before) = before {
+                            let (now, next) = (step.step, before + 1);
+                            let why = format!(
+                                "`step` is {now} after {before}: write {next} or more, or `hello` before it"
+                            );
+                            out.faults.push((number, why));
+                        }
+                        last = Some(step.step);
+                    }
+                    _ => {}
+                },
+            }
+            if number == 1 && !greeted {
+                let why = "is not `hello`: write {\"event\":\"hello\",\"protocol\":1,\"host\":\"…\"} first";
+                out.faults.push((1, why.to_owned()));
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Reads one line that a watched program wrote. Every field but the name of the event may be missing.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use protocol::{
+    ForeignRun, Gradients, Hello, LogMessage, Memory, Num, PROTOCOL, PhaseTimes, Slot, Step,
+};
+
+/// One line: when it was written, in seconds since the program began to write, and what it says.
+#[derive(Debug, Deserialize)]
+pub(super) struct WatchLine {
+    #[serde(default)]
+    pub t: f64,
+    #[serde(flatten)]
+    pub event: WatchEvent,
+}
+
+/// What a program says of its training.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(super) enum WatchEvent {
+    Hello(WatchHello),
+    Run(ForeignRun),
+    Step(WatchStep),
+    Gradients(Gradients),
+    Memory(Memory),
+    /// A trace of a step was written into the folder.
+    Profile {
+        #[serde(default)]
+        step: u64,
+        file: String,
+    },
+    /// Written every few seconds while no other line is due.
+    Alive {
+        /// The phase that the process is in.
+        #[serde(default)]
+        phase: Option<String>,
+    },
+    Log(LogMessage),
+    /// The training is over; with `why` it ended early.
+    Ended {
+        #[serde(default)]
+        why: Option<String>,
+    },
+}
+
+/// The greeting, which begins each file and comes again when a job was begun again.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WatchHello {
+    pub protocol: u32,
+    pub version: String,
+    pub pid: u32,
+    pub os: String,
+    pub cores: u32,
+    pub date: String,
+    pub host: Option<String>,
+}
+
+impl From<WatchHello> for Hello {
+    fn from(hello: WatchHello) -> Self {
+        Self {
+            protocol: PROTOCOL,
+            version: hello.version,
+            pid: hello.pid,
+            os: hello.os,
+            cores: hello.cores,
+            date: hello.date,
+            host: hello.host,
+        }
+    }
+}
+
+/// One step of the optimizer. Times are in milliseconds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WatchStep {
+    pub step: u64,
+    pub ms: Option<f64>,
+    pub loss: Option<Num>,
+    pub profiled: bool,
+    pub phases: BTreeMap<String, f64>,
+}
+
+/// The names of the phases that a step may tell.
+pub(super) const PHASES: [&str; 5] = ["data", "forward", "backward", "communication", "optimizer"];
+
+impl WatchStep {
+    /// The step as an event. Without a length of its own it has that of its phases.
+    pub(super) fn into_step(self, slot: Slot) -> Step {
+        let phase = |name: &str| self.phases.get(name).copied();
+        let told: f64 = PHASES.iter().filter_map(|name| phase(name)).sum();
+        let ms = self.ms.unwrap_or(told);
+        let phases = (!self.phases.is_empty()).then(|| PhaseTimes {
+            forward: phase("forward").unwrap_or_default(),
+            backward: phase("backward").unwrap_or_default(),
+            optimizer: phase("optimizer").unwrap_or_default(),
+            data: phase("data"),
+            communication: phase("communication"),
+            residual: ms - told,
+            step: ms,
+        });
+        Step {
+            slot,
+            step: self.step,
+            loss: self.loss,
+            ms,
+            synced: true,
+            profiled: self.profiled,
+            phases,
+            clocks: None,
+        }
+    }
+
+    /// What cannot be about this step, with the field that says it.
+    fn fault(&self) -> Option<String> {
+        let unknown = self
+            .phases
+            .keys()
+            .find(|name| !PHASES.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            let known = PHASES.join(", ");
+            return Some(format!("`phases.{name}` is no phase; there are {known}"));
+        }
+        let is_time = |ms: f64| ms.is_finite() && ms >= 0.0;
+        if let Some((name, ms)) = self.phases.iter().find(|(_, ms)| !is_time(**ms)) {
+            return Some(format!(
+                "`phases.{name}` is {ms}: write milliseconds, 0 or more"
+            ));
+        }
+        let ms = self.ms.filter(|ms| !is_time(*ms))?;
+        Some(format!("`ms` is {ms}: write milliseconds, 0 or more"))
+    }
+}
+
+/// Reads a line; the error says which field or column is wrong and what to write.
+pub(super) fn read(text: &str) -> Result<WatchLine, String> {
+    let line: WatchLine = protocol::read(text).map_err(|why| {
+        let nan = ["NaN", "Infinity"]
+            .iter()
+            .find(|word| text.contains(**word));
+        match nan.filter(|_| !text.contains("\"NaN\"")) {
+            Some(word) => {
+                format!("{why}; JSON has no {word}: write it as text, \"NaN\" or \"inf\"")
+            }
+            None => why,
+        }
+    })?;
+    let fault = match &line.event {
+        WatchEvent::Hello(hello) if hello.protocol > PROTOCOL => Some(format!(
+            "`protocol` is {}, this program reads up to {PROTOCOL}: update perflings on this machine",
+            hello.protocol
+        )),
+        WatchEvent::Step(step) => step.fault(),
+        _ => None,
+    };
+    match fault {
+        Some(fault) => Err(fault),
+        None => Ok(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_needs_nothing_but_its_name() {
+        let line = read(r#"{"event":"step"}"#).expect("a step");
+        let WatchEvent::Step(step) = line.event else {
+            panic!("another event");
+        };
+        let step = step.into_step(Slot::A);
+        assert_eq!((step.step, step.loss, step.phases), (0, None, None));
+    }
+
+    #[test]
+    fn the_rest_of_a_step_is_what_its_phases_leave() {
+        let text =
+            r#"{"event":"step","step":3,"ms":10,"loss":"NaN","phases":{"data":1,"forward":3}}"#;
+        let WatchEvent::Step(step) = read(text).expect("a step").event else {
+            panic!("another event");
+        };
+        let step = step.into_step(Slot::B);
+        let phases = step.phases.expect("phases");
+        assert_eq!(
+            (phases.residual, phases.data, phases.communication),
+            (6.0, Some(1.0), None)
+        );
+        assert!(step.loss.is_some_and(|loss| loss.0.is_nan()));
+    }
+
+    #[test]
+    fn faults_name_the_field_and_what_to_write() {
+        let faults = [
+            (r#"{"event":"step","ms":-1}"#, "`ms` is -1"),
+            (
+                r#"{"event":"step","phases":{"fwd":1}}"#,
+                "`phases.fwd` is no phase",
+            ),
+            (r#"{"event":"step","loss":NaN}"#, "write it as text"),
+            (r#"{"event":"hello","protocol":99}"#, "update perflings"),
+            (r#"{"event":"stepp"}"#, "unknown variant `stepp`"),
+            ("loss 3.4", "column"),
+        ];
+        for (text, expected) in faults {
+            let why = read(text).expect_err(text);
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+    }
+}
