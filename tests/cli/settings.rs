@@ -98,7 +98,7 @@ fn flags_of_every_command_stand_before_or_after_it_and_all_others_after_it() {
         .fails(2, &["unexpected argument '--json'", "'list --json' exists"]);
     for (line, wanted) in [
         (["--quiet", "lst"], "a similar subcommand exists: 'list'"),
-        (["--quiet", "3"], "unrecognized subcommand '3'"),
+        (["--quiet", "3"], "`perflings --stage 3` opens it"),
     ] {
         learner.run(&line).fails(2, &[wanted]);
     }

@@ -127,6 +127,7 @@ fn a_that_goes_on_after_b_keeps_its_own_figures() {
         hear(&mut app, sample::gradients(&a, 79, true));
         assert_eq!(found(&app), before, "stage {stage}, while A runs");
         let other = Finished {
+            variant: "broken".to_owned(),
             steps: 80,
             ln_vocab: 6.93,
             loss_last: 1.0.into(),

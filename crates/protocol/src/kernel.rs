@@ -236,14 +236,15 @@ pub enum KernelFill {
 }
 
 impl KernelFill {
-    /// What a drawn shape is tried with.
+    /// What a drawn shape is tried with, the kinds that no other one stands for first: where a shape is large, the steps of a check do
+    /// not suffice for all.
     pub const DRAWN: [Self; 13] = [
         Self::Normal,
+        Self::Beneath,
+        Self::Far,
         Self::Large,
         Self::Tiny,
         Self::Below,
-        Self::Far,
-        Self::Beneath,
         Self::Huge,
         Self::Falling,
         Self::Constant,
