@@ -762,7 +762,7 @@ fn a_beat_says_whether_memory_is_measured_or_by_formula() {
 #[test]
 fn time_in_no_phase_is_unaccounted_and_residual_is_what_blocks_add_to() {
     let files = ["lessons", "exercises"].map(Path::new).into_iter();
-    let files = files.flat_map(|folder| texts(folder));
+    let files = files.flat_map(texts);
     for (path, text) in files {
         let words = text.replace("phases.residual", "");
         let mut after = words.split("residual").skip(1);
