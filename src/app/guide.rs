@@ -166,6 +166,9 @@ fn unmet_checks(app: &App) -> Option<String> {
 fn next_text(app: &App) -> &'static str {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
+        Mode::Replay(shown) if shown.watched => {
+            return "The training of another program, while it runs";
+        }
         Mode::Replay(_) => return "A recording: {pause} pauses, {step} advances one step",
         _ => {}
     }

@@ -37,7 +37,7 @@ fn of_summary(figures: &Summary, slot: Slot, step: u64) -> ReadProfile {
         .rows()
         .iter()
         .map(|row| KernelRow {
-            part: row.family.label().to_owned(),
+            part: row.short.clone(),
             op: row.family.label().to_owned(),
             kernel: row.short.clone(),
             layers: 1,

@@ -45,7 +45,10 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             let said = "A run without a stage: {} opens the knobs.";
             w.keys(said, &[Action::Knobs]);
         } else if app.mode.is_replay() {
-            w.text("A recorded run that belongs to no stage: it has no lesson.");
+            w.text(match app.mode.watches() {
+                true => "The training of another program. Panels show what it reports; docs/watch.md says what it can report, and how.",
+                false => "A recorded run that belongs to no stage: it has no lesson.",
+            });
         } else {
             w.dim("This course has no stage.");
         }

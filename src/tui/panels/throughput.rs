@@ -209,7 +209,9 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     };
     let wall = number(it.wall_samples_per_s);
     let wall = format!("wall average {wall} samples/s, profiles included");
-    let tokens = format!("{} tokens/s", number(it.tokens_per_s));
+    // Another program may not tell how many tokens a step has.
+    let tells_tokens = it.tokens_per_s > 0.0;
+    let tokens = tells_tokens.then(|| format!("{} tokens/s", number(it.tokens_per_s)));
     let flops = match (it.flops, run.peak_flops()) {
         (Some(flops), Some((peak, Some(_)))) if flops > peak => {
             let flops = number(flops / 1e9);
@@ -231,7 +233,10 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     });
     let parts = match &handed {
         Some(handed) => vec![handed.as_str(), "samples/s by wall time"],
-        None => vec![tokens.as_str(), &flops, &wall],
+        None => {
+            let tokens = tokens.as_deref().into_iter();
+            tokens.chain([flops.as_str(), &wall]).collect()
+        }
     };
     Line::styled(joined(parts, columns, "  ·  "), theme.dim)
 }
