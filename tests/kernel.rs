@@ -60,11 +60,21 @@ fn job_of(id: &str, write: impl Fn(&str, &str, &str) -> Result<String, KernelErr
 
 /// The solution of `id`, with `from` replaced by `to` in its first file.
 fn edited(id: &str, from: &str, to: &str) -> KernelJob {
-    let mut job = job_of(id, |_, _, solution| Ok(solution.to_owned()));
-    let text = &mut job.files[0].text;
-    assert!(text.contains(from), "{id} has no `{from}`");
-    *text = text.replace(from, to);
-    job
+    let first = job_of(id, |name, _, _| Ok(name.to_owned())).files[0]
+        .text
+        .clone();
+    // Sizes and values are drawn from the text that is checked.
+    job_of(id, |name, _, solution| {
+        assert!(
+            name != first || solution.contains(from),
+            "{id} has no `{from}`"
+        );
+        Ok(if name == first {
+            solution.replace(from, to)
+        } else {
+            solution.to_owned()
+        })
+    })
 }
 
 /// Checks and judges.
