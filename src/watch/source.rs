@@ -327,3 +327,127 @@ impl EventSource for WatchSource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    use super::*;
+
+    /// Appends lines to the file of a process.
+    fn write(folder: &Path, rank: u32, lines: &[&str]) {
+        let path = folder.join(format!("rank-{rank}.jsonl"));
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .expect("opened");
+        for line in lines {
+            writeln!(file, "{line}").expect("written");
+        }
+    }
+
+    const HELLO: &str = r#"{"event":"hello","protocol":1,"host":"box"}"#;
+    const RUN: &str = r#"{"event":"run","name":"train.py","classes":1000}"#;
+    const ENDED: &str = r#"{"event":"ended"}"#;
+
+    /// Everything that comes now; files are looked at once more than is needed.
+    fn heard(source: &mut WatchSource) -> Vec<FromEngine> {
+        source.look();
+        source.news.drain(..).collect()
+    }
+
+    #[test]
+    fn a_folder_of_two_processes_shows_the_first_one_and_its_lints() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        assert_eq!(heard(&mut source), [], "nobody has written yet");
+        write(
+            folder.path(),
+            0,
+            &[
+                HELLO,
+                RUN,
+                r#"{"event":"step","step":0,"loss":123.0,"ms":20,"phases":{"forward":7,"backward":12}}"#,
+                r#"{"event":"gradients","step":0,"tensors":4,"with_grad":1,"params_pct":1.6}"#,
+                r#"{"event":"step","step":1,"loss":"NaN","ms":20}"#,
+                "no JSON",
+            ],
+        );
+        write(folder.path(), 1, &[HELLO, r#"{"event":"step","step":7}"#]);
+        let news = heard(&mut source);
+        let faults = news
+            .iter()
+            .filter(|it| matches!(it, FromEngine::Malformed { .. }));
+        assert_eq!(faults.count(), 1);
+        let run = source.story().slot(Slot::A);
+        assert_eq!((run.first_loss(), run.steps()), (Some(123.0), 2));
+        assert_eq!(run.loss.not_finite.map(|(step, _)| step), Some(1));
+        let ranks = source.ranks();
+        assert_eq!(
+            ranks.iter().map(|it| it.step).collect::<Vec<_>>(),
+            [Some(1), Some(7)]
+        );
+        write(folder.path(), 0, &[ENDED]);
+        assert!(!source.is_over(), "the other process goes on");
+        write(folder.path(), 1, &[ENDED]);
+        let news = heard(&mut source);
+        assert!(matches!(news.last(), Some(FromEngine::Gone { .. })) && source.is_over());
+        let finished = source
+            .story()
+            .slot(Slot::A)
+            .finished
+            .as_ref()
+            .expect("a summary");
+        let lints: Vec<&str> = finished
+            .lints
+            .iter()
+            .map(|lint| lint.name.as_str())
+            .collect();
+        assert!(
+            lints.contains(&"first-loss") && lints.contains(&"gradient-coverage"),
+            "{lints:?}"
+        );
+    }
+
+    #[test]
+    fn what_comes_after_the_mark_is_a_run_of_b_that_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        write(
+            folder.path(),
+            0,
+            &[
+                HELLO,
+                RUN,
+                r#"{"event":"step","step":0,"loss":6.9,"ms":20}"#,
+            ],
+        );
+        heard(&mut source);
+        source.replay(ReplayControl::MarkB);
+        write(
+            folder.path(),
+            0,
+            &[r#"{"event":"step","step":1,"loss":6.8,"ms":10}"#],
+        );
+        heard(&mut source);
+        let [a, b] = [Slot::A, Slot::B].map(|slot| source.story().slot(slot));
+        assert_eq!((a.latest_loss(), b.latest_loss()), (Some(6.9), Some(6.8)));
+        assert_eq!(b.description.from_step, 1);
+    }
+
+    #[test]
+    fn a_profile_of_another_folder_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        let profile = r#"{"event":"profile","step":3,"file":"../secret.json"}"#;
+        write(folder.path(), 0, &[HELLO, RUN, profile]);
+        let news = heard(&mut source);
+        let warned = news.iter().any(|it| match it {
+            FromEngine::Line(line) => matches!(&line.event, Event::Log(log) if log.level == "warn"),
+            _ => false,
+        });
+        assert!(warned && !source.reading_profile);
+    }
+}
