@@ -24,7 +24,7 @@ pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
         let range = study.range.map(|range| range.values(of));
         scale(of, range, None, w);
         if !study.typed.is_empty() {
-            w.dim(&format!("Round {}", unit(of, &study.typed)));
+            w.dim(&format!("Around {}", unit(of, &study.typed)));
         }
         return;
     }
