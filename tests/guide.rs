@@ -533,11 +533,18 @@ fn the_rest(said: &mut Said) {
         unsolved: false,
         watched: false,
     };
-    let recording = Options {
-        recording: Some(badge),
-        ..Options::default()
+    let training = Replay {
+        stage: None,
+        watched: true,
+        ..badge.clone()
     };
-    said.look(&begin(Course::builtin(), recording).0);
+    for shown in [badge, training] {
+        let recording = Options {
+            recording: Some(shown),
+            ..Options::default()
+        };
+        said.look(&begin(Course::builtin(), recording).0);
+    }
     for confirm in [Confirm::ShowSolution, Confirm::Reset, Confirm::GiveUp] {
         let mut app = at(1);
         app.view.confirm = Some(confirm);
