@@ -389,7 +389,7 @@ class _Run:
         self.open_marks.clear()
         self.ended = end
         if profiled:
-            self._stop_profile(step)
+            self._stop_profile(step, 1e3 * (end[0] - begin[0]))
         elif _now() > self.next_profile:
             self._start_profile()
         self.late.poll()
@@ -491,7 +491,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001
             self._give_up_profiles(error)
 
-    def _stop_profile(self, step):
+    def _stop_profile(self, step, ms):
         profiler, self.profiler = self.profiler, None
         try:
             if self.late.cuda:
@@ -499,7 +499,7 @@ class _Run:
             profiler.__exit__(None, None, None)
             file = f"rank-{self.rank}-step-{step}.json"
             profiler.export_chrome_trace(os.path.join(self.folder, file))
-            self.lines.add("profile", slot="a", step=step, file=file)
+            self.lines.add("profile", slot="a", step=step, ms=ms, file=file)
             cost = _now() - self.began_profile
             self.next_profile = _now() + max(PROFILE_EVERY_S, cost / PROFILE_SHARE)
         except Exception as error:  # noqa: BLE001

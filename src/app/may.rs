@@ -285,6 +285,10 @@ impl App {
 
     fn may_pause(&self) -> Result<(), Refusal> {
         self.may_move_run()?;
+        unless(
+            self.mode.watches(),
+            "Another program trains: it cannot be paused from here",
+        )?;
         unless(self.shows_kept_beat(), KEPT)?;
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";

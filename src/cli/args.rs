@@ -494,7 +494,7 @@ pub(super) struct WatchArgs {
     /// Say what is wrong with a file of lines
     #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "command"])]
     pub check: Option<PathBuf>,
-    /// Write the stream to this file as well, for `replay`, `report` and `export`
+    /// Write the stream to this file, for `replay`, `report` and `export`; without a screen
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// The colours

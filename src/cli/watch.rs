@@ -182,7 +182,7 @@ fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
         return Ok(());
     }
     if matches!(end, SessionEnd::Signal) {
-        job.signal(false);
+        job.terminate();
         return Ok(());
     }
     notice(&format!(
@@ -194,7 +194,7 @@ fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
     std::io::stdin().read_line(&mut answer)?;
     match answer.trim() {
         "w" => {}
-        "e" => job.signal(false),
+        "e" => job.terminate(),
         _ => std::process::exit(0),
     }
     Ok(())

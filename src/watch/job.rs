@@ -79,22 +79,20 @@ impl Job {
         self.child.id()
     }
 
-    /// Passes a signal on to the command and what it started.
-    pub fn signal(&mut self, interrupt: bool) {
+    /// Asks the command, and what it started, to end.
+    pub fn terminate(&mut self) {
         if self.ended().is_some() {
             return;
         }
         #[cfg(unix)]
         {
             use rustix::process::{Pid, Signal, kill_process_group};
-            let signal = if interrupt { Signal::INT } else { Signal::TERM };
             if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, signal);
+                let _ = kill_process_group(group, Signal::TERM);
             }
         }
         #[cfg(not(unix))]
         {
-            let _ = interrupt;
             let _ = self.child.kill();
         }
     }

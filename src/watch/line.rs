@@ -30,6 +30,9 @@ pub(super) enum WatchEvent {
     Profile {
         #[serde(default)]
         step: u64,
+        /// Length of that step in milliseconds.
+        #[serde(default)]
+        ms: Option<f64>,
         file: String,
     },
     /// Written every few seconds while no other line is due.

@@ -16,9 +16,19 @@ pub(super) struct ReadProfile {
 }
 
 /// Reads a trace. A file that cannot be read becomes a profile without rows that says why.
-pub(super) fn read(path: &Path, slot: Slot, step: u64) -> ReadProfile {
+pub(super) fn read(path: &Path, slot: Slot, step: u64, ms: Option<f64>) -> ReadProfile {
     match gputrace::open(path, &mut |_| {}) {
-        Ok(trace) => of_summary(&summary(&trace), slot, step),
+        Ok(trace) => {
+            // What the program does not tell is read off the trace: from the first event to the last.
+            let whole = trace.span(|_| true);
+            let span = whole.map(|(from, to)| from.abs_diff(to) as f64 / NS_PER_MS);
+            of_summary(
+                &summary(&trace),
+                slot,
+                step,
+                ms.or(span).unwrap_or_default(),
+            )
+        }
         Err(error) => ReadProfile {
             profile: StepProfile {
                 slot,
@@ -31,7 +41,7 @@ pub(super) fn read(path: &Path, slot: Slot, step: u64) -> ReadProfile {
     }
 }
 
-fn of_summary(figures: &Summary, slot: Slot, step: u64) -> ReadProfile {
+fn of_summary(figures: &Summary, slot: Slot, step: u64, step_ms: f64) -> ReadProfile {
     let of_host = figures.table.is_empty();
     let rows: Vec<KernelRow> = figures
         .rows()
@@ -48,8 +58,6 @@ fn of_summary(figures: &Summary, slot: Slot, step: u64) -> ReadProfile {
         })
         .collect();
     let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
-    let span_ms = figures.ledger.map(|ledger| ledger.wall as f64 / NS_PER_MS);
-    let step_ms = span_ms.unwrap_or(device_ms);
     let lints = figures.lints.iter().map(|lint| Lint {
         name: lint.name.to_owned(),
         why: lint.why.clone(),

@@ -42,6 +42,8 @@ pub struct RankReading {
 pub(super) struct WrittenProfile {
     pub slot: Slot,
     pub step: u64,
+    /// Length of that step in milliseconds, where it is told.
+    pub ms: Option<f64>,
     pub file: String,
 }
 
@@ -72,6 +74,9 @@ pub(super) struct WatchedRank {
     phases: VecDeque<PhaseTimes>,
     phase: Option<String>,
     ended: Option<Option<String>>,
+    /// When its first and its latest step were told, in seconds, and how many there were.
+    told_s: Option<(f64, f64)>,
+    steps: u64,
     /// Steps came that no `Throughput` has told yet.
     has_new_steps: bool,
 }
@@ -90,6 +95,8 @@ impl WatchedRank {
             phases: VecDeque::new(),
             phase: None,
             ended: None,
+            told_s: None,
+            steps: 0,
             has_new_steps: false,
         }
     }
@@ -135,8 +142,13 @@ impl WatchedRank {
                 news.events
                     .push((t, Event::Memory(protocol::Memory { slot, ..it })));
             }
-            WatchEvent::Profile { step, file } => {
-                news.profiles.push(WrittenProfile { slot, step, file });
+            WatchEvent::Profile { step, ms, file } => {
+                news.profiles.push(WrittenProfile {
+                    slot,
+                    step,
+                    ms,
+                    file,
+                });
             }
             WatchEvent::Alive { phase } => self.phase = phase,
             WatchEvent::Log(message) => news.events.push((t, Event::Log(message))),
@@ -161,6 +173,12 @@ impl WatchedRank {
         }
         let step = step.into_step(self.slot);
         self.step = Some(step.step);
+        self.steps += 1;
+        self.told_s = match self.told_s {
+            Some((first, _)) if t > first => Some((first, t)),
+            Some(told) => Some(told),
+            None => Some((t, t)),
+        };
         self.phase = None;
         if !step.profiled && step.ms > 0.0 {
             self.has_new_steps = true;
@@ -185,24 +203,26 @@ impl WatchedRank {
         self.run.slot = Slot::B;
         self.run.from_step = self.step.map_or(self.run.from_step, |step| step + 1);
         (self.times, self.phases) = (StepTimes::default(), VecDeque::new());
+        (self.told_s, self.steps) = (None, 0);
         Event::Run(self.run.clone())
     }
 
-    /// Its rate so far, where steps came since it was asked last.
+    /// Its rate so far, where steps came since it was asked last; `None` where it does not tell how many samples a step has, or when.
     pub(super) fn throughput(&mut self) -> Option<Throughput> {
         if !std::mem::take(&mut self.has_new_steps) {
             return None;
         }
-        let step_ms = self.times.spread()?;
-        let rate = |each: Option<u64>| each.unwrap_or_default() as f64 / (step_ms.median * 1e-3);
+        let (step_ms, samples) = (self.times.spread()?, self.run.samples? as f64);
+        let (first, last) = self.told_s.filter(|(first, last)| last > first)?;
+        let per_s = 1e3 / step_ms.median;
         Some(Throughput {
             slot: self.slot,
             step: self.step?,
             state: self.times.state(),
             step_ms,
-            samples_per_s: rate(self.run.samples),
-            tokens_per_s: rate(self.run.tokens),
-            wall_samples_per_s: rate(self.run.samples),
+            samples_per_s: samples * per_s,
+            tokens_per_s: self.run.tokens.unwrap_or_default() as f64 * per_s,
+            wall_samples_per_s: samples * (self.steps - 1) as f64 / (last - first),
             phases: self.typical_phases(),
             clock: "host".to_owned(),
             ..Throughput::default()

@@ -245,7 +245,13 @@ impl WatchSource {
         if self.reading_profile {
             return;
         }
-        let Some(WrittenProfile { slot, step, file }) = self.waiting.take() else {
+        let Some(WrittenProfile {
+            slot,
+            step,
+            ms,
+            file,
+        }) = self.waiting.take()
+        else {
             return;
         };
         // The line may come from another host: only a plain name of this folder is opened.
@@ -262,7 +268,7 @@ impl WatchSource {
         let (path, answer) = (self.place.folder().join(file), self.profiles.0.clone());
         let thread = std::thread::Builder::new().name("profile".to_owned());
         let begun = thread.spawn(move || {
-            let _ = answer.send(profile::read(&path, slot, step));
+            let _ = answer.send(profile::read(&path, slot, step, ms));
         });
         self.reading_profile = begun.is_ok();
     }

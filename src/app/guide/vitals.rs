@@ -127,6 +127,8 @@ fn speed(run: &RunStory) -> RunFigure {
             FigureState::Open,
         )),
         (None, _) if it.state == TimingState::Warming => None,
+        // The work of another program's step is not known.
+        (None, _) if run.description.forward_flops.is_none() => None,
         (None, _) => Some(("not synchronised".to_owned(), FigureState::Open)),
     };
     vital(SPEED, found)
