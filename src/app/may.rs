@@ -152,7 +152,10 @@ impl App {
             // In an exercise about kernels its key shows threads.
             A::Toggle if self.has_card(Overlay::Lanes) => Err(NothingHere),
             A::Toggle | A::Pair => self.may_compare(),
-            A::Pause if !self.mode.is_live() => Ok(()),
+            A::Pause if !self.mode.is_live() => unless(
+                self.mode.watches(),
+                "Another program trains: it cannot be paused from here",
+            ),
             A::Pause => self.may_pause(),
             A::Restart => self.may_move_run(),
             A::Profile => {
@@ -285,10 +288,6 @@ impl App {
 
     fn may_pause(&self) -> Result<(), Refusal> {
         self.may_move_run()?;
-        unless(
-            self.mode.watches(),
-            "Another program trains: it cannot be paused from here",
-        )?;
         unless(self.shows_kept_beat(), KEPT)?;
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";
