@@ -4,6 +4,7 @@
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
 use crate::course::check::{Metric, Starter};
+use crate::course::metric;
 use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery};
 use crate::course::placeholder::{FigureSources, number};
 use crate::course::{Course, Stage};
@@ -69,10 +70,14 @@ pub fn behaviour(
     tried
 }
 
-/// Whether the figure that learners estimate could be guessed from its scale: none where this solution, or its pairs, did not
-/// measure it.
+/// Tells whether the figure that learners estimate could be guessed from its scale. `None` where this solution, or its pairs,
+/// did not measure the figure; a figure of step times depends on the machine and its load, so it is judged beside pairs only.
 fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Found> {
     let of = stage.estimate.as_ref()?;
+    let (_, figure) = of.of.split_once('.')?;
+    if pair.is_none() && metric::of_step_times(figure) {
+        return Some((None, WITH_MEASURE.to_owned()));
+    }
     let solution = Finished {
         variant: "fixed".to_owned(),
         ..solution.clone()
