@@ -515,6 +515,37 @@ fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs()
     );
 }
 
+/// A loss that is not finite is a result of the pairs, and no failure of the engine.
+#[test]
+fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step() {
+    for diverging in [Slot::A, Slot::B] {
+        let mut engine = Engine::start();
+        let sides = [Slot::A, Slot::B].map(|slot| {
+            let rate = if slot == diverging { "1e30" } else { "1e-4" };
+            let spec = spec(small(&[("train.learning-rate", rate)]), None);
+            RunSpec { slot, ..spec }
+        });
+        let [a, b] = sides;
+        engine.send(&Command::Pair {
+            device: "cpu".into(),
+            stage: 0,
+            a,
+            b,
+            pairs: 20,
+            request: 1,
+        });
+        let over = |event: &Event| matches!(event, Event::Finished(_) | Event::Failed(_));
+        let events = engine.until(over);
+        let Some(Event::Finished(finished)) = events.last() else {
+            panic!("{:?}", events.last())
+        };
+        assert_eq!(finished.slot, diverging);
+        assert!(finished.pair.as_ref().is_some_and(|pair| !pair.done));
+        let ended = finished.ended.as_deref().unwrap_or_default();
+        assert!(ended.starts_with("not-finite: loss at step "), "{ended}");
+    }
+}
+
 #[test]
 fn failures_and_profiles_have_the_number_of_what_asked_for_them() {
     let mut engine = Engine::start();

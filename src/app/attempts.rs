@@ -75,7 +75,7 @@ impl Bench {
         if config == self.comparison.config_b {
             return None;
         }
-        self.comparison.set_b(config, false);
+        self.set_b(config, false);
         let text = match self.comparison.same() {
             true => "B is again the same as A".to_owned(),
             false => format!("B is again: {}", self.comparison.differences()),

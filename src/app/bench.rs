@@ -4,7 +4,7 @@
 //! request changes nothing that is pending. An answer without a number, from an older engine, is one to the latest request; a recording answers
 //! no request. What was asked last is one value, [`Pending`]; nothing else notes what is awaited.
 
-use super::comparison::Comparison;
+use super::comparison::{Comparison, KnobChange};
 use super::devices::Devices;
 use super::run::{RequestedRun, RunState};
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
@@ -27,6 +27,8 @@ pub struct Pending {
     /// The number of the latest request, from 1.
     pub request: u64,
     pub asked: Asked,
+    /// The change of B that no run has confirmed: it is taken back where the engine refuses it.
+    pub change: Option<KnobChange>,
     /// When B runs with its latest changes, in milliseconds since the program began; until then more changes may come.
     pub due_ms: Option<u64>,
     /// The engine was replaced because it did not answer, and no step has come since.
@@ -52,6 +54,18 @@ pub enum Asked {
 }
 
 impl Bench {
+    /// Compares another A and B from now on. A change of the old B is no longer tried.
+    pub(super) fn compare(&mut self, comparison: Comparison) {
+        self.comparison = comparison;
+        self.pending.change = None;
+    }
+
+    /// Gives B another configuration as a whole: the learner's file, an attempt, or the solution.
+    pub(super) fn set_b(&mut self, config: RunConfig, solved: bool) {
+        self.comparison.set_b(config, solved);
+        self.pending.change = None;
+    }
+
     /// Whether A and B are measured in turns, or are about to be.
     pub fn pairing(&self) -> bool {
         matches!(self.pending.asked, Asked::Pairs { .. })
@@ -86,7 +100,6 @@ impl Bench {
             self.pending.interrupts = steps || self.leaves_a_step();
             let run = &mut self.run;
             (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
-            run.diverged = None;
         }
         self.pending.asked = asked;
         self.pending.request += 1;
@@ -203,11 +216,6 @@ impl Bench {
             run.state = RunState::Running;
         }
         run.step_ms = now_ms;
-        if let Event::Step(step) = event
-            && step.loss.is_some_and(|loss| !loss.0.is_finite())
-        {
-            run.diverged.get_or_insert((step.slot, step.step));
-        }
         self.pending.replaced = false;
         if !hidden {
             run.story.hear(event, now_ms);
@@ -274,7 +282,11 @@ impl Bench {
     pub(super) fn take_back(&mut self, failed: &Failed) -> (bool, bool) {
         let wanted = self.run.wanted.as_ref();
         let tried = wanted.is_some_and(|run| run.slot == Slot::B);
-        let undone = tried && self.comparison.undo_trial(&failed.reason);
+        let change = self.pending.change.take_if(|_| tried);
+        let undone = change.is_some();
+        if let Some(change) = change {
+            self.comparison.take_back(change, &failed.reason);
+        }
         let run = &mut self.run;
         let goes_on = match std::mem::take(&mut self.pending.asked) {
             Asked::Start { before } if failed.kind == FailedKind::Refused => {

@@ -39,8 +39,14 @@ pub struct Comparison {
     pub solved: bool,
     /// The last change that was refused.
     refused: Option<RefusedChange>,
-    /// The change that no run has confirmed yet: its row, and B before it.
-    trial: Option<(usize, RunConfig)>,
+}
+
+/// A change of a knob that no run has confirmed yet.
+#[derive(Clone, Debug)]
+pub struct KnobChange {
+    pub row: usize,
+    /// B before the change.
+    pub before: RunConfig,
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +98,6 @@ impl Comparison {
             touched: BTreeSet::new(),
             solved: false,
             refused: None,
-            trial: None,
         }
     }
 
@@ -259,8 +264,7 @@ impl Comparison {
         if changed == self.config_b {
             return first && self.hidden;
         }
-        let before = std::mem::replace(&mut self.config_b, changed);
-        self.trial.get_or_insert((row, before));
+        self.config_b = changed;
         self.solved = false;
         true
     }
@@ -275,24 +279,15 @@ impl Comparison {
         let changed = config.differences(&self.config_b);
         self.touched.extend(changed);
         (self.config_b, self.solved) = (config, solved);
-        (self.refused, self.trial) = (None, None);
+        self.refused = None;
     }
 
-    /// A run of the present B has begun: what was tried is possible.
-    pub(super) fn confirm(&mut self) {
-        self.trial = None;
-    }
-
-    /// The engine could not run B, for this reason. Where a change was tried, B is again what it was before, and the row
-    /// says why; the result is whether there was one.
-    pub(super) fn undo_trial(&mut self, why: &str) -> bool {
-        let Some((row, before)) = self.trial.take() else {
-            return false;
-        };
-        let tried = self.offers.get(row).map(|knob| (knob.get)(&self.config_b));
-        self.config_b = before;
-        self.refuse(row, tried.unwrap_or_default(), why);
-        true
+    /// The engine could not run B, for this reason: B is what it was before the change, and the changed row says why.
+    pub(super) fn take_back(&mut self, change: KnobChange, why: &str) {
+        let tried = self.offers.get(change.row);
+        let tried = tried.map(|knob| (knob.get)(&self.config_b));
+        self.config_b = change.before;
+        self.refuse(change.row, tried.unwrap_or_default(), why);
     }
 }
 
@@ -362,18 +357,17 @@ mod tests {
     #[test]
     fn a_refusal_of_the_engine_takes_the_change_back() {
         let mut comparison = comparison(&["model.kv-layout"]);
+        let before = comparison.config_b.clone();
         assert!(comparison.step(1));
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Strided);
-        assert!(comparison.undo_trial("this device has no room"));
-        assert!(comparison.same() && !comparison.undo_trial("again"));
+        comparison.take_back(KnobChange { row: 0, before }, "this device has no room");
+        assert!(comparison.same());
         assert_eq!(
             comparison.rows().next().and_then(|row| row.refused),
             Some("this device has no room")
         );
         assert!(comparison.step(1), "goes on behind it");
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Assumed);
-        comparison.confirm();
-        assert!(!comparison.undo_trial("a later failure has nothing to do with it"));
     }
 
     #[test]

@@ -105,14 +105,7 @@ impl Devices {
 
     /// A failure goes to the log. It is about the GPU that warms up, or about a run.
     fn failed(&mut self, failed: &Failed, bench: &Bench) -> Option<Follows> {
-        // A configuration that diverges in pairs is no error of the engine.
-        let diverged = bench.pairing() && bench.run.diverged.is_some();
-        let level = if diverged {
-            LogLevel::Info
-        } else {
-            LogLevel::Error
-        };
-        self.log.add(level, &failed.reason);
+        self.log.add(LogLevel::Error, &failed.reason);
         let of_device = failed.kind == FailedKind::Device && failed.request == 0;
         if !(self.warms_up() && of_device && bench.run.state.is_active()) {
             return None;

@@ -1,7 +1,7 @@
 //! How B is changed: by the knobs, by the learner's file, or by the solution. A change that keeps the weights runs at once; any other
 //! one after a short delay in which more changes may come. Each is written to the learner's file.
 
-use super::comparison::Comparison;
+use super::comparison::{Comparison, KnobChange};
 use super::may::SAME;
 use super::part::{Follow, Follows};
 use super::view::AfterSkip;
@@ -157,7 +157,7 @@ impl Bench {
             Action::KnobTurn(by) => return Some(self.change_knob(|it| it.step(by))),
             Action::TakeSolution => {
                 let config = NamedConfig::fixed(stage?, self.preset).config;
-                comparison.set_b(config, true);
+                self.set_b(config, true);
                 return Some(vec![
                     Follow::Card(None),
                     self.write_b(),
@@ -178,8 +178,14 @@ impl Bench {
     /// Changes B at the selected row. Where `change` is refused, the row says why.
     fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) -> Follows {
         let knob = self.comparison.knob();
+        let row = self.comparison.row;
+        let before = self.comparison.config_b.clone();
         if !change(&mut self.comparison) {
             return Vec::new();
+        }
+        if before != self.comparison.config_b {
+            let first = KnobChange { row, before };
+            self.pending.change.get_or_insert(first);
         }
         let delayed = knob.is_some_and(Comparison::starts_again);
         // Earlier notices about B do not apply to this one.
@@ -215,7 +221,7 @@ impl Bench {
         if self.comparison.config_b == config || self.comparison.offers.is_empty() {
             return Vec::new();
         }
-        self.comparison.set_b(config, false);
+        self.set_b(config, false);
         let text = "The file can be read again: B is what it says";
         let told = was_unreadable.then(|| Follow::tell(text)).into_iter();
         told.chain([Follow::Changed(false)]).collect()
@@ -234,7 +240,7 @@ impl Bench {
             Ok(config) => config,
             Err(what) => return vec![Follow::Warn(what)],
         };
-        self.comparison.set_b(config, false);
+        self.set_b(config, false);
         let text = format!("B is as you left it: {}", self.comparison.differences());
         let differs = !self.comparison.same();
         Vec::from_iter(differs.then_some(Follow::Tell(text)))

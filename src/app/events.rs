@@ -100,8 +100,8 @@ impl App {
 
     /// Figures of one slot.
     fn figure(&mut self, event: &Event) {
-        let shown = self.bench.is_current() && !self.unsettles(event);
-        let Some(slot) = event.slot().filter(|_| shown) else {
+        let current = self.bench.is_current();
+        let Some(slot) = event.slot().filter(|_| current) else {
             return;
         };
         self.bench.run.story.hear(event, self.clock.now_ms);
@@ -152,7 +152,7 @@ impl App {
         }
         self.bench.run.compiling = None;
         if slot == Slot::B && !self.bench.switching() && self.bench.pending.due_ms.is_none() {
-            self.bench.comparison.confirm();
+            self.bench.pending.change = None;
         }
         if recorded || self.bench.run.state == RunState::Starting {
             self.bench.run.state = RunState::Warming;
@@ -190,19 +190,27 @@ impl App {
             return;
         }
         let of_run = finished.pair.is_none();
-        let why = finished.ended.as_deref().filter(|_| of_run);
+        let why = finished.ended.as_deref();
         if let Some(first) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
             // It names the tensor and the step.
             let (tensor, step) = first.rsplit_once(" at step ").unwrap_or((first, "?"));
             let side = self.side(finished.slot);
-            let text = format!("{side} diverged at step {step}: {tensor} is not finite");
+            let consequence = match of_run {
+                true => format!("{tensor} is not finite"),
+                false => "there is no ratio".to_owned(),
+            };
+            let text = format!("{side} diverged at step {step}: {consequence}");
             self.tell(&text, true);
+            self.cancel_verdict();
         }
         // B has changed during these pairs: they start again with the present B. A run does not end them either.
         if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
         let changes = self.bench.switching();
+        if why.is_some() {
+            self.end_pairs();
+        }
         self.bench.pending.asked = Asked::Nothing;
         self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
@@ -230,17 +238,7 @@ impl App {
             return;
         }
         self.cancel_verdict();
-        // Pairs of a configuration that diverges fail; its divergence is what the pairs show.
-        let diverged = self.bench.run.diverged.filter(|_| self.bench.pairing());
         self.end_pairs();
-        if let Some((slot, step)) = diverged {
-            self.bench.run.state = RunState::Finished;
-            let text = format!(
-                "{} diverged at step {step}: there is no ratio",
-                self.side(slot)
-            );
-            return self.tell(&text, true);
-        }
         let (goes_on, undone) = self.bench.take_back(&failed);
         if undone {
             self.carry_out(vec![self.bench.write_b()]);

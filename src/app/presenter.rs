@@ -18,7 +18,7 @@ use crate::course::Stage;
 use crate::course::named::NamedConfig;
 use protocol::config::RunConfig;
 use protocol::story::StreamStory;
-use protocol::{Command, Event, Pair, Slot};
+use protocol::{Command, Pair, Slot};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +198,7 @@ impl Presenter {
         let kept = self.presentation.iter().flat_map(|it| &it.kept);
         let mut of_stage = kept.filter(|((at, _), _)| *at == stage);
         let last = of_stage.next_back().map(|(_, kept)| &kept.bench.run.story);
-        last.cloned().unwrap_or_default()
+        last.cloned().unwrap_or_else(StreamStory::for_audience)
     }
 
     /// Whether the run of the beat that is shown moved before it waits, and is to go on with its own beat.
@@ -271,17 +271,18 @@ impl Presenter {
 impl Bench {
     /// A stage's A, and its solution as B.
     fn present(&mut self, stage: &Stage) {
-        self.comparison = Comparison::of_stage(stage, self.preset);
+        self.compare(Comparison::of_stage(stage, self.preset));
         let solution = NamedConfig::fixed(stage, self.preset).config;
-        self.comparison.set_b(solution, true);
+        self.set_b(solution, true);
     }
 
-    /// A bench on which nothing was measured.
+    /// The bench of a presentation, on which nothing was measured.
     fn emptied(&self) -> Self {
         let mut empty = Self {
             preset: self.preset,
             ..Self::default()
         };
+        empty.run.story = StreamStory::for_audience();
         // Each request to the engine has a number of its own.
         empty.pending.request = self.pending.request;
         empty
@@ -509,17 +510,6 @@ impl App {
             true => pair.filter(|pair| !pair.done),
             false => measured,
         };
-    }
-
-    /// Whether an event would change a figure that an audience reads now: a rate stays until it is of twice as many steps.
-    pub(super) fn unsettles(&self, event: &Event) -> bool {
-        let Event::Throughput(new) = event else {
-            return false;
-        };
-        let shown = self.bench.run.slot(new.slot).throughput.as_ref();
-        let steps = shown.map(|it| it.step_ms.n);
-        let early = |n| (n..2 * n).contains(&new.step_ms.n);
-        self.beat().is_some() && steps.is_some_and(early)
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.

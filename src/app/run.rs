@@ -74,8 +74,6 @@ pub struct RequestedRun {
     pub wanted: Option<RunSpec>,
     /// Kernels compiled so far, and the latest.
     pub compiling: Option<(u32, String)>,
-    /// The first step since the last request whose loss is not finite, and whose it is.
-    pub diverged: Option<(Slot, u64)>,
     /// When the run was asked for.
     pub asked_ms: u64,
     /// When the last step came.

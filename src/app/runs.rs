@@ -32,7 +32,8 @@ impl App {
         if !self.mode.is_live() {
             return;
         }
-        self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
+        let comparison = Comparison::of_stage(stage, self.bench.preset);
+        self.bench.compare(comparison);
         self.view.knobs = false;
         self.begin_with_a();
         let current = ProgressChange::Current(stage.id.clone());
@@ -45,7 +46,7 @@ impl App {
         self.end_presentation();
         self.mode = Mode::Free;
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
-        self.bench.comparison = Comparison::free(config);
+        self.bench.compare(Comparison::free(config));
         self.begin_with_a();
         self.view.open_knobs();
     }

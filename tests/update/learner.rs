@@ -195,19 +195,14 @@ fn a_divergence_is_told_once() {
             }
             hear(&mut app, last);
             let request = app.bench.pending.request;
-            let end = match paired {
-                true => Event::Failed(Failed {
-                    kind: FailedKind::Internal,
-                    reason: "the loss of custom is NaN at step 8".to_owned(),
-                    request,
-                }),
-                false => Event::Finished(Box::new(Finished {
-                    slot: Slot::B,
-                    ended: Some("not-finite: logits at step 8".to_owned()),
-                    ..Finished::default()
-                })),
+            let end = Finished {
+                slot: Slot::B,
+                ended: Some("not-finite: loss at step 8".to_owned()),
+                pair: paired.then(Pair::default),
+                request,
+                ..Finished::default()
             };
-            hear(&mut app, end);
+            hear(&mut app, Event::Finished(Box::new(end)));
             let said = notice(&app);
             assert!(said.starts_with("Your B diverged at step 8"), "{said}");
             assert_eq!(app.bench.run.state, RunState::Finished, "stage {stage}");

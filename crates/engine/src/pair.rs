@@ -10,7 +10,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::devices::OpenDevice;
 use super::host::ensure_memory;
@@ -43,6 +43,8 @@ pub(crate) struct Paired {
     seed: u64,
     began: Instant,
     pub last: Pair,
+    /// The side whose loss is not finite, and why that ends the pairs: there is no ratio of what diverged.
+    diverged: Option<(Slot, String)>,
     outlet: EventSender,
 }
 
@@ -100,8 +102,13 @@ impl Side {
         }
     }
 
-    /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
-    fn step(&mut self, both: &mut BothWorkers, outlet: &EventSender) -> Result<f64> {
+    /// Makes one step and returns its milliseconds, bracketed by syncs, or why the pairs end: the loss is not finite. Inside the step are the
+    /// syncs that its configuration asks for.
+    fn step(
+        &mut self,
+        both: &mut BothWorkers,
+        outlet: &EventSender,
+    ) -> Result<Result<f64, String>> {
         let queue = both.of(self.spec.slot)?;
         let batch = self.source.batch(self.step);
         queue.ask(move |worker| worker.load(&batch))?;
@@ -124,16 +131,11 @@ impl Side {
             synced: true,
             ..Step::default()
         }));
-        ensure!(
-            loss.is_finite(),
-            "the loss of {} ({}) is {} at step {} of the pairs, which begin at step 0",
-            self.spec.slot.into_str(),
-            self.spec.variant,
-            Num(loss),
-            self.step
-        );
+        if !loss.is_finite() {
+            return Ok(Err(format!("not-finite: loss at step {}", self.step)));
+        }
         self.step += 1;
-        Ok(ms)
+        Ok(Ok(ms))
     }
 }
 
@@ -170,15 +172,20 @@ impl Paired {
             announce(Started { paired, ..begun }, &outlet);
         }
         let mut pace = 0.0;
+        let mut diverged = None;
         for side in &mut sides {
             let mut seconds = Vec::new();
             for _ in 0..warmup {
                 let began = Instant::now();
-                side.step(&mut both, &outlet)?;
+                let ended = side.step(&mut both, &outlet)?.err();
                 seconds.push(began.elapsed().as_secs_f64());
+                if let Some(why) = ended {
+                    diverged.get_or_insert((side.spec.slot, why));
+                    break;
+                }
             }
             // The first step may compile or fill caches.
-            pace += median(&seconds[1..]);
+            pace += median(&seconds[1.min(seconds.len() - 1)..]);
         }
         let limit_pairs = match pairs {
             0 => affordable(pace),
@@ -209,27 +216,32 @@ impl Paired {
             seed: now.map_or(0, |now| now.as_nanos() as u64),
             began: Instant::now(),
             last,
+            diverged,
             outlet,
         })
     }
 
-    /// Whether there is a verdict, or a limit was reached.
+    /// Returns true if there is a verdict, a limit was reached, or a side diverged.
     pub(crate) fn done(&self) -> bool {
-        self.last.done
+        self.last.done || self.diverged.is_some()
     }
 
     /// Measures one pair.
     pub(crate) fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
-        let mut step = |side: &mut Side| side.step(&mut self.both, &self.outlet);
-        let times = match a_goes_first(self.seed, self.times.len()) {
-            true => (step(a)?, step(b)?),
-            false => {
-                let second = step(b)?;
-                (step(a)?, second)
+        let a_first = a_goes_first(self.seed, self.times.len());
+        let in_order = if a_first { [a, b] } else { [b, a] };
+        let mut times = [0.0; 2];
+        for side in in_order {
+            match side.step(&mut self.both, &self.outlet)? {
+                Ok(ms) => times[side.spec.slot as usize] = ms,
+                Err(why) => {
+                    self.diverged = Some((side.spec.slot, why));
+                    return Ok(());
+                }
             }
-        };
-        self.times.push(times);
+        }
+        self.times.push(times.into());
         let elapsed = self.began.elapsed().as_secs_f64();
         let n = self.times.len() as u32;
         let pace = elapsed / f64::from(n);
@@ -282,18 +294,22 @@ impl Paired {
         self.opened.queued
     }
 
-    /// Sums up. `why`: what cut it short.
+    /// Returns the summary. `why` says what cut the pairs short; a side that diverged says so itself, and the summary has its slot.
     pub(crate) fn finish(self, why: Option<&str>) -> Finished {
         let [_, Side { spec, .. }] = self.sides;
+        let (slot, ended) = match self.diverged {
+            Some((slot, why)) => (slot, Some(why)),
+            None => (spec.slot, why.map(str::to_owned)),
+        };
         Finished {
             stage: spec.stage,
             variant: "pair".to_owned(),
-            slot: spec.slot,
+            slot,
             config: spec.config.hash(),
             device: self.opened.info,
             ln_vocab: spec.config.ln_vocab(),
             clock: "host-sync".to_owned(),
-            ended: why.map(str::to_owned),
+            ended,
             request: self.last.request,
             pair: Some(self.last),
             ..Finished::default()

@@ -60,9 +60,19 @@ pub struct StreamStory {
     told: [u64; 2],
     /// Whether the steps of a slot are those of pairs.
     paired: [bool; 2],
+    /// An audience reads it: a rate stays longer than for one reader.
+    for_audience: bool,
 }
 
 impl StreamStory {
+    /// An empty story whose rates stay until they are of twice as many steps, because an audience reads them.
+    pub fn for_audience() -> Self {
+        Self {
+            for_audience: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes an event in. `at_ms` is the reader's clock in milliseconds.
     pub fn hear(&mut self, event: &Event, at_ms: u64) {
         match event {
@@ -149,7 +159,9 @@ impl StreamStory {
         let shown = Some(&mut self.slots[slot as usize]);
         let new = shown.filter(|it| !it.has_begun())?;
         self.begun += 1;
-        (new.number, new.began_ms) = (self.begun, at_ms);
+        new.number = self.begun;
+        new.began_ms = at_ms;
+        new.for_audience = self.for_audience;
         new.date.clone_from(&self.hello.date);
         Some(new)
     }

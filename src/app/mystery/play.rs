@@ -35,7 +35,8 @@ impl App {
         self.end_presentation();
         let mystery = Mystery::draw(seed, level, self.bench.preset.unwrap_or(Preset::Tiny));
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
-        self.bench.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
+        let comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
+        self.bench.compare(comparison);
         self.bench.comparison.hidden = true;
         let solved = &self.lesson.study.progress.mysteries;
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));

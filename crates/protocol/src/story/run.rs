@@ -79,12 +79,13 @@ pub struct RunStory {
     pub last: Option<Step>,
     /// Phases of the latest unprofiled step that has them.
     last_phases: Option<PhaseTimes>,
-    /// What every surface shows: it stays for two seconds, so that an audience can read it. A reader without a clock has the latest, and
-    /// so has everyone once the run has ended.
+    /// The rate that every surface shows. `replaces_rate` says how long it stays; a reader without a clock has the latest one, and every
+    /// reader has the latest one once the run has ended.
     pub throughput: Option<Throughput>,
     throughput_ms: u64,
-    /// The latest, where it is not shown yet.
+    /// The latest rate, where it is not shown yet.
     newer: Option<Throughput>,
+    pub(super) for_audience: bool,
     pub kernels: Option<StepProfile>,
     /// The latest profiles, oldest first.
     pub profiles: VecDeque<StepProfile>,
@@ -150,9 +151,8 @@ impl RunStory {
         match event {
             Event::Step(step) => self.note_step(step, at_ms),
             Event::Throughput(it) => {
-                let shown_ms = at_ms.saturating_sub(self.throughput_ms);
                 self.newer = Some(it.clone());
-                if self.throughput.is_none() || at_ms == 0 || shown_ms >= SETTLED_MS {
+                if at_ms == 0 || self.replaces_rate(it, at_ms) {
                     self.throughput_ms = at_ms;
                     self.show_newer();
                 }
@@ -187,6 +187,19 @@ impl RunStory {
             }
             _ => {}
         }
+    }
+
+    /// Returns true if this rate is shown in place of the one on the screen. A learner reads a rate for two seconds, an audience reads it
+    /// until the next one is of twice as many steps; a rate of fewer steps is measured anew.
+    fn replaces_rate(&self, new: &Throughput, at_ms: u64) -> bool {
+        let Some(shown) = &self.throughput else {
+            return true;
+        };
+        if self.for_audience {
+            let steps = shown.step_ms.n;
+            return !(steps..2 * steps).contains(&new.step_ms.n);
+        }
+        at_ms.saturating_sub(self.throughput_ms) >= SETTLED_MS
     }
 
     fn show_newer(&mut self) {
