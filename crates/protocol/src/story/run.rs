@@ -152,7 +152,7 @@ impl RunStory {
             Event::Step(step) => self.note_step(step, at_ms),
             Event::Throughput(it) => {
                 self.newer = Some(it.clone());
-                if at_ms == 0 || self.replaces_rate(it, at_ms) {
+                if self.replaces_rate(it, at_ms) {
                     self.throughput_ms = at_ms;
                     self.show_newer();
                 }
@@ -190,7 +190,7 @@ impl RunStory {
     }
 
     /// Returns true if this rate is shown in place of the one on the screen. A learner reads a rate for two seconds, an audience reads it
-    /// until the next one is of twice as many steps; a rate of fewer steps is measured anew.
+    /// until the next one is of twice as many steps; a rate of fewer steps is measured anew. `at_ms` is 0 for a reader without a clock.
     fn replaces_rate(&self, new: &Throughput, at_ms: u64) -> bool {
         let Some(shown) = &self.throughput else {
             return true;
@@ -199,7 +199,7 @@ impl RunStory {
             let steps = shown.step_ms.n;
             return !(steps..2 * steps).contains(&new.step_ms.n);
         }
-        at_ms.saturating_sub(self.throughput_ms) >= SETTLED_MS
+        at_ms == 0 || at_ms.saturating_sub(self.throughput_ms) >= SETTLED_MS
     }
 
     fn show_newer(&mut self) {
