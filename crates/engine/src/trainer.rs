@@ -29,8 +29,10 @@ use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Ste
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
-/// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
+/// Unsynchronised runs are audited once in this many steps, and not before this time has passed: the queue is drained, and the step bracketed
+/// with a sync. An empty queue fills again while the device idles, which would slow a run of short steps.
 const AUDIT_EVERY: u64 = 8;
+const AUDIT_PAUSE: Duration = Duration::from_millis(10);
 /// Shortest time between two profiles, two throughput reports and two step lines of an endless run.
 const PROFILE_PAUSE: Duration = Duration::from_secs(4);
 const REPORT_PAUSE: Duration = Duration::from_millis(250);
@@ -131,6 +133,8 @@ pub(crate) struct Statistics {
     /// Wall time spent paused.
     pub paused: Duration,
     pub drained: UnsyncedTiming,
+    /// When an unsynchronised run was audited last.
+    audited: Option<Instant>,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
     /// Profiles taken so far, and those discarded since the last one.
@@ -356,8 +360,13 @@ impl Trainer {
         let watch = compiling
             .filter(|_| self.stats.counted < 2)
             .map(Compiling::watch);
+        let audited = self.stats.audited;
         let drain = self.spec.config.measure.sync == Sync::Never
-            && (first || self.stats.counted.is_multiple_of(AUDIT_EVERY));
+            && self.stats.counted.is_multiple_of(AUDIT_EVERY)
+            && audited.is_none_or(|audited| audited.elapsed() >= AUDIT_PAUSE);
+        if drain {
+            self.stats.audited = Some(Instant::now());
+        }
         if drain || self.spec_synced() {
             // Nothing of the step before, and not the copy of this batch, is in this step's time.
             self.queue.sync()?;
