@@ -199,7 +199,7 @@ fn the_two_layouts_of_rocprofv3_agree_on_lanes() {
             .map(|it| it.name.as_str())
             .collect();
         assert_eq!(hosts, ["python3 7"]);
-        let kernel = trace.of(SliceKind::Kernel).next().unwrap();
+        let kernel = trace.slices_of(SliceKind::Kernel).next().unwrap();
         assert_eq!(trace.detail(kernel).block, Some([128, 1, 1]));
         assert!(
             trace
@@ -419,7 +419,7 @@ fn quotes_within_names_do_not_cost_the_row() {
         .collect();
     let trace = bytes("a", format!("{header}{rows}")).unwrap();
     let names: Vec<&str> = trace
-        .of(SliceKind::Kernel)
+        .slices_of(SliceKind::Kernel)
         .map(|it| trace.name(it.name))
         .collect();
     assert_eq!(

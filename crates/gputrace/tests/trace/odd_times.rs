@@ -155,10 +155,13 @@ fn frames_of_python_are_no_operations() {
         "{}",
         it.lints[0].why
     );
-    let lanes: Vec<u32> = trace.of(SliceKind::Frame).map(|slice| slice.lane).collect();
+    let lanes: Vec<u32> = trace
+        .slices_of(SliceKind::Frame)
+        .map(|slice| slice.lane)
+        .collect();
     assert!(
         trace
-            .of(SliceKind::Op)
+            .slices_of(SliceKind::Op)
             .all(|slice| !lanes.contains(&slice.lane))
     );
 }

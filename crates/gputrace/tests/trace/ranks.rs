@@ -106,7 +106,7 @@ fn is_sum(it: &Summary, one: &Summary, times: u64) {
     );
     assert_eq!(all.syncs, of_one.syncs.map(|ns| times * ns));
     assert!((it.idle_share.unwrap() - one.idle_share.unwrap()).abs() < 1e-9);
-    assert!((it.a_step().unwrap() - one.a_step().unwrap()).abs() < 1e-9);
+    assert!((it.kernels_per_step().unwrap() - one.kernels_per_step().unwrap()).abs() < 1e-9);
     assert_eq!(names(it), names(one));
 }
 
