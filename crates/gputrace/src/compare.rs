@@ -152,9 +152,12 @@ fn sum_by<'a, K: Ord>(
     rows
 }
 
-/// The figures to compare: name, unit, and the function that reads it; `None` if a file does not contain it.
+/// Reads a figure of a trace; `None` if its file does not contain it.
+type Figure = fn(&Summary) -> Option<f64>;
+
+/// The name, the unit and the value of each figure that is compared.
 #[rustfmt::skip] // One line for each figure.
-const FIGURES: [(&str, &str, fn(&Summary) -> Option<f64>); 15] = [
+const FIGURES: [(&str, &str, Figure); 15] = [
     ("kernels", "", |trace| Some(trace.kernels as f64)),
     ("unique kernels", "", |trace| Some(trace.distinct_names as f64)),
     ("kernel time", "ns", |trace| Some(trace.kernel_ns as f64)),
