@@ -63,7 +63,7 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
     if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
-    let ranges = trace.of(SliceKind::Annotation);
+    let ranges = trace.slices_of(SliceKind::Annotation);
     let named = |slice: &&Slice| trace.name(slice.name).trim_end_matches(" (profiled)");
     let steps = ranges.filter(|slice| names::is_step(named(slice)));
     steps.map(|slice| (slice.start, slice.end)).collect()

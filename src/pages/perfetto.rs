@@ -74,7 +74,7 @@ mod tests {
             "the profiled one says so"
         );
         let names: Vec<&str> = back
-            .of(SliceKind::Annotation)
+            .slices_of(SliceKind::Annotation)
             .map(|it| back.name(it.name))
             .collect();
         assert_eq!(names[..4], ["step 0", "forward", "backward", "optimizer"]);
@@ -84,7 +84,7 @@ mod tests {
                 .any(|lane| lane.name.contains("profiled steps"))
         );
         assert!(back.counters.iter().any(|it| it.name.contains("loss")));
-        let starts: Vec<i64> = back.of(SliceKind::Annotation).map(|it| it.start).collect();
+        let starts: Vec<i64> = back.slices_of(SliceKind::Annotation).map(|it| it.start).collect();
         assert!(starts.is_sorted(), "{starts:?}");
     }
 }

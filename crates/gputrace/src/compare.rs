@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::figures::{KernelTotals, Summary};
 use super::names::{self, Family};
 
-/// A figure of both sides; `None` if a file does not contain it.
+/// A figure of both traces; `None` if a file does not contain it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerSide<T> {
     /// The figure of the first trace.
@@ -17,44 +17,44 @@ pub struct PerSide<T> {
     pub b: Option<T>,
 }
 
-/// A row with a figure of the whole file.
+/// A figure of the whole files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedFigure {
-    /// The full name, as in the file.
+    /// The name of the figure: `idle share`.
     pub name: &'static str,
-    /// `ns`, `B`, `share` (0 to 1), or nothing for a count.
+    /// The unit: `ns`, `B`, `share` (0 to 1), or empty for a count.
     pub unit: &'static str,
-    /// Both sides.
+    /// The figure of both traces.
     #[serde(flatten)]
     pub both: PerSide<f64>,
-    /// B over A, if both are known and A is not 0.
+    /// The figure of B over that of A; `None` if one is not known, or if A is 0.
     pub ratio: Option<f64>,
 }
 
-/// Executions and time of a name or a family on one side.
+/// Executions and time of a kernel or a family in one trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
-    /// Number of executions.
+    /// The number of executions.
     pub calls: u64,
-    /// Time of all executions in nanoseconds.
+    /// The time of all executions in nanoseconds.
     pub total_ns: u64,
-    /// Share of the time of all rows, 0 to 1.
+    /// The share of the time of all rows, 0 to 1.
     pub share_of_kernels: f64,
-    /// Number of different names.
+    /// The number of different names.
     pub names: u64,
 }
 
-/// A family on both sides.
+/// A family in both traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyRow {
     /// The family.
     pub family: Family,
-    /// Both sides.
+    /// Executions and time in both traces.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
 
-/// A kernel on both sides.
+/// A kernel in both traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NameRow {
     /// The full name, as in the file.
@@ -63,7 +63,7 @@ pub struct NameRow {
     pub short: String,
     /// The family.
     pub family: Family,
-    /// Both sides.
+    /// Executions and time in both traces.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
@@ -71,34 +71,36 @@ pub struct NameRow {
 /// The comparison of two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceComparison {
-    /// Files and formats.
+    /// The names of the files, A first.
     pub files: [String; 2],
-    /// Formats of the files.
+    /// The formats of the files.
     pub formats: [&'static str; 2],
-    /// Figures of the whole files.
+    /// The figures of the whole files.
     pub figures: Vec<ComparedFigure>,
-    /// One row for each family of either side.
+    /// One row for each family of either trace.
     pub families: Vec<FamilyRow>,
-    /// Kernels of both sides, largest time first.
+    /// The kernels in both traces, largest time first.
     pub kernels: Vec<NameRow>,
-    /// Kernels of A only.
+    /// The kernels of A only, largest time first.
     pub vanished: Vec<NameRow>,
-    /// Kernels of B only.
+    /// The kernels of B only, largest time first.
     pub new: Vec<NameRow>,
-    /// Names of lints.
+    /// The names of the lints of each trace.
     pub lints: [Vec<&'static str>; 2],
 }
 
-/// Compares two traces.
+/// Compares two traces by their figures.
 pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
-    // Operations of the host are compared only if neither side has kernels.
-    let (rows, others) = match a.table.is_empty() && b.table.is_empty() {
-        true => (&a.operations, &b.operations),
-        false => (&a.table, &b.table),
+    // Operations of the host are compared only if neither trace has kernels.
+    let tables = if a.table.is_empty() && b.table.is_empty() {
+        [a.operations.as_slice(), b.operations.as_slice()]
+    } else {
+        [a.table.as_slice(), b.table.as_slice()]
     };
-    let tables = [rows.as_slice(), others.as_slice()];
-    let (mut kernels, mut vanished, mut new) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, both) in joined(tables, |row| row.name.as_str()) {
+    let mut kernels = Vec::new();
+    let mut vanished = Vec::new();
+    let mut new = Vec::new();
+    for (name, both) in sum_by(tables, |row| row.name.as_str()) {
         let row = NameRow {
             name: name.to_owned(),
             short: names::short(name, names::LONGEST),
@@ -111,13 +113,11 @@ pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
             _ => new.push(row),
         }
     }
-    let weight = |it: Option<Share>| it.map_or(0, |it| it.total_ns);
+    let time = |share: Option<Share>| share.map_or(0, |share| share.total_ns);
     for rows in [&mut kernels, &mut vanished, &mut new] {
-        rows.sort_by_key(|row: &NameRow| {
-            std::cmp::Reverse(weight(row.both.a).max(weight(row.both.b)))
-        });
+        rows.sort_by_key(|row: &NameRow| std::cmp::Reverse(time(row.both.a).max(time(row.both.b))));
     }
-    let families = joined(tables, |row| row.family).into_iter();
+    let families = sum_by(tables, |row| row.family).into_iter();
     TraceComparison {
         files: [a.file.clone(), b.file.clone()],
         formats: [a.format, b.format],
@@ -128,12 +128,12 @@ pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
         kernels,
         vanished,
         new,
-        lints: [a, b].map(|it| it.lints.iter().map(|lint| lint.name).collect()),
+        lints: [a, b].map(|summary| summary.lints.iter().map(|lint| lint.name).collect()),
     }
 }
 
-/// The rows of both tables, summed by a key.
-fn joined<'a, K: Ord>(
+/// Adds up the rows of both tables by a key.
+fn sum_by<'a, K: Ord>(
     tables: [&'a [KernelTotals]; 2],
     key: impl Fn(&'a KernelTotals) -> K,
 ) -> BTreeMap<K, PerSide<Share>> {
@@ -152,44 +152,52 @@ fn joined<'a, K: Ord>(
     rows
 }
 
+/// Reads a figure of a trace; `None` if its file does not contain it.
+type Figure = fn(&Summary) -> Option<f64>;
+
+/// The name, the unit and the value of each figure that is compared.
+#[rustfmt::skip] // One line for each figure.
+const FIGURES: [(&str, &str, Figure); 15] = [
+    ("kernels", "", |trace| Some(trace.kernels as f64)),
+    ("unique kernels", "", |trace| Some(trace.distinct_names as f64)),
+    ("kernel time", "ns", |trace| Some(trace.kernel_ns as f64)),
+    ("device busy", "ns", |trace| Some(trace.busy_ns? as f64)),
+    ("device span", "ns", |trace| Some(trace.device_span_ns? as f64)),
+    ("idle share", "share", |trace| trace.idle_share),
+    ("median kernel", "ns", |trace| Some(trace.median_kernel_ns? as f64)),
+    ("launch calls", "", |trace| Some(trace.launches? as f64)),
+    ("graph launches", "", |trace| Some(trace.graph_launches? as f64)),
+    ("kernels per step", "", Summary::kernels_per_step),
+    ("median step", "ns", |trace| Some(trace.step_ns? as f64)),
+    ("host-bound", "ns", |trace| Some(trace.ledger?.host_bound? as f64)),
+    ("synchronisations", "", |trace| Some(trace.syncs? as f64)),
+    ("copies", "", |trace| Some(trace.copies.as_ref()?.all.count as f64)),
+    ("bytes copied", "B", |trace| Some(trace.copies.as_ref()?.all.bytes? as f64)),
+];
+
 fn figures(a: &Summary, b: &Summary) -> Vec<ComparedFigure> {
-    type Get = fn(&Summary) -> Option<f64>;
-    #[rustfmt::skip] // One line for each figure.
-    let rows: [(&'static str, &'static str, Get); 15] = [
-        ("kernels", "", |it| Some(it.kernels as f64)),
-        ("unique kernels", "", |it| Some(it.distinct_names as f64)),
-        ("kernel time", "ns", |it| Some(it.kernel_ns as f64)),
-        ("device busy", "ns", |it| it.busy_ns.map(|it| it as f64)),
-        ("device span", "ns", |it| it.device_span_ns.map(|it| it as f64)),
-        ("idle share", "share", |it| it.idle_share),
-        ("median kernel", "ns", |it| it.median_kernel_ns.map(|it| it as f64)),
-        ("launch calls", "", |it| it.launches.map(|it| it as f64)),
-        ("graph launches", "", |it| it.graph_launches.map(|it| it as f64)),
-        ("kernels per step", "", Summary::a_step),
-        ("median step", "ns", |it| it.step_ns.map(|it| it as f64)),
-        ("host-bound", "ns", |it| it.ledger.and_then(|it| it.host_bound).map(|it| it as f64)),
-        ("synchronisations", "", |it| it.syncs.map(|it| it as f64)),
-        ("copies", "", |it| it.copies.as_ref().map(|it| it.all.count as f64)),
-        ("bytes copied", "B", |it| it.copies.as_ref().and_then(|it| it.all.bytes).map(|it| it as f64)),
-    ];
-    let row = |(name, unit, get): (&'static str, &'static str, Get)| {
+    let mut rows = Vec::new();
+    for (name, unit, figure) in FIGURES {
         let both = PerSide {
-            a: get(a),
-            b: get(b),
+            a: figure(a),
+            b: figure(b),
         };
-        let ratio = both.a.filter(|a| *a > 0.0).zip(both.b).map(|(a, b)| b / a);
-        ComparedFigure {
+        let ratio = match (both.a, both.b) {
+            (Some(a), Some(b)) if a > 0.0 => Some(b / a),
+            _ => None,
+        };
+        rows.push(ComparedFigure {
             name,
             unit,
             both,
             ratio,
-        }
-    };
-    rows.into_iter().map(row).collect()
+        });
+    }
+    rows
 }
 
 impl TraceComparison {
-    /// As one JSON object.
+    /// Writes the comparison as one JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }

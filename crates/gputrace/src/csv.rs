@@ -14,7 +14,7 @@ const LINE: usize = 1 << 20;
 /// Most lines before a header.
 const PREAMBLE: usize = 2000;
 
-/// Names of columns by contents; the first name that occurs counts.
+/// The names that a column with some contents can have. The first name that occurs in a table counts.
 const NAME: &[&str] = &["kernel_name", "kernelname", "name"];
 const START: &[&str] = &["start_timestamp", "beginns", "start_ns"];
 const END: &[&str] = &["end_timestamp", "endns", "end_ns"];
@@ -31,17 +31,19 @@ const MIN: &[&str] = &["minns", "min (ns)", "minimum (ns)", "min (nsec)"];
 const MAX: &[&str] = &["maxns", "max (ns)", "maximum (ns)", "max (nsec)"];
 const STD: &[&str] = &["stddev", "stddev (ns)", "std_dev"];
 
-/// rocprofv3's table of kernels with start and end, its table of sums, and the table of sums of nsys.
+/// The format of rocprofv3's table of kernels with start and end.
 const KERNEL_TRACE: &str = "rocprofv3 kernel_trace.csv";
+/// The format of rocprofv3's table of sums.
 const KERNEL_STATS: &str = "rocprofv3 kernel_stats.csv";
+/// The format of the table of sums of nsys.
 const KERN_SUM: &str = "nsys cuda_gpu_kern_sum.csv";
 
-/// Whether the data begin with a table of kernels.
+/// Returns true if the data begin with a table of kernels.
 pub(crate) fn recognises(head: &FileHead) -> bool {
     header(&head.bytes).is_some_and(|header| format(&header).is_some())
 }
 
-/// The format of a table, from its header.
+/// Returns the format of a table, from its header.
 fn format(header: &[String]) -> Option<&'static str> {
     let is = |name: &str| header.iter().any(|column| column == name);
     if has(header, &[NAME, START, END]) && !is("counter_name") {
@@ -49,97 +51,96 @@ fn format(header: &[String]) -> Option<&'static str> {
     } else if has(header, &[NAME, CALLS, TOTAL]) && !is("instances") {
         Some(KERNEL_STATS)
     } else {
-        let sums = is("name") && is("instances") && is("total time (ns)");
-        sums.then_some(KERN_SUM)
+        let has_sums = is("name") && is("instances") && is("total time (ns)");
+        has_sums.then_some(KERN_SUM)
     }
 }
 
-/// Whether this is a table of kernels with other separators between cells or lines.
-pub(crate) fn is_respelled(head: &[u8]) -> bool {
+/// Returns true for a table of kernels with other separators between cells or lines.
+pub(crate) fn has_other_separators(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
-    header(
-        text.replace('\r', "\n")
-            .replace([';', '\t'], ",")
-            .as_bytes(),
-    )
-    .is_some()
+    let with_commas = text.replace('\r', "\n").replace([';', '\t'], ",");
+    header(with_commas.as_bytes()).is_some()
 }
 
-/// What to do with other tables of rocprofv3 and of Nsight Systems.
-const OF_ROCPROF: &str = "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.";
-const OF_NSYS: &str = "Run `nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep`, or `nsys export --type sqlite \
+/// Advice for a table of rocprofv3 that is not read.
+const OPEN_KERNELS: &str = "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.";
+/// Advice for a table of Nsight Systems that is not read.
+const EXPORT_KERNELS: &str = "Run `nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep`, or `nsys export --type sqlite \
                        FILE.nsys-rep`, and open the result.";
 
-/// Tables of the same tools that are not read: their columns, what they are, and what to do.
-const SIBLINGS: [(&[&str], &str, &str); 9] = [
+/// Tables of the known tools that are not read: some of their columns, what they contain, and what to do.
+const OTHER_TABLES: [(&[&str], &str, &str); 9] = [
     (
         &["counter_name", "counter_value"],
         "a table of hardware counters with one row for each counter of a kernel, without kernel times",
-        OF_ROCPROF,
+        OPEN_KERNELS,
     ),
     (
         &["direction", "start_timestamp"],
         "rocprofv3's table of copies, without kernel times",
-        OF_ROCPROF,
+        OPEN_KERNELS,
     ),
     (
         &["function", "start_timestamp"],
         "rocprofv3's table of API calls, without kernel times",
-        OF_ROCPROF,
+        OPEN_KERNELS,
     ),
     (
         &["cu_count"],
         "rocprofv3's table of agents, without kernel times",
-        OF_ROCPROF,
+        OPEN_KERNELS,
     ),
     (
         &["start (ns)", "duration (ns)", "grdx"],
         "Nsight Systems' list of kernels and copies (cuda_gpu_trace), which is not read",
-        OF_NSYS,
+        EXPORT_KERNELS,
     ),
     (
         &["time (%)", "total time (ns)", "num calls"],
         "Nsight Systems' table of calls (such as cuda_api_sum), without kernel times",
-        OF_NSYS,
+        EXPORT_KERNELS,
     ),
     (
         &["time (%)", "total time (ns)"],
         "a table of Nsight Systems' without kernels (such as cuda_gpu_mem_time_sum or nvtx_sum)",
-        OF_NSYS,
+        EXPORT_KERNELS,
     ),
     (
         &["start (ns)", "duration (ns)"],
         "a list of Nsight Systems' without kernels (such as cuda_api_trace)",
-        OF_NSYS,
+        EXPORT_KERNELS,
     ),
     (
         &["total (mb)", "operation"],
         "Nsight Systems' table of copied bytes (cuda_gpu_mem_size_sum), without kernel times",
-        OF_NSYS,
+        EXPORT_KERNELS,
     ),
 ];
 
-/// Why a table of the same tools is not read.
-pub(crate) fn sibling(head: &[u8]) -> Option<OpenError> {
+/// Explains why another table of a known tool is not read; `None` if this is not such a table.
+pub(crate) fn explain_other_table(head: &[u8]) -> Option<OpenError> {
     let text = String::from_utf8_lossy(head);
     text.lines().take(PREAMBLE).map(columns).find_map(|header| {
-        let is = |names: &[&str]| names.iter().all(|name| has(&header, &[&[*name]]));
-        let (_, what, next) = SIBLINGS.iter().find(|(names, ..)| is(names))?;
+        let has_all = |names: &[&str]| names.iter().all(|name| has(&header, &[&[*name]]));
+        let (_, what, next) = OTHER_TABLES.iter().find(|(names, ..)| has_all(names))?;
         Some(OpenError::new(format!("is {what}."), *next))
     })
 }
 
+/// Returns true if a header has all wanted columns, each under one of its names.
 fn has(header: &[String], wanted: &[&[&str]]) -> bool {
     wanted.iter().all(|names| find(header, names).is_some())
 }
 
+/// Returns the position of a column that can have several names.
 fn find(header: &[String], names: &[&str]) -> Option<usize> {
     names
         .iter()
         .find_map(|name| header.iter().position(|column| column == name))
 }
 
-/// The header of a table of kernels among the first lines.
+/// Finds the header of a table of kernels among the first lines. Returns its names of columns in lower case.
 fn header(bytes: &[u8]) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines().take(PREAMBLE).map(columns);
@@ -147,13 +148,13 @@ fn header(bytes: &[u8]) -> Option<Vec<String>> {
 }
 
 fn is_header(line: &[String]) -> bool {
-    let one_line = !line.iter().any(|cell| cell.contains('\r'));
+    let is_one_line = !line.iter().any(|cell| cell.contains('\r'));
     line.len() > 2
-        && one_line
+        && is_one_line
         && (has(line, &[NAME, START, END]) || has(line, &[NAME, CALLS, TOTAL]))
 }
 
-/// Names of columns in lower case.
+/// Splits a header into names of columns, in lower case.
 fn columns(line: &str) -> Vec<String> {
     let cells = cells(line).unwrap_or_default();
     cells
@@ -162,13 +163,14 @@ fn columns(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The cells of a line; `None` if it ends inside quotes. A quote ends a cell only before a comma or at the end.
+/// Splits a line into cells; `None` if it ends inside quotes. A quote ends a cell only before a comma or at the end.
 fn cells(line: &str) -> Option<Vec<String>> {
     let mut cells = Vec::new();
     let mut rest = line;
     loop {
         if let Some(quoted) = rest.strip_prefix('"') {
-            let (mut cell, mut at) = (String::new(), 0);
+            let mut cell = String::new();
+            let mut at = 0;
             loop {
                 let quote = at + quoted[at..].find('"')?;
                 cell.push_str(&quoted[at..quote]);
@@ -197,10 +199,10 @@ fn cells(line: &str) -> Option<Vec<String>> {
 struct Table<'a, 'b> {
     lines: BufReader<&'a mut TraceSource<'b>>,
     header: Vec<String>,
-    /// Lines read so far.
+    /// The number of lines read so far.
     line: u64,
-    /// Whether the last line ended without a line break.
-    open: bool,
+    /// True if the last line ended without a line break.
+    is_open: bool,
 }
 
 impl<'a, 'b> Table<'a, 'b> {
@@ -210,13 +212,13 @@ impl<'a, 'b> Table<'a, 'b> {
             lines,
             header: Vec::new(),
             line: 0,
-            open: false,
+            is_open: false,
         };
         while table.header.is_empty() && table.line < PREAMBLE as u64 {
             let Some(line) = table.next_line() else { break };
-            let line = columns(&line);
-            if is_header(&line) {
-                table.header = line;
+            let names = columns(&line);
+            if is_header(&names) {
+                table.header = names;
             }
         }
         table
@@ -229,7 +231,7 @@ impl<'a, 'b> Table<'a, 'b> {
             return None;
         }
         self.line += 1;
-        self.open = bytes.last() != Some(&b'\n');
+        self.is_open = bytes.last() != Some(&b'\n');
         while matches!(bytes.last(), Some(b'\n' | b'\r')) {
             bytes.pop();
         }
@@ -240,7 +242,8 @@ impl<'a, 'b> Table<'a, 'b> {
         find(&self.header, names)
     }
 
-    /// The next row with as many cells as the header: its line number and its cells. The table ends at a blank line.
+    /// Returns the line number and the cells of the next row that has as many cells as the header. Other rows are counted as unread. `None`
+    /// at the end of the table, which may be a blank line.
     fn row(&mut self, out: &mut TraceBuilder) -> Option<(u64, Vec<String>)> {
         loop {
             let mut text = self.next_line()?;
@@ -252,7 +255,7 @@ impl<'a, 'b> Table<'a, 'b> {
             let mut cells = cells(&text);
             // A quoted name may span several lines.
             for _ in 0..3 {
-                if cells.is_some() || self.open {
+                if cells.is_some() || self.is_open {
                     break;
                 }
                 let Some(more) = self.next_line() else { break };
@@ -266,15 +269,15 @@ impl<'a, 'b> Table<'a, 'b> {
             if cells.len() > self.header.len()
                 && let Some(name) = self.column(NAME)
             {
-                // A quote inside the name ended it too early.
+                // A quote inside the name ended its cell too early: the pieces of the name are joined again.
                 let surplus = cells.len() - self.header.len();
-                let quoted = text.contains('"');
-                let joined = cells[name..=name + surplus].join(if quoted { "\"," } else { "," });
-                let joined = joined.strip_suffix('"').unwrap_or(&joined).to_owned();
-                cells.splice(name..=name + surplus, [joined]);
+                let separator = if text.contains('"') { "\"," } else { "," };
+                let joined = cells[name..=name + surplus].join(separator);
+                let whole = joined.strip_suffix('"').unwrap_or(&joined).to_owned();
+                cells.splice(name..=name + surplus, [whole]);
             }
             if cells.len() != self.header.len() {
-                let why = if self.open {
+                let why = if self.is_open {
                     "the line ends early"
                 } else {
                     "another number of cells than the header"
@@ -288,12 +291,11 @@ impl<'a, 'b> Table<'a, 'b> {
 
     /// Marks the trace as truncated if the file ends inside a row.
     fn check_end(&self, out: &mut TraceBuilder) {
-        let cut = out
-            .trace()
-            .unread
-            .iter()
-            .any(|it| it.why == "the line ends early" || it.why.starts_with("a quote"));
-        if self.open && cut {
+        let is_cut =
+            out.trace().unread.iter().any(|unread| {
+                unread.why == "the line ends early" || unread.why.starts_with("a quote")
+            });
+        if self.is_open && is_cut {
             out.trace().truncated = Some(format!("The table ends inside line {}.", self.line));
         }
     }
@@ -311,20 +313,18 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     };
     let format = format(&table.header).ok_or_else(no_header)?;
     let mut out = TraceBuilder::new(&name, format, format == KERNEL_TRACE);
-    let read = match format {
-        KERNEL_TRACE => kernels(&mut table, &mut out),
-        _ => sums(&mut table, &mut out),
+    let read = if format == KERNEL_TRACE {
+        read_kernels(&mut table, &mut out)
+    } else {
+        read_sums(&mut table, &mut out)
     };
     read.ok_or_else(no_header)?;
     table.check_end(&mut out);
     source.done();
     let trace = out.trace();
     trace.holds.kernels = true;
-    if trace
-        .stats
-        .as_ref()
-        .is_some_and(|rows| no_kernels(&trace.names, rows))
-    {
+    let stats = trace.stats.as_deref();
+    if stats.is_some_and(|rows| is_without_kernels(&trace.names, rows)) {
         return Err(OpenError::new(
             "is a table of API calls or domains, not of kernels.",
             "Open the *_kernel_stats.csv or *_kernel_trace.csv of the same run.",
@@ -334,15 +334,16 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
 }
 
 /// Reads kernels with start and end. Returns `None` if a column is missing.
-fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
+fn read_kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
     let [name, start, end] = [NAME, START, END].map(|names| table.column(names));
     let (name, start, end) = (name?, start?, end?);
     let agent = table.column(&["agent_id", "agent", "gpu-id", "gpu_id"]);
     let queue = table.column(&["queue_id", "queue-id"]);
-    let sizes = |table: &Table<'_, '_>, what: &str| {
+    let axes = |table: &Table<'_, '_>, what: &str| {
         ["x", "y", "z"].map(|axis| table.column(&[&format!("{what}_size_{axis}")]))
     };
-    let (grid, block) = (sizes(table, "grid"), sizes(table, "workgroup"));
+    let grid = axes(table, "grid");
+    let block = axes(table, "workgroup");
     let mut lanes: HashMap<(String, String), u32> = HashMap::new();
     while let Some((line, cells)) = table.row(out) {
         let place = || format!("line {line}");
@@ -352,7 +353,7 @@ fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
             continue;
         };
         let cell = |at: Option<usize>| at.map_or("", |at| cells[at].trim());
-        let key = (device(cell(agent)), cell(queue).to_owned());
+        let key = (device_number(cell(agent)), cell(queue).to_owned());
         let lane = *lanes.entry(key).or_insert_with_key(|(device, queue)| {
             out.device_lane(device, &format!("queue {queue}"))
         });
@@ -370,20 +371,21 @@ fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
             let [x, y, z] = axes.map(|axis| cell(axis).parse().ok());
             Some([x?, y?, z?])
         };
-        out.detail(slice, Detail::of_launch(size(grid), size(block)));
+        out.detail(slice, Detail::from_launch(size(grid), size(block)));
     }
     out.trace().grid_in_items = true;
     Some(())
 }
 
-/// The device of an agent: `4` of `Agent 4`.
-pub(crate) fn device(agent: &str) -> String {
+/// Returns the number of a device from the name of its agent: `4` for `Agent 4`. A name without a number stays as it is.
+pub(crate) fn device_number(agent: &str) -> String {
     let number = agent.trim_start_matches(|c: char| !c.is_ascii_digit());
-    if number.is_empty() { agent } else { number }.to_owned()
+    let label = if number.is_empty() { agent } else { number };
+    label.to_owned()
 }
 
 /// Reads sums. Returns `None` if a column is missing.
-fn sums(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
+fn read_sums(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
     let [name, calls, total] = [NAME, CALLS, TOTAL].map(|names| table.column(names));
     let (name, calls, total) = (name?, calls?, total?);
     let [median, min, max, std] = [MEDIAN, MIN, MAX, STD].map(|names| table.column(names));
@@ -418,7 +420,8 @@ fn sums(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
                 sum.total = sum.total.saturating_add(row.total);
                 sum.min = sum.min.min(row.min);
                 sum.max = sum.max.max(row.max);
-                (sum.median, sum.std_dev) = (None, None);
+                sum.median = None;
+                sum.std_dev = None;
             }
         }
     }
@@ -426,23 +429,23 @@ fn sums(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
     Some(())
 }
 
-/// Whether all rows are calls of an API, or domains.
-fn no_kernels(names: &[Arc<str>], rows: &[KernelStat]) -> bool {
+/// Returns true if all rows are calls of an API, or domains.
+fn is_without_kernels(names: &[Arc<str>], rows: &[KernelStat]) -> bool {
     let calls = ["hip", "hsa_", "roctx", "__hip"];
-    let domain =
+    let is_domain =
         |name: &str| name.len() > 3 && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    let no_kernel = |row: &KernelStat| {
+    let is_no_kernel = |row: &KernelStat| {
         let name = &names[row.name as usize];
-        calls.iter().any(|call| name.starts_with(call)) || domain(name)
+        calls.iter().any(|call| name.starts_with(call)) || is_domain(name)
     };
-    !rows.is_empty() && rows.iter().all(no_kernel)
+    !rows.is_empty() && rows.iter().all(is_no_kernel)
 }
 
-/// A number as whole nanoseconds: `440`, `440.0`, `1,024`.
+/// Reads a number of a cell as a whole number: `440`, `440.0`, `1,024`. `None` for anything else.
 fn whole(cell: &str) -> Option<u64> {
-    let cell = cell.trim().replace(',', "");
-    cell.parse().ok().or_else(|| {
-        let number: f64 = cell.parse().ok()?;
+    let plain = cell.trim().replace(',', "");
+    plain.parse().ok().or_else(|| {
+        let number: f64 = plain.parse().ok()?;
         (0.0..1.8e19)
             .contains(&number)
             .then_some(number.round() as u64)

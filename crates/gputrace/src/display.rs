@@ -1,12 +1,11 @@
-//! Figures of a trace in words.
+//! Shows the figures of a trace in words.
 
 use super::figures::{Ledger, Summary};
-use super::model::Doubt;
 
 /// Replaces a figure that a file does not contain.
 pub const ABSENT: &str = "not in this file";
 
-/// Nanoseconds as microseconds below 0.1 ms, otherwise as milliseconds, with three significant digits: `5.20 µs`, `0.520 ms`.
+/// Shows nanoseconds as microseconds below 0.1 ms, otherwise as milliseconds, with three significant digits: `5.20 µs`, `0.520 ms`.
 pub fn time(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     match ns {
@@ -20,120 +19,142 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// A share as a percentage.
-pub fn share(it: f64) -> String {
-    format!("{:.1} %", 100.0 * it)
+/// Shows a share from 0 to 1 as a percentage.
+pub fn share(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
-/// A figure, or the note that the file does not contain it.
+/// Shows a figure, or says that the file does not contain it.
 pub fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Whole numbers.
+/// Shows a whole number with its thousands separated.
 pub fn count(n: u64) -> String {
     show(n as f64, 0)
 }
 
-/// The figures of a file, as rows.
-pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
-    let copies = it.copies.as_ref().map(|copies| {
-        let sizes = copies
-            .all
-            .bytes
-            .map_or(String::new(), |n| format!(", {}", bytes(n)));
-        format!("{}{sizes}", count(copies.all.count))
-    });
-    let launches = it.launches.map(|n| {
-        let part = |part: Option<u64>, what: &str| match part.unwrap_or(0) {
-            0 => String::new(),
-            part => format!(", {} of them {what}", count(part)),
-        };
-        let lost = part(it.launches_without_kernel, "without a kernel");
-        count(n) + &lost + &part(it.launches_captured, "captured into a graph")
-    });
-    let alone = it.communication_exposed_ns.map(|exposed| {
-        let hidden = it.communication_hidden_ns.unwrap_or(0);
-        format!(
-            ", {} of it alone on a device, {} beside other kernels",
-            time(exposed),
-            time(hidden)
-        )
-    });
-    let communication = time(it.communication_ns) + &alone.unwrap_or_default();
+/// Returns the figures of a file as rows of a name and a text.
+pub fn figures(summary: &Summary) -> Vec<(&'static str, String)> {
     let idle = |idle| format!("{}, from first to last kernel", share(idle));
-    let steps = it.steps.as_ref().map(|steps| count(steps.len() as u64));
+    let steps = summary.steps.as_ref().map(|steps| steps.len() as u64);
+    let per_step = summary.kernels_per_step();
+    let span = known(summary.device_span_ns, time);
+    let memsets = summary.memsets.map(|memsets| memsets.count);
     let mut rows = vec![
-        ("kernels", count(it.kernels)),
-        ("unique kernels", count(it.distinct_names)),
-        ("kernel time", time(it.kernel_ns)),
-        ("device busy", known(it.busy_ns, time)),
-        ("from first to last kernel", known(it.device_span_ns, time)),
-        ("idle share", known(it.idle_share, idle)),
-        ("median kernel", known(it.median_kernel_ns, time)),
-        ("launch calls", known(launches, |it| it)),
-        ("graph launches", known(it.graph_launches, count)),
-        ("synchronisations", known(it.syncs, count)),
-        ("copies", known(copies, |it| it)),
-        ("memsets", known(it.memsets, |it| count(it.count))),
-        ("steps", known(steps, |it| it)),
-        ("median step", known(it.step_ns, time)),
-        ("kernels per step", known(it.a_step(), |n| show(n, 1))),
-        ("whole trace", known(it.trace_span_ns, time)),
+        ("kernels", count(summary.kernels)),
+        ("unique kernels", count(summary.distinct_names)),
+        ("kernel time", time(summary.kernel_ns)),
+        ("device busy", known(summary.busy_ns, time)),
+        ("from first to last kernel", span),
+        ("idle share", known(summary.idle_share, idle)),
+        ("median kernel", known(summary.median_kernel_ns, time)),
+        ("launch calls", launches(summary)),
+        ("graph launches", known(summary.graph_launches, count)),
+        ("synchronisations", known(summary.syncs, count)),
+        ("copies", copies(summary)),
+        ("memsets", known(memsets, count)),
+        ("steps", known(steps, count)),
+        ("median step", known(summary.step_ns, time)),
+        ("kernels per step", known(per_step, |n| show(n, 1))),
+        ("whole trace", known(summary.trace_span_ns, time)),
     ];
-    if it.communication_ns > 0 {
-        rows.push(("communication", communication));
+    if summary.communication_ns > 0 {
+        rows.push(("communication", communication(summary)));
     }
-    let all = it
+    let world = summary
         .world_size
         .map_or(String::new(), |world| format!(" of {world}"));
-    match it.ranks.len() {
-        0 => rows.extend(it.rank.map(|rank| ("rank", format!("{rank}{all}")))),
-        n => rows.push((
-            "processes",
-            format!("{}{all}: figures are sums over them", count(n as u64)),
-        )),
+    if !summary.ranks.is_empty() {
+        let processes = count(summary.ranks.len() as u64);
+        let text = format!("{processes}{world}: figures are sums over them");
+        rows.push(("processes", text));
+    } else if let Some(rank) = summary.rank {
+        rows.push(("rank", format!("{rank}{world}")));
     }
-    if let Some(device) = &it.shared_device {
-        let said = format!(
+    if let Some(device) = &summary.shared_device {
+        let text = format!(
             "several processes name device {device}: the file does not tell whether it is one"
         );
-        rows.push(("shared device", said));
+        rows.push(("shared device", text));
     }
     rows
 }
 
-/// What is in doubt, in a sentence for each kind.
-pub fn doubts(it: &Summary) -> impl Iterator<Item = String> + '_ {
-    let said = |doubt: &Doubt| {
+fn launches(summary: &Summary) -> String {
+    let Some(all) = summary.launches else {
+        return ABSENT.to_owned();
+    };
+    let mut text = count(all);
+    for (part, meaning) in [
+        (summary.launches_without_kernel, "without a kernel"),
+        (summary.launches_captured, "captured into a graph"),
+    ] {
+        if let Some(part) = part.filter(|part| *part > 0) {
+            text += &format!(", {} of them {meaning}", count(part));
+        }
+    }
+    text
+}
+
+fn copies(summary: &Summary) -> String {
+    let Some(copies) = &summary.copies else {
+        return ABSENT.to_owned();
+    };
+    let mut text = count(copies.all.count);
+    if let Some(n) = copies.all.bytes {
+        text += &format!(", {}", bytes(n));
+    }
+    text
+}
+
+fn communication(summary: &Summary) -> String {
+    let mut text = time(summary.communication_ns);
+    if let Some(exposed) = summary.communication_exposed_ns {
+        text += &format!(
+            ", {} of it alone on a device, {} beside other kernels",
+            time(exposed),
+            time(summary.communication_hidden_ns.unwrap_or(0))
+        );
+    }
+    text
+}
+
+/// Returns a sentence for each kind of doubtful slices.
+pub fn doubts(summary: &Summary) -> impl Iterator<Item = String> + '_ {
+    summary.doubts.iter().map(|doubt| {
         format!(
             "in doubt: {}. {} The first: {}.",
             count(doubt.count),
             doubt.why,
             doubt.first
         )
-    };
-    it.doubts.iter().map(said)
+    })
 }
 
-/// What can be said about who arrives late.
-pub fn stragglers(it: &Summary) -> Option<String> {
-    if it.ranks.is_empty() || it.communication_ns == 0 {
+/// Returns a sentence about the processes that arrive last at collectives; `None` without several processes or collectives.
+pub fn stragglers(summary: &Summary) -> Option<String> {
+    if summary.ranks.is_empty() || summary.communication_ns == 0 {
         return None;
     }
-    let Some(arrivals) = &it.arrivals else {
+    let Some(arrivals) = &summary.arrivals else {
         return Some(format!(
             "Who arrives last at collectives: {ABSENT}, they have no sequence numbers. A long wait is no slow rank."
         ));
     };
-    let late = arrivals.last.iter().take(3).map(|last| {
-        let (n, awaited) = (count(last.collectives), time(last.awaited_ns));
-        format!("{} at {n} (others waited {awaited})", last.process)
-    });
-    let late: Vec<String> = late.collect();
-    let who = match late.is_empty() {
-        true => "no process by a clear margin".to_owned(),
-        false => late.join(", "),
+    let mut late: Vec<String> = Vec::new();
+    for last in arrivals.last.iter().take(3) {
+        let collectives = count(last.collectives);
+        let awaited = time(last.awaited_ns);
+        late.push(format!(
+            "{} at {collectives} (others waited {awaited})",
+            last.process
+        ));
+    }
+    let who = if late.is_empty() {
+        "no process by a clear margin".to_owned()
+    } else {
+        late.join(", ")
     };
     Some(format!(
         "Last at {} numbered collectives: {who}.",
@@ -141,28 +162,28 @@ pub fn stragglers(it: &Summary) -> Option<String> {
     ))
 }
 
-/// Parts of a ledger: name, time and meaning.
-pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
+/// Returns the parts of a ledger: name, nanoseconds (`None` if the file does not contain them) and meaning.
+pub fn ledger(ledger: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
     [
-        ("busy", Some(it.busy), "at least one kernel runs"),
+        ("busy", Some(ledger.busy), "at least one kernel runs"),
         (
             "copies",
-            Some(it.copies),
+            Some(ledger.copies),
             "no kernel, but a copy or a memset runs",
         ),
         (
             "waits",
-            it.syncs,
+            ledger.syncs,
             "nothing runs, and the host waits for the device",
         ),
         (
             "host-bound",
-            it.host_bound,
+            ledger.host_bound,
             "nothing runs, and the next work is not launched yet",
         ),
         (
             "unexplained",
-            Some(it.idle),
+            Some(ledger.idle),
             "nothing runs, for no reason that the file shows",
         ),
     ]
@@ -186,7 +207,7 @@ fn show(number: f64, decimals: usize) -> String {
     text
 }
 
-/// Bytes in the largest suitable unit: `1.5 GiB`.
+/// Shows bytes in the largest suitable unit: `1.5 GiB`.
 fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if count < 1024 {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{TempDir, TempPath};
 
-/// Opens a plain file, and returns it with its length in bytes. The kind of the error is `InvalidInput` if it is a folder, a pipe,
-/// a socket or a device.
+/// Opens a plain file, and returns it with its length in bytes. The kind of the error is `InvalidInput` for a folder, a pipe, a socket
+/// or a device.
 pub(crate) fn stream(path: &Path) -> io::Result<(File, u64)> {
-    // Checked before it is opened, because opening a device may have an effect, and again afterwards.
-    plain(&fs::metadata(path)?)?;
+    // Opening a device may have an effect, so the file is checked before; another file may have taken its place, so also afterwards.
+    require_plain(&fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -22,41 +22,43 @@ pub(crate) fn stream(path: &Path) -> io::Result<(File, u64)> {
     }
     let file = options.open(path)?;
     let meta = file.metadata()?;
-    plain(&meta)?;
+    require_plain(&meta)?;
     Ok((file, meta.len()))
 }
 
-/// Saves data in a temporary file, which is deleted when its path is dropped.
+/// Saves data in a temporary file, which is deleted when the returned path is dropped.
 pub fn scratch(mut data: impl Read) -> io::Result<TempPath> {
     let mut file = tempfile::NamedTempFile::new()?;
     io::copy(&mut data, file.as_file_mut())?;
     Ok(file.into_temp_path())
 }
 
-/// The path with an ending appended to the file's name.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+/// Returns a path with an ending appended to the file's name.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// Copies a file, and the files beside it with these endings, into a folder that is deleted when it is dropped.
+/// Copies a file, and the files whose names have these endings appended, into a folder. Returns the folder, which is deleted when it is
+/// dropped, and the path of the copy.
 pub(crate) fn copy_with(path: &Path, endings: &[&str]) -> io::Result<(TempDir, PathBuf)> {
     let folder = tempfile::tempdir()?;
     let copy = folder.path().join("copy");
     for ending in [""].iter().chain(endings) {
-        match stream(&beside(path, ending)) {
+        match stream(&with_ending(path, ending)) {
             Err(error) if error.kind() == ErrorKind::NotFound && !ending.is_empty() => {}
-            data => {
-                io::copy(&mut data?.0, &mut File::create(beside(&copy, ending))?)?;
+            opened => {
+                let (mut data, _) = opened?;
+                io::copy(&mut data, &mut File::create(with_ending(&copy, ending))?)?;
             }
         }
     }
     Ok((folder, copy))
 }
 
-/// Fails unless this is a plain file.
-fn plain(meta: &Metadata) -> io::Result<()> {
+/// Fails for anything but a plain file.
+fn require_plain(meta: &Metadata) -> io::Result<()> {
     let kind = meta.file_type();
     let what = match kind {
         _ if kind.is_file() => return Ok(()),

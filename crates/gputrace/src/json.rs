@@ -1,27 +1,27 @@
-//! JSON as a stream of values: finds the start and end of each element of a long array. Files of any size are read with a small
-//! buffer, and a damaged element affects no other.
+//! Reads JSON as a stream of values: finds the start and end of each element of a long array. Files of any size are read with a small
+//! buffer, and a damaged element affects no other element.
 
 use std::io::Read;
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const CHUNK: usize = 1 << 20;
-/// Longest event that is read, in bytes; profilers write far shorter ones.
+/// The longest event that is read, in bytes. Profilers write far shorter events.
 pub(crate) const EVENT: usize = 1 << 20;
-/// Longest other value.
+/// The longest other value that is read, in bytes.
 pub(crate) const VALUE: usize = 64 << 20;
 
-/// How a value ended.
+/// The way in which a value ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueEnd {
-    /// At its end.
+    /// The value is complete.
     Whole,
-    /// The data end inside it.
+    /// The data end inside the value.
     Cut,
-    /// It exceeds the longest allowed length.
+    /// The value exceeds the longest allowed length.
     TooLong,
 }
 
-/// A window over the data.
+/// A reader of data with a window over the bytes that are not consumed yet.
 pub(crate) struct Scanner<R> {
     data: R,
     buffer: Vec<u8>,
@@ -43,7 +43,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.before + self.at as u64
     }
@@ -58,15 +58,15 @@ impl<R: Read> Scanner<R> {
             self.before += self.at as u64;
             self.at = 0;
         }
-        let had = self.buffer.len();
+        let before = self.buffer.len();
         let _ = (&mut self.data)
             .take(CHUNK as u64)
             .read_to_end(&mut self.buffer);
-        self.end = self.buffer.len() == had;
+        self.end = self.buffer.len() == before;
         !self.end
     }
 
-    /// The next byte, without consuming it.
+    /// Returns the next byte without consuming it; `None` at the end of the data.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while self.at == self.buffer.len() {
             if !self.more() {
@@ -92,30 +92,33 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Consumes the value that starts here, up to `longest` bytes.
+    /// Consumes and returns the value that starts here, and how it ended. At most about `longest` bytes are consumed.
     pub(crate) fn value(&mut self, longest: usize) -> (&[u8], ValueEnd) {
-        let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, ValueEnd::Cut);
+        let mut seen = 0;
+        let mut depth = 0_usize;
+        let mut in_text = false;
+        let mut ended = ValueEnd::Cut;
         let first = self.peek();
         'reading: loop {
             let bytes = &self.buffer[self.at..];
             while seen < bytes.len() {
                 let byte = bytes[seen];
-                if text {
+                if in_text {
                     match byte {
                         b'\\' if seen + 1 == bytes.len() => break,
                         b'\\' => seen += 1,
-                        b'"' => text = false,
+                        b'"' => in_text = false,
                         _ => {}
                     }
                     seen += 1;
-                    if !text && depth == 0 && first == Some(b'"') {
+                    if !in_text && depth == 0 && first == Some(b'"') {
                         ended = ValueEnd::Whole;
                         break 'reading;
                     }
                     continue;
                 }
                 match byte {
-                    b'"' => text = true,
+                    b'"' => in_text = true,
                     b'{' | b'[' => depth += 1,
                     b'}' | b']' if depth <= 1 => {
                         // At depth 0, a number or a word ends before the bracket of its container.
@@ -146,34 +149,35 @@ impl<R: Read> Scanner<R> {
         (&self.buffer[from..self.at], ended)
     }
 
-    /// Goes back by some of the bytes that `value` just returned.
+    /// Goes back by a number of bytes, at most by those that `value` just returned.
     pub(crate) fn back(&mut self, bytes: usize) {
         self.at -= bytes.min(self.at);
     }
 }
 
-/// JSON text after repairing what strict readers refuse: control characters in strings, `NaN` and `Infinity`, bytes that are not
-/// UTF-8.
+/// Returns JSON text in which everything is repaired that strict readers refuse: control characters in strings, `NaN` and `Infinity`,
+/// and bytes that are not UTF-8.
 pub(crate) fn repaired(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
-    let (mut out, mut text, mut escaped) = (String::with_capacity(lossy.len()), false, false);
+    let mut out = String::with_capacity(lossy.len());
+    let mut in_text = false;
+    let mut is_escaped = false;
     let mut rest: &str = &lossy;
     while let Some(c) = rest.chars().next() {
-        if !text {
-            let word = rest.strip_prefix('-').unwrap_or(rest);
+        if in_text {
+            in_text = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            out.push(if c < ' ' { ' ' } else { c });
+        } else {
+            let unsigned = rest.strip_prefix('-').unwrap_or(rest);
             let words = ["Infinity", "NaN", "nan", "inf"];
-            if let Some(after) = words.iter().find_map(|it| word.strip_prefix(it)) {
+            if let Some(after) = words.iter().find_map(|word| unsigned.strip_prefix(word)) {
                 out.push_str("null");
                 rest = after;
                 continue;
             }
-            text = c == '"';
+            in_text = c == '"';
             out.push(c);
-        } else {
-            let (was, now) = (escaped, c == '\\' && !escaped);
-            escaped = now;
-            text = c != '"' || was;
-            out.push(if c < ' ' { ' ' } else { c });
         }
         rest = &rest[c.len_utf8()..];
     }

@@ -61,12 +61,12 @@ pub use model::{SliceKind, Trace, TraceBuilder};
 use source::FileHead;
 pub use source::{OpenError, ReadProgress, TraceSource};
 
-/// Whether a file's first bytes, or its tables, are of a format.
+/// Returns true if a file has this format, judged by its first bytes or its tables.
 type Recognises = fn(&FileHead) -> bool;
-/// Reads a file of a format.
+/// Reads a file that has this format.
 type Reads = fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>;
 
-/// All formats; the first that recognises a file reads it.
+/// All formats. The first format that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
 const FORMATS: [(Recognises, Reads); 5] = [
     (nsys::recognises, nsys::read), // Nsight Systems SQLite export
@@ -76,36 +76,45 @@ const FORMATS: [(Recognises, Reads); 5] = [
     (chrome::recognises, chrome::read), // PyTorch profiler or Chrome trace JSON
 ];
 
-/// Opens a trace of any format, plain or gzip, and reports its progress. The file is never written, and nothing is written beside it.
+/// Opens a trace of any format, plain or gzip, and reports its progress. Nothing is written to the file or to its folder.
+///
+/// # Errors
+///
+/// If the file cannot be read, or has no known format.
 pub fn open(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace, OpenError> {
     let name = path.display().to_string();
     in_file(name, TraceSource::open(path, progress))
 }
 
-/// Reads a trace of any format from data, such as data in memory. `name` becomes [`Trace::source`], and `total` is the number of bytes if it
-/// is known. A database is saved in a temporary file first.
+/// Reads a trace of any format from a reader. `name` becomes [`Trace::source`], and `total` is the number of bytes, or 0 if that is not
+/// known. A database is saved in a temporary file first.
+///
+/// # Errors
+///
+/// If the data cannot be read, or have no known format.
 pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, OpenError> {
     let mut quiet = |_: ReadProgress| {};
-    let source = TraceSource::of(name, data, total, &mut quiet);
+    let source = TraceSource::from_reader(name, data, total, &mut quiet);
     in_file(name.to_owned(), source)
 }
 
 /// Reads a source, and names its file in an error.
 fn in_file(path: String, source: Result<TraceSource<'_>, OpenError>) -> Result<Trace, OpenError> {
-    let read = source.and_then(recognise);
-    read.map_err(|error| OpenError { path, ..error })
+    source
+        .and_then(read_recognised)
+        .map_err(|error| OpenError { path, ..error })
 }
 
 /// Reads a source with the first format that recognises it.
-fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
+fn read_recognised(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
     let bytes = source.head()?;
-    let tables = match bytes.starts_with(b"SQLite format 3\0") {
-        true => Some(sqlite::tables(&sqlite::connect(&mut source)?)?),
-        false => None,
-    };
+    let mut tables = None;
+    if bytes.starts_with(b"SQLite format 3\0") {
+        tables = Some(sqlite::tables(&sqlite::connect(&mut source)?)?);
+    }
     let head = FileHead { bytes, tables };
     let format = FORMATS.iter().find(|(recognises, _)| recognises(&head));
-    let (_, read) = format.ok_or_else(|| unknown(&head))?;
+    let (_, read) = format.ok_or_else(|| explain_unknown(&head))?;
     let mut trace = read(&mut source)?;
     if let Some(damage) = source.damage() {
         trace.truncated.get_or_insert(damage);
@@ -113,17 +122,17 @@ fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
     Ok(trace)
 }
 
-/// Why no format recognises a file.
-fn unknown(head: &FileHead) -> OpenError {
+/// Explains why no format recognises a file.
+fn explain_unknown(head: &FileHead) -> OpenError {
     let known = "These can be opened: PyTorch profiler and Chrome JSON, rocprofv3 kernel_trace.csv and kernel_stats.csv, \
                  rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace.";
     if let Some(tables) = &head.tables {
-        let some: Vec<&str> = tables.iter().take(6).map(String::as_str).collect();
+        let examples: Vec<&str> = tables.iter().take(6).map(String::as_str).collect();
         let what = match tables.len() {
             0 => "is a database without tables.".to_owned(),
             n => format!(
                 "is a database with {n} tables and an unknown schema ({}).",
-                some.join(", ")
+                examples.join(", ")
             ),
         };
         return OpenError::new(
@@ -131,8 +140,8 @@ fn unknown(head: &FileHead) -> OpenError {
             "Export with `nsys export --type sqlite`, or record with rocprofv3 of ROCm 7.",
         );
     }
-    if let Some(sibling) = csv::sibling(&head.bytes) {
-        return sibling;
+    if let Some(error) = csv::explain_other_table(&head.bytes) {
+        return error;
     }
     if pftrace::is_xspace(&head.bytes) {
         return OpenError::new(
@@ -147,7 +156,7 @@ fn unknown(head: &FileHead) -> OpenError {
             "Write a table, `rocprofv3 --kernel-trace --output-format csv -- …`, or a database, `--output-format rocpd`, and open that.",
         );
     }
-    if csv::is_respelled(&head.bytes) {
+    if csv::has_other_separators(&head.bytes) {
         return OpenError::new(
             "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
             "Open the file that the profiler wrote, with commas and one line for each row.",

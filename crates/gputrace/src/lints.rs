@@ -1,26 +1,27 @@
-//! Lints about a trace, or about the run it shows: a name, the reason, and what to do next. Each is one function of the figures,
-//! for all formats.
+//! Finds faults of a trace, or of the run that it shows. Each lint has a name, a reason and advice, and is one function of the figures for
+//! all formats.
 
 use super::display::time;
 use super::figures::{Summary, TraceLint, median};
 use super::model::{SliceKind, Trace};
 use super::names::Family;
 
-/// Idle share of a device above which launches may limit the run.
+/// The idle share of a device above which launches may limit the run.
 const IDLE: f64 = 0.30;
-/// Median kernel, in nanoseconds, below which launching takes as long as running.
+/// The median length of kernels, in nanoseconds, below which launching takes as long as running.
 const SHORT: u64 = 20_000;
-/// Share of kernel time above which one kernel dominates the run.
+/// The share of kernel time above which one kernel dominates the run.
 const DOMINATES: f64 = 0.50;
-/// Ratio of a profiled step to an unprofiled one above which the profiler slows the run.
+/// The ratio of a profiled step to an unprofiled one above which the profiler slows the run.
 const OVERHEAD: f64 = 1.25;
-/// Share of linked kernels that start before their launch above which the clocks disagree.
+/// The share of linked kernels that start before their launch above which the clocks disagree.
 const EARLY: f64 = 0.01;
-
-/// Share of the forward time below which a backward pass misses parts; about twice is usual.
+/// The ratio of backward to forward time below which parts of the backward pass are missing; about 2 is usual.
 const BACKWARD_SHORT: f64 = 0.5;
 
+/// What was found, and what to do, both in sentences.
 type LintReason = (String, String);
+/// A lint; `None` if it does not apply.
 type Rule = fn(&Trace, &Summary) -> Option<LintReason>;
 
 /// All lints in display order.
@@ -36,18 +37,20 @@ const LINTS: [(&str, Rule); 9] = [
     ("profiler-overhead", profiler_overhead),
 ];
 
-/// The names of all lints, in the order in which they are reported.
+/// Returns the names of all lints, in the order in which they are reported.
 pub fn names() -> impl Iterator<Item = &'static str> {
     LINTS.iter().map(|(name, _)| *name)
 }
 
-/// All lints that apply.
+/// Returns all lints that apply.
 pub(crate) fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
-    let holds = |&(name, rule): &(&'static str, Rule)| {
-        let (why, next) = rule(trace, figures)?;
-        Some(TraceLint { name, why, next })
-    };
-    LINTS.iter().filter_map(holds).collect()
+    let mut lints = Vec::new();
+    for (name, rule) in LINTS {
+        if let Some((why, next)) = rule(trace, figures) {
+            lints.push(TraceLint { name, why, next });
+        }
+    }
+    lints
 }
 
 fn found(why: String, next: &str) -> Option<LintReason> {
@@ -63,11 +66,11 @@ fn truncated_file(trace: &Trace, f: &Summary) -> Option<LintReason> {
 }
 
 fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
-    if f.kernels > 0 || trace.of(SliceKind::Graph).next().is_some() {
+    if f.kernels > 0 || trace.slices_of(SliceKind::Graph).next().is_some() {
         return None;
     }
     let launches = f.launches.unwrap_or(0) + f.graph_launches.unwrap_or(0);
-    let ops = trace.of(SliceKind::Op).count();
+    let ops = trace.slices_of(SliceKind::Op).count();
     let why = match (launches, ops) {
         (0, 0) if trace.slices.is_empty() && f.bad_rows > 0 => {
             let why = trace
@@ -152,12 +155,15 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<LintReason> {
 }
 
 fn launch_bound(trace: &Trace, f: &Summary) -> Option<LintReason> {
-    let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
-    // Gaps caused by the profiler say nothing about the run, nor do those in which launches were captured into a graph.
-    let slowed = profiler_overhead(trace, f).is_some();
+    let idle = f.idle_with_graphs?;
+    let median = f.median_kernel_ns?;
+    if idle <= IDLE || median >= SHORT || f.kernels < 2 {
+        return None;
+    }
+    // Gaps that the profiler caused say nothing about the run, nor do gaps in which launches were captured into a graph.
     let captured = f.launches_captured.unwrap_or(0);
     let ran = f.launches.unwrap_or(0).saturating_sub(captured);
-    if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed || captured > ran {
+    if captured > ran || profiler_overhead(trace, f).is_some() {
         return None;
     }
     let next = match captured {
@@ -180,16 +186,19 @@ fn launch_bound(trace: &Trace, f: &Summary) -> Option<LintReason> {
 
 fn sync_in_step(_: &Trace, f: &Summary) -> Option<LintReason> {
     let steps = f.steps.as_ref()?;
-    let with = steps.iter().filter(|it| it.syncs.unwrap_or(0) > 0).count();
-    let all: u64 = steps.iter().filter_map(|step| step.syncs).sum();
-    (all > 0).then_some(())?;
-    let waiting = f.ledger.and_then(|it| it.syncs).filter(|ns| *ns > 0);
-    let waiting = waiting.map_or(String::new(), |ns| {
-        format!(" The device was idle for {} of that.", time(ns))
-    });
+    let counts: Vec<u64> = steps.iter().filter_map(|step| step.syncs).collect();
+    let all: u64 = counts.iter().sum();
+    if all == 0 {
+        return None;
+    }
+    let with = counts.iter().filter(|count| **count > 0).count();
+    let idle = match f.ledger.and_then(|ledger| ledger.syncs) {
+        Some(ns) if ns > 0 => format!(" The device was idle for {} of that.", time(ns)),
+        _ => String::new(),
+    };
     found(
         format!(
-            "The host waits for the device {all} times in {with} of {} steps.{waiting}",
+            "The host waits for the device {all} times in {with} of {} steps.{idle}",
             steps.len()
         ),
         "Look for `.item()`, `print(loss)`, `torch.cuda.synchronize()`, `.cpu()`: log every N steps, or after the step.",
@@ -198,8 +207,13 @@ fn sync_in_step(_: &Trace, f: &Summary) -> Option<LintReason> {
 
 fn copy_in_step(_: &Trace, f: &Summary) -> Option<LintReason> {
     let steps = f.steps.as_ref()?;
-    let all: u64 = steps.iter().filter_map(|it| it.host_device_copies).sum();
-    (all > 0).then_some(())?;
+    let all: u64 = steps
+        .iter()
+        .filter_map(|step| step.host_device_copies)
+        .sum();
+    if all == 0 {
+        return None;
+    }
     found(
         format!(
             "{all} copies between host and device in {} steps.",
@@ -241,21 +255,26 @@ fn missing_backward(trace: &Trace, f: &Summary) -> Option<LintReason> {
     }
     let next = "Print which parameters have `p.grad is None`: a result written into `torch.empty_like` outside of autograd \
                 cuts the graph.";
-    let (forward, backward) = (f.phases.forward.filter(|ns| *ns > 0)?, f.phases.backward?);
+    let forward = f.phases.forward.filter(|ns| *ns > 0)?;
+    let backward = f.phases.backward?;
     if (backward as f64) < BACKWARD_SHORT * forward as f64 {
-        let (backward, forward) = (time(backward), time(forward));
         return found(
             format!(
-                "Backward takes {backward} of kernel time without collectives, forward {forward}; about twice as much is usual."
+                "Backward takes {} of kernel time without collectives, forward {}; about twice as much is usual.",
+                time(backward),
+                time(forward)
             ),
             next,
         );
     }
-    let named = f.table.iter().any(|row| row.family == Family::Optimizer);
-    // Ranks may gather gradients over several steps: without a range of its own, nothing is known of their optimizer.
-    let others = f.phases.other_kernels.filter(|_| f.communication_ns == 0);
-    let unnamed = f.phases.optimizer_kernels.or(others);
-    if !named && unnamed == Some(0) {
+    let has_optimizer = f.table.iter().any(|row| row.family == Family::Optimizer);
+    let possible = match f.phases.optimizer_kernels {
+        // Ranks may gather gradients over several steps: without a range of its own, nothing is known of their optimizer.
+        None if f.communication_ns > 0 => None,
+        None => f.phases.other_kernels,
+        kernels => kernels,
+    };
+    if !has_optimizer && possible == Some(0) {
         return found(
             "There is a backward phase, but no optimizer kernel.".to_owned(),
             next,
@@ -267,9 +286,12 @@ fn missing_backward(trace: &Trace, f: &Summary) -> Option<LintReason> {
 fn profiler_overhead(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let mut steps: Vec<u64> = f.steps.as_ref()?.iter().map(|step| step.dur_ns).collect();
     steps.sort_unstable();
-    let (profiled, plain) = (median(&steps)?, trace.unprofiled_step.filter(|ns| *ns > 0)?);
+    let profiled = median(&steps)?;
+    let plain = trace.unprofiled_step.filter(|ns| *ns > 0)?;
     let ratio = profiled as f64 / plain as f64;
-    (ratio > OVERHEAD).then_some(())?;
+    if ratio <= OVERHEAD {
+        return None;
+    }
     let times = format!(
         "{} with the profiler, {} without it ({ratio:.1} times)",
         time(profiled),

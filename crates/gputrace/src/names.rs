@@ -1,11 +1,11 @@
-//! Short names: kernel names without templates, arguments and tile sizes, and families of kernels.
+//! Shortens the names of kernels, without templates, arguments and tile sizes, and finds the family of a kernel from its name.
 
 use serde::Serialize;
 
-/// Most characters of a name in a table.
+/// The largest number of characters of a name in a table.
 pub(crate) const LONGEST: usize = 60;
 
-/// What a kernel does, as far as its name says.
+/// The kind of work that a kernel does, as its name tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -13,7 +13,7 @@ pub enum Family {
     Product,
     /// Fused attention.
     Attention,
-    /// Element by element, gathers and fills included.
+    /// Work on single elements, gathers and fills included.
     Elementwise,
     /// Sums, norms, softmax, losses, sorts.
     Reduction,
@@ -21,14 +21,14 @@ pub enum Family {
     Optimizer,
     /// Copies and memsets that are kernels.
     Copy,
-    /// Collectives between ranks: waiting for them, and exchanging data.
+    /// Collectives between ranks, which wait for other ranks and exchange data.
     Communication,
-    /// Everything whose name says nothing.
+    /// Kernels whose names say nothing.
     Other,
 }
 
 impl Family {
-    /// Its name on the screen.
+    /// Returns the name on the screen.
     pub fn label(self) -> &'static str {
         let names = "product attention elementwise reduction optimizer copy communication other";
         names.split(' ').nth(self as usize).unwrap_or_default()
@@ -71,41 +71,46 @@ const FAMILIES: [(Family, &[&str]); 13] = [
     (Family::Copy, &["copy"]),
 ];
 
-/// The family of a kernel, from its function's own name and, for a generic function, from what it is applied to. Other arguments say
-/// nothing.
+/// Returns the family of a kernel. Its function's own name decides and, for a generic function, the operation that it applies. Other
+/// arguments say nothing.
 pub fn family(name: &str) -> Family {
-    let (path, what) = function(name);
-    let own = match &what {
+    let (path, applied) = function(name);
+    let own = match &applied {
         Some(Applied::Wrapped(arguments)) => wrapped(arguments).unwrap_or(arguments).to_owned(),
-        Some(Applied::Generic(what)) => format!("{} {what}", last_segment(&path)),
+        Some(Applied::Generic(operation)) => format!("{} {operation}", last_segment(&path)),
         // A function called only `kernel` is named by its namespace.
         None => match path.strip_suffix("::kernel") {
             Some(space) => last_segment(space).to_owned(),
             None => last_segment(&path).to_owned(),
         },
     };
-    let of = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        let has = |(_, parts): &&(Family, &[&str])| parts.iter().any(|part| text.contains(part));
-        FAMILIES.iter().find(has).map(|(family, _)| *family)
+    let family_of = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        let family = FAMILIES
+            .iter()
+            .find(|(_, parts)| parts.iter().any(|part| lower.contains(part)));
+        family.map(|(family, _)| *family)
     };
     // Libraries of collectives, and operations of PyTorch, are known by their namespace.
-    let spaced =
-        of(&path).filter(|family| *family == Family::Communication || path.starts_with("aten::"));
-    spaced.or_else(|| of(&own)).unwrap_or(Family::Other)
+    let by_namespace = family_of(&path)
+        .filter(|family| *family == Family::Communication || path.starts_with("aten::"));
+    by_namespace
+        .or_else(|| family_of(&own))
+        .unwrap_or(Family::Other)
 }
 
+/// The words that name a step, in lower case.
 #[rustfmt::skip] // One line.
 const STEPS: [&str; 7] = ["step", "iteration", "iter", "profilerstep", "train_step", "train step", "training step"];
 
-/// Whether a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
+/// Returns true if a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
 pub fn is_step(name: &str) -> bool {
-    let number = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let word = name[..name.len() - number].trim_end_matches([' ', '#', '_', ':', '=']);
-    number > 0 && STEPS.iter().any(|it| word.eq_ignore_ascii_case(it))
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let word = name[..name.len() - digits].trim_end_matches([' ', '#', '_', ':', '=']);
+    digits > 0 && STEPS.iter().any(|step| word.eq_ignore_ascii_case(step))
 }
 
-/// Phases of a training step.
+/// A phase of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePhase {
     /// The forward pass.
@@ -116,6 +121,7 @@ pub enum TracePhase {
     Optimizer,
 }
 
+/// The names of ranges that are a phase.
 #[rustfmt::skip] // One line for each phase.
 const PHASES: [(TracePhase, &[&str]); 3] = [
     (TracePhase::Forward, &["forward", "fwd", "forward pass", "forward_pass", "## forward ##", "model_forward"]),
@@ -126,56 +132,59 @@ const PHASES: [(TracePhase, &[&str]); 3] = [
 /// The beginning of the name of an optimizer's range in PyTorch.
 const OPTIMIZER_STEP: &str = "optimizer.step";
 
-/// The phase of a range, from its name.
+/// Returns the phase of a range, from its name; `None` if the name tells none.
 pub fn phase(name: &str) -> Option<TracePhase> {
-    let name = name.trim();
-    let is = |known: &&str| name.eq_ignore_ascii_case(known);
-    let known = PHASES.iter().find(|(_, names)| names.iter().any(is));
-    let begins = name.get(..OPTIMIZER_STEP.len());
-    let stepped = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(OPTIMIZER_STEP));
-    known
-        .map(|(phase, _)| *phase)
-        .or(stepped.then_some(TracePhase::Optimizer))
+    let trimmed = name.trim();
+    let is_name = |known: &&str| trimmed.eq_ignore_ascii_case(known);
+    if let Some((phase, _)) = PHASES.iter().find(|(_, names)| names.iter().any(is_name)) {
+        return Some(*phase);
+    }
+    let begin = trimmed.get(..OPTIMIZER_STEP.len())?;
+    begin
+        .eq_ignore_ascii_case(OPTIMIZER_STEP)
+        .then_some(TracePhase::Optimizer)
 }
 
-/// What a generic function is applied to.
+/// The template arguments of a function that tell what it computes.
 enum Applied {
-    /// The operation, as its functor or inner kernel is named.
+    /// The operation that a generic function applies: the name of its functor or inner kernel.
     Generic(String),
     /// All arguments of a function that only runs another.
     Wrapped(String),
 }
 
-/// Functions that apply an operation, by a part of their name.
+/// Parts of the names of functions that apply an operation.
 const GENERIC: [&str; 4] = [
     "elementwise",
     "reduce_kernel",
     "multi_tensor_apply",
     "index_kernel",
 ];
-/// Functions that only run another.
+/// The names of functions that only run another.
 const WRAPPERS: [&str; 3] = ["Kernel", "Kernel2", "device_kernel"];
 
-/// A kernel's function, with namespaces and without return type, templates and arguments, and what it is applied to.
+/// Returns a kernel's function, with namespaces and without return type, templates and arguments, and the arguments that tell what it
+/// computes.
 fn function(name: &str) -> (String, Option<Applied>) {
-    let name = name
+    let named = name
         .replace("(anonymous namespace)", "_")
         .replace("<unnamed>", "_")
         .replace("(lambda", "_");
-    let path = outer(&name);
+    let path = outer(&named);
     let base = last_segment(&path);
-    let arguments = name.split_once('<').map(|(_, arguments)| arguments);
-    let applied = arguments.and_then(|arguments| match WRAPPERS.contains(&base) {
-        true => Some(Applied::Wrapped(arguments.to_owned())),
-        false if GENERIC.iter().any(|it| base.contains(it)) => {
-            inner(arguments, base).map(|word| Applied::Generic(word.to_owned()))
+    let mut applied = None;
+    if let Some((_, arguments)) = named.split_once('<') {
+        if WRAPPERS.contains(&base) {
+            applied = Some(Applied::Wrapped(arguments.to_owned()));
+        } else if GENERIC.iter().any(|part| base.contains(part)) {
+            let operation = inner(arguments, base);
+            applied = operation.map(|word| Applied::Generic(word.to_owned()));
         }
-        false => None,
-    });
+    }
     (path, applied)
 }
 
-/// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
+/// Returns a kernel's short name, in up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
 /// PyTorch's generic kernels, the operation is added: `vectorized_elementwise_kernel (add)`.
 pub fn short(name: &str, width: usize) -> String {
     let (path, applied) = function(name);
@@ -188,58 +197,61 @@ pub fn short(name: &str, width: usize) -> String {
     fit(if text.is_empty() { name } else { &text }, width)
 }
 
-/// The name among a wrapper's arguments that says what is computed: an operation, or else a class.
+/// Finds the name among a wrapper's arguments that tells what is computed: an operation, or else a class.
 fn wrapped(arguments: &str) -> Option<&str> {
-    let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');
-    let mut names = arguments.split(ends).map(last_segment);
-    let telling = |name: &&str| {
+    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');
+    let mut names = arguments.split(is_separator).map(last_segment);
+    let is_class = |name: &&str| {
         name.len() > 3 && name.starts_with(char::is_uppercase) && family(name) != Family::Other
     };
-    inner(arguments, "").or_else(|| names.find(telling))
+    inner(arguments, "").or_else(|| names.find(is_class))
 }
 
-/// The name outside of all brackets, without return type; the whole name if brackets do not match.
+/// Returns the name outside of all brackets, without return type; the whole name if brackets do not match.
 fn outer(name: &str) -> String {
-    let (mut depth, mut out) = (0_i32, String::new());
+    let mut depth = 0_i32;
+    let mut outside = String::new();
     for c in name.chars() {
         match c {
             '<' | '(' | '[' | '{' => depth += 1,
             '>' | ')' | ']' | '}' => depth = (depth - 1).max(0),
-            _ if depth == 0 => out.push(c),
+            _ if depth == 0 => outside.push(c),
             _ => {}
         }
     }
     if depth > 0 {
         return name.to_owned();
     }
-    let out = out
+    let untyped = outside
         .trim()
         .trim_start_matches("void ")
         .trim_start_matches("static ");
-    out.split(" [with").next().unwrap_or(out).trim().to_owned()
+    let plain = untyped.split(" [with").next().unwrap_or(untyped);
+    plain.trim().to_owned()
 }
 
+/// Returns the last part of a name with namespaces.
 fn last_segment(name: &str) -> &str {
     name.rsplit("::")
         .find(|part| !part.is_empty() && *part != "_")
         .unwrap_or(name)
 }
 
-/// The operation of a generic kernel: the functor or the inner kernel among its template arguments. One that only wraps another
-/// (`BinaryFunctor`, `gpu_kernel_impl`) counts if there is no other.
+/// Finds the operation of a generic kernel: the functor or the inner kernel among its template arguments. A functor that only wraps
+/// another (`BinaryFunctor`) counts if there is no other.
 fn inner<'a>(arguments: &'a str, known: &str) -> Option<&'a str> {
     let words = arguments.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let mut vague = None;
     for word in words.filter(|word| word.len() > 3 && *word != known) {
-        // A kernel of CUTLASS has its architecture in its name, a namespace has not.
+        // A kernel of CUTLASS has its architecture in its name, a namespace does not.
         if word.starts_with("cutlass_") && word.contains(|c: char| c.is_ascii_digit()) {
             return Some(word);
         }
-        let telling = ["Functor", "_functor", "_kernel"]
+        let is_operation = ["Functor", "_functor", "_kernel"]
             .into_iter()
-            .any(|it| word.contains(it))
+            .any(|part| word.contains(part))
             || word.ends_with("Ops");
-        if !telling || word.contains("elementwise") || word.starts_with("gpu_kernel") {
+        if !is_operation || word.contains("elementwise") || word.starts_with("gpu_kernel") {
             continue;
         }
         match plain(word).as_str() {
@@ -251,7 +263,7 @@ fn inner<'a>(arguments: &'a str, known: &str) -> Option<&'a str> {
     vague
 }
 
-/// An operation without the words that say it is one: `add` of `CUDAFunctor_add`.
+/// Returns an operation without words such as `Functor`: `add` for `CUDAFunctor_add`.
 fn plain(word: &str) -> String {
     if word.starts_with("cutlass_") {
         return fold(word);
@@ -262,58 +274,53 @@ fn plain(word: &str) -> String {
         .trim_start_matches("CUDAFunctor_");
     let ends = ["Functor", "_functor", "_kernel", "_cuda"];
     ends.into_iter()
-        .fold(plain, |it, end| it.split(end).next().unwrap_or(it))
+        .fold(plain, |word, end| word.split(end).next().unwrap_or(word))
         .to_owned()
 }
 
-/// A name without tile sizes and suffixes of compilers: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.
+/// Returns a name without tile sizes and suffixes of compilers: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.
 fn fold(name: &str) -> String {
-    let is_size = |word: &str| {
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        word.contains('x') && word.split('x').all(digits)
-    };
-    let prefixed = |word: &str, prefix: &str| {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_size = |word: &str| word.contains('x') && word.split('x').all(is_number);
+    let is_numbered = |word: &str, prefix: &str| {
         word.strip_prefix(prefix)
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let specialised = |word: &str| {
+    // Triton marks arguments with known properties: `0d1d2d`.
+    let is_specialisation = |word: &str| {
         word.len() > 2
             && word
                 .bytes()
                 .all(|b| b.is_ascii_digit() || b"dceD".contains(&b))
             && word.starts_with("0d")
     };
-    let tensile = name.starts_with("Cijk_") || name.starts_with("Custom_Cijk");
+    let is_tensile = name.starts_with("Cijk_") || name.starts_with("Custom_Cijk");
+    let settings = [
+        "tilesize", "stage", "warpsize", "tensor", "align", "aligna", "alignc", "ldg",
+    ];
     let mut words = Vec::new();
     for word in name.split('_') {
-        if tensile && prefixed(word, "MT") {
+        // The names of Tensile's kernels end in their settings, which begin with the tile.
+        if is_tensile && is_numbered(word, "MT") {
             break;
         }
-        let dropped = is_size(word)
-            || [
-                "tilesize", "stage", "warpsize", "tensor", "align", "aligna", "alignc", "ldg",
-            ]
-            .iter()
-            .any(|it| prefixed(word, it))
-            || specialised(word)
+        let is_dropped = is_size(word)
+            || settings.iter().any(|prefix| is_numbered(word, prefix))
+            || is_specialisation(word)
             || (name.contains("xmma")
                 && matches!(word, "execute" | "kernel" | "" | "5x" | "cublas"));
-        if !dropped {
+        if !is_dropped {
             words.push(word);
         }
     }
-    if name.starts_with("triton_")
-        && words
-            .last()
-            .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()))
-    {
-        words.pop();
+    if name.starts_with("triton_") {
+        words.pop_if(|word| is_number(word));
     }
     words.join("_")
 }
 
-/// Whether a character could move the cursor, change modes, break a line of a table, hide, or reorder the text beside it: control
-/// characters and those that Unicode calls default-ignorable, except for the variants of an emoji.
+/// Returns true for a character that could move the cursor, change modes, break a line of a table, hide, or reorder the text beside it:
+/// control characters and those that Unicode calls default-ignorable, except for the variants of an emoji.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -323,7 +330,7 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The first whole words of a text that fit in `width` characters; a bracket is kept or left out as a whole.
+/// Returns the first whole words of a text that fit in `width` characters. A bracket is kept or left out as a whole.
 pub fn whole_words(mut text: &str, width: usize) -> &str {
     while text.chars().nth(width).is_some() {
         let at = text.rfind(" (").or(text.rfind(' ')).unwrap_or(0);
@@ -332,8 +339,8 @@ pub fn whole_words(mut text: &str, width: usize) -> &str {
     text
 }
 
-/// A text in at most `width` characters; a longer one ends in `…`.
-pub(crate) fn fit(text: &str, width: usize) -> String {
+/// Cuts a text to at most `width` characters; a text that was cut ends in `…`.
+fn fit(text: &str, width: usize) -> String {
     let mut fitted: String = text.chars().take(width).collect();
     if text.chars().nth(width).is_some() {
         fitted.pop();

@@ -1,4 +1,4 @@
-//! Nsight Systems' SQLite export. A table exists only if it has rows: an absent table means "not recorded", never 0.
+//! Reads Nsight Systems' SQLite export. A table exists only if it has rows: an absent table means "not recorded", never 0.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,19 @@ const COPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
 const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 const NVTX: &str = "NVTX_EVENTS";
-/// NVTX ranges: pushed and popped, started and ended.
+/// The types of NVTX events that are ranges: pushed and popped, started and ended.
 const RANGES: [i64; 2] = [59, 60];
 
-/// Whether these are tables of an export.
+/// Returns true for the tables of an export.
 pub(crate) fn recognises(head: &FileHead) -> bool {
     let mut tables = head.tables.iter().flatten();
-    // Those of nvprof have the same beginning, and other columns.
-    let nvprof = tables.clone().any(|it| it == "StringTable");
-    !nvprof
-        && tables.any(|it| {
-            it.starts_with("CUPTI_ACTIVITY_KIND_") || it == "META_DATA_EXPORT" || it == NVTX
+    // Names of nvprof's tables begin like these, but the tables have other columns.
+    let is_nvprof = tables.clone().any(|table| table == "StringTable");
+    !is_nvprof
+        && tables.any(|table| {
+            table.starts_with("CUPTI_ACTIVITY_KIND_")
+                || table == "META_DATA_EXPORT"
+                || table == NVTX
         })
 }
 
@@ -32,14 +34,14 @@ pub(crate) fn recognises(head: &FileHead) -> bool {
 pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     let tables = sqlite::tables(&db)?;
-    let there = |name: &str| tables.iter().any(|it| it == name);
+    let has = |name: &str| tables.iter().any(|table| table == name);
     let mut out = TraceBuilder::new(source.name(), "nsys sqlite", false);
     let strings = strings(&db, &mut out);
     let mut lanes = NsysLookup {
         lanes: HashMap::new(),
         strings,
     };
-    if there(RUNTIME) {
+    if has(RUNTIME) {
         calls(&db, &mut out, &mut lanes);
     }
     for (table, kind) in [
@@ -48,17 +50,17 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
         (MEMSET, SliceKind::Memset),
         (GRAPH, SliceKind::Graph),
     ] {
-        if there(table) {
+        if has(table) {
             work(&db, &mut out, &mut lanes, table, kind);
         }
     }
-    if there(NVTX) {
+    if has(NVTX) {
         ranges(&db, &mut out, &mut lanes);
     }
-    if there("PROFILER_OVERHEAD") {
+    if has("PROFILER_OVERHEAD") {
         overhead(&db, &mut out, &mut lanes);
     }
-    if there("ThreadNames") {
+    if has("ThreadNames") {
         lanes.threads(&db, &mut out);
     }
     source.done();
@@ -66,17 +68,21 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     trace.serial = true;
     let absent = [KERNEL, COPY, MEMSET, NVTX, RUNTIME]
         .into_iter()
-        .filter(|name| !there(name));
+        .filter(|name| !has(name));
     trace.tables_absent = Some(absent.map(str::to_owned).collect());
     let holds = &mut trace.holds;
     holds.kernels = true;
-    (holds.calls, holds.copies, holds.memsets) = (there(RUNTIME), there(COPY), there(MEMSET));
-    (holds.annotations, holds.graphs) = (there(NVTX), there(GRAPH));
+    holds.calls = has(RUNTIME);
+    holds.copies = has(COPY);
+    holds.memsets = has(MEMSET);
+    holds.annotations = has(NVTX);
+    holds.graphs = has(GRAPH);
     Ok(out.finish())
 }
 
+/// The lanes and names of an export, by its numbers.
 struct NsysLookup {
-    /// Lanes by process or thread, device and stream.
+    /// Lanes by process or thread, device and stream; a thread has -1 for device and stream.
     lanes: HashMap<(i64, i64, i64), u32>,
     /// Names by `StringIds.id`.
     strings: HashMap<i64, u32>,
@@ -93,12 +99,12 @@ fn strings(db: &Connection, out: &mut TraceBuilder) -> HashMap<i64, u32> {
     strings
 }
 
-/// The process of a thread: correlation numbers are unique only within it.
+/// Returns the process of a thread. Correlation numbers are unique only within a process.
 fn process(global: i64) -> u64 {
     global as u64 & !0xff_ffff
 }
 
-/// A process as its lanes name it.
+/// Returns the label of the process of a thread.
 fn label(global: i64) -> String {
     format!("process {}", process(global) >> 24 & 0xff_ffff)
 }
@@ -109,7 +115,7 @@ impl NsysLookup {
             let group = label(global);
             let name = format!("thread {}", global & 0xff_ffff);
             let lane = out.lane(LaneKind::Host, &group, &name, None);
-            out.of_process(lane, &group);
+            out.assign_process(lane, &group);
             lane
         })
     }
@@ -139,7 +145,9 @@ impl NsysLookup {
         *self.lanes.entry(key).or_insert_with(|| {
             let lane = out.device_lane(&device.to_string(), &format!("stream {stream}"));
             // Older exports do not tell the process.
-            process.map(|process| out.of_process(lane, &label(process)));
+            if let Some(process) = process {
+                out.assign_process(lane, &label(process));
+            }
             lane
         })
     }
@@ -158,7 +166,7 @@ fn calls(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
         let span = span(row)?;
         let thread = int(row, 2).unwrap_or(0);
         let name = lanes.name(out, int(row, 4));
-        let kind = SliceKind::of_call(&out.trace().names[name as usize].clone());
+        let kind = SliceKind::from_call(&out.trace().names[name as usize].clone());
         let lane = lanes.thread(out, thread);
         if let Some(slice) = out.slice(kind, lane, name, span, place) {
             out.link(slice, process(thread), correlation(row, 3));
@@ -197,7 +205,7 @@ fn work(
         };
         out.link(slice, process(id), correlation(row, 5));
         let detail = Detail {
-            bytes: int(row, 8).and_then(|it| u64::try_from(it).ok()),
+            bytes: int(row, 8).and_then(|bytes| u64::try_from(bytes).ok()),
             direction,
             grid: three(row, 10),
             block: three(row, 13),
@@ -208,7 +216,7 @@ fn work(
     });
 }
 
-/// The direction of a `ENUM_CUDA_MEMCPY_OPER`.
+/// Returns the direction of an `ENUM_CUDA_MEMCPY_OPER`.
 fn direction(kind: Option<i64>) -> Direction {
     match kind {
         Some(1) => Direction::H2D,

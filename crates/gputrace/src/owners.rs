@@ -1,63 +1,86 @@
-//! Which process launched the work of a device, where a file names only the device.
+//! Finds the process that launched the work of a device, for files that name only the device.
 //!
-//! Correlation numbers are unique within a process, so in a file of several processes a number may stand for a call of each. Work begins
-//! after its launch and, where its process waited for the whole device later, has ended when that wait has ended. What contradicts
-//! this is excluded; the order of the numbers of processes and devices says nothing. Where several processes are left, work is linked
-//! with none.
+//! Correlation numbers are unique within a process, so in a file of several processes one number may belong to a call of each. Work starts
+//! after its launch. If its process later waited for the whole device, the work has ended when that wait ends. A process whose calls
+//! contradict this did not launch the work. The order of the numbers of processes and devices says nothing. If several processes remain
+//! possible, the work is linked with none of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::model::{Doubt, DoubtKind, LaneKind, NONE, SliceKind, Trace};
+use super::model::{Doubt, DoubtKind, LaneKind, SliceKind, Trace};
 
-/// A call by process and correlation.
+/// The slices of calls by process and correlation.
 type Calls = HashMap<(u64, u64), u32>;
+/// The number of a device; `None` if the file does not tell it.
+type DeviceId = Option<u32>;
 
-/// One of so many pieces of a device's work may contradict a process that owns the device, as clocks are not exact.
+/// One in 100 pieces of a device's work may contradict the process that owns the device, because clocks are not exact.
 const CONTRADICTS: u64 = 100;
-/// One of so many pieces of a device's work may have no launch in the file.
+/// One in 10 pieces of a device's work may have no launch in the file.
 const UNRECORDED: u64 = 10;
 
-/// The ends of waits for the whole device, by the start of each wait.
-#[derive(Default)]
+/// The waits of a process for its whole device, sorted by start. The end of each is the earliest end of this and all later waits.
 struct Waits(Vec<(i64, i64)>);
 
 impl Waits {
     fn new(mut waits: Vec<(i64, i64)>) -> Self {
         waits.sort_unstable();
-        let mut least = i64::MAX;
+        let mut earliest = i64::MAX;
         for wait in waits.iter_mut().rev() {
-            least = least.min(wait.1);
-            wait.1 = least;
+            earliest = earliest.min(wait.1);
+            wait.1 = earliest;
         }
         Self(waits)
     }
 
-    /// When work that was launched at a time has ended at the latest.
-    fn bound(&self, launched: i64) -> i64 {
+    /// Returns the latest time at which work can end that was launched at a time.
+    fn latest_end(&self, launched: i64) -> i64 {
         let next = self.0.partition_point(|wait| wait.0 < launched);
         self.0.get(next).map_or(i64::MAX, |wait| wait.1)
     }
+
+    /// Returns the waits of each process, by its number.
+    fn by_process(trace: &Trace) -> HashMap<u64, Self> {
+        let mut spans: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+        for slice in trace.slices_of(SliceKind::Sync) {
+            let name = trace.name(slice.name);
+            let is_whole_device = ["DeviceSync", "CtxSync", "ContextSync"]
+                .iter()
+                .any(|part| name.contains(part));
+            let process = trace.lanes[slice.lane as usize].process;
+            if let (true, Some(process)) = (is_whole_device, process) {
+                let waits = spans.entry(u64::from(process)).or_default();
+                waits.push(slice.span());
+            }
+        }
+        let waits = spans.into_iter();
+        waits
+            .map(|(process, spans)| (process, Self::new(spans)))
+            .collect()
+    }
 }
 
-/// How well the calls of a process explain the work of a device.
+/// The number of pieces of a device's work that the calls of a process do not explain.
 #[derive(Clone, Copy, Default)]
 struct Fit {
+    /// Pieces of work whose time contradicts the call with their number.
     contradicts: u64,
+    /// Pieces of work without a call with their number.
     unrecorded: u64,
 }
 
-/// The call of each piece of work, and the work that fits several processes. Work comes with its correlation; the scope of
-/// `calls` is the number of their process.
+/// Returns the call of each piece of work as pairs of work and call, and the work that fits several processes. `work` are slices with
+/// their correlations, and the scope of `calls` is the number of their process.
 pub(crate) fn calls(
     trace: &Trace,
     calls: &Calls,
     work: &[(u32, u64)],
 ) -> (Vec<(u32, u32)>, HashSet<u32>) {
-    let scopes: BTreeSet<u64> = match work.is_empty() {
-        true => BTreeSet::new(),
-        false => calls.keys().map(|(scope, _)| *scope).collect(),
-    };
-    let scopes: Vec<u64> = scopes.into_iter().collect();
+    if work.is_empty() {
+        return (Vec::new(), HashSet::new());
+    }
+    let processes: BTreeSet<u64> = calls.keys().map(|(scope, _)| *scope).collect();
+    let scopes: Vec<u64> = processes.into_iter().collect();
     let call = |scope: u64, correlation: u64| calls.get(&(scope, correlation)).copied();
     if let [] | [_] = scopes[..] {
         let scope = scopes.first().copied().unwrap_or(0);
@@ -66,125 +89,114 @@ pub(crate) fn calls(
             .filter_map(|&(slice, number)| Some((slice, call(scope, number)?)));
         return (linked.collect(), HashSet::new());
     }
-    let mut waits: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
-    for slice in trace.of(SliceKind::Sync) {
-        let name = trace.name(slice.name);
-        let whole = ["DeviceSync", "CtxSync", "ContextSync"]
-            .iter()
-            .any(|it| name.contains(it));
-        if let (true, Some(process)) = (whole, trace.lanes[slice.lane as usize].process) {
-            waits
-                .entry(u64::from(process))
-                .or_default()
-                .push(slice.span());
-        }
-    }
-    let waits: HashMap<u64, Waits> = waits
-        .into_iter()
-        .map(|(scope, waits)| (scope, Waits::new(waits)))
-        .collect();
-    let bound = |scope: u64, at: i64| waits.get(&scope).map_or(i64::MAX, |it| it.bound(at));
-    let possible = |slice: u32, scope: u64, call: u32| {
-        let (work, call) = (&trace.slices[slice as usize], &trace.slices[call as usize]);
-        work.start >= call.start && work.end <= bound(scope, call.start)
+    let waits = Waits::by_process(trace);
+    let is_possible = |slice: u32, scope: u64, call: u32| {
+        let work = &trace.slices[slice as usize];
+        let launched = trace.slices[call as usize].start;
+        let waits = waits.get(&scope);
+        let latest_end = waits.map_or(i64::MAX, |waits| waits.latest_end(launched));
+        work.start >= launched && work.end <= latest_end
     };
     let device = |slice: u32| trace.lanes[trace.slices[slice as usize].lane as usize].device;
-    let mut fits: BTreeMap<Option<u32>, (u64, Vec<Fit>)> = BTreeMap::new();
-    let mut launched: HashSet<(Option<u32>, u64)> = HashSet::new();
+    // For each device, the number of pieces of work, and how each process explains them.
+    let mut fits: BTreeMap<DeviceId, (u64, Vec<Fit>)> = BTreeMap::new();
+    let mut launched: HashSet<(DeviceId, u64)> = HashSet::new();
     for &(slice, number) in work {
-        let kernel = trace.slices[slice as usize].kind == SliceKind::Kernel;
-        let again = kernel && !launched.insert((device(slice), number));
-        let row = fits
+        let is_kernel = trace.slices[slice as usize].kind == SliceKind::Kernel;
+        let is_second = is_kernel && !launched.insert((device(slice), number));
+        let (count, row) = fits
             .entry(device(slice))
             .or_insert_with(|| (0, vec![Fit::default(); scopes.len()]));
-        row.0 += 1;
-        for (fit, &scope) in row.1.iter_mut().zip(&scopes) {
+        *count += 1;
+        for (fit, &scope) in row.iter_mut().zip(&scopes) {
             let Some(call) = call(scope, number) else {
                 fit.unrecorded += 1;
                 continue;
             };
-            // A launch runs one kernel; only that of a graph runs several.
-            let twice = again && trace.slices[call as usize].kind == SliceKind::Launch;
-            fit.contradicts += u64::from(twice || !possible(slice, scope, call));
+            // A launch runs one kernel; only the launch of a graph runs several.
+            let is_launched_twice =
+                is_second && trace.slices[call as usize].kind == SliceKind::Launch;
+            if is_launched_twice || !is_possible(slice, scope, call) {
+                fit.contradicts += 1;
+            }
         }
     }
     let owners = owners(&fits, 0)
         .or_else(|| owners(&fits, CONTRADICTS))
         .unwrap_or_default();
-    let (mut linked, mut unlinked) = (Vec::new(), HashSet::new());
+    let mut linked = Vec::new();
+    let mut unlinked = HashSet::new();
     for &(slice, number) in work {
         if let Some(&owner) = owners.get(&device(slice)) {
             linked.extend(call(scopes[owner], number).map(|call| (slice, call)));
             continue;
         }
-        let found = scopes.iter().filter_map(|&scope| {
-            let call = call(scope, number)?;
-            possible(slice, scope, call).then_some(call)
-        });
-        let found: Vec<u32> = found.collect();
-        match found[..] {
+        let candidates: Vec<u32> = scopes
+            .iter()
+            .filter_map(|&scope| {
+                let call = call(scope, number)?;
+                is_possible(slice, scope, call).then_some(call)
+            })
+            .collect();
+        match candidates[..] {
             [] => {}
             [call] => linked.push((slice, call)),
-            _ => drop(unlinked.insert(slice)),
+            _ => {
+                unlinked.insert(slice);
+            }
         }
     }
     (linked, unlinked)
 }
 
-/// The only process that each device can belong to, as an index; `None` if not every device has one. One of `tolerated` pieces of work may
-/// contradict its owner, or none if that is 0.
+/// Returns the only process that each device can belong to, as an index into the rows of `fits`; `None` if a device has no such process.
+/// One in `tolerated` pieces of work may contradict its owner, or none if that is 0.
 fn owners(
-    fits: &BTreeMap<Option<u32>, (u64, Vec<Fit>)>,
+    fits: &BTreeMap<DeviceId, (u64, Vec<Fit>)>,
     tolerated: u64,
-) -> Option<HashMap<Option<u32>, usize>> {
-    let explains = |all: u64, fit: &Fit| {
-        let contradicts = match tolerated {
-            0 => fit.contradicts,
-            _ => fit.contradicts.saturating_sub(all / tolerated),
-        };
-        contradicts == 0 && fit.unrecorded <= all / UNRECORDED
+) -> Option<HashMap<DeviceId, usize>> {
+    let is_explained = |count: u64, fit: &Fit| {
+        let allowed = count.checked_div(tolerated).unwrap_or(0);
+        fit.contradicts <= allowed && fit.unrecorded <= count / UNRECORDED
     };
-    let mut possible: BTreeMap<Option<u32>, BTreeSet<usize>> = BTreeMap::new();
-    for (device, (all, row)) in fits {
-        let processes = row
-            .iter()
-            .enumerate()
-            .filter(|(_, fit)| explains(*all, fit));
-        possible.insert(*device, processes.map(|(process, _)| process).collect());
+    let mut open: BTreeMap<DeviceId, BTreeSet<usize>> = BTreeMap::new();
+    for (device, (count, row)) in fits {
+        let processes = (0..row.len()).filter(|process| is_explained(*count, &row[*process]));
+        open.insert(*device, processes.collect());
     }
-    let mut owners = HashMap::new();
-    while owners.len() < possible.len() {
-        let free = |owners: &HashMap<Option<u32>, usize>, device: &Option<u32>| {
-            !owners.contains_key(device)
-        };
-        let open: Vec<(Option<u32>, &BTreeSet<usize>)> = possible
-            .iter()
-            .filter(|(device, _)| free(&owners, device))
-            .map(|(device, processes)| (*device, processes))
-            .collect();
-        // A device that only one process explains, or the only device left for a process that has none.
-        let only = open.iter().find(|(_, processes)| processes.len() == 1);
-        let only = only.and_then(|(device, processes)| Some((*device, *processes.first()?)));
-        let last = || {
-            let with: HashSet<usize> = owners.values().copied().collect();
-            let left = open
-                .iter()
-                .flat_map(|(_, processes)| processes.iter().copied());
-            left.filter(|process| !with.contains(process))
-                .find_map(|process| {
-                    let mut devices = open.iter().filter(|(_, all)| all.contains(&process));
-                    let device = devices.next()?.0;
-                    devices.next().is_none().then_some((device, process))
-                })
-        };
-        let (device, process) = only.or_else(last)?;
+    let mut owners: HashMap<DeviceId, usize> = HashMap::new();
+    while !open.is_empty() {
+        let owned: HashSet<usize> = owners.values().copied().collect();
+        let (device, process) =
+            device_of_one_process(&open).or_else(|| process_of_one_device(&open, &owned))?;
         owners.insert(device, process);
+        open.remove(&device);
     }
     Some(owners)
 }
 
-/// Says which process each lane of a device belongs to, from the calls that launched its work: a lane with work of several processes
-/// becomes one for each. Then forgets the processes if no more than one launches or owns work.
+/// Finds a device that only one process explains.
+fn device_of_one_process(open: &BTreeMap<DeviceId, BTreeSet<usize>>) -> Option<(DeviceId, usize)> {
+    let (device, processes) = open.iter().find(|(_, processes)| processes.len() == 1)?;
+    Some((*device, *processes.first()?))
+}
+
+/// Finds a process without a device that explains only one of the open devices. `owned` are the processes that have a device.
+fn process_of_one_device(
+    open: &BTreeMap<DeviceId, BTreeSet<usize>>,
+    owned: &HashSet<usize>,
+) -> Option<(DeviceId, usize)> {
+    let all = open.values().flatten().copied();
+    all.filter(|process| !owned.contains(process))
+        .find_map(|process| {
+            let mut devices = open.iter().filter(|(_, all)| all.contains(&process));
+            let (device, _) = devices.next()?;
+            devices.next().is_none().then_some((*device, process))
+        })
+}
+
+/// Finds the process of each lane of a device from the calls that launched its work: a lane with work of several processes becomes one
+/// lane for each. If no more than one process launches or owns work, the trace then has no processes.
 pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
     let launches = |kind| matches!(kind, SliceKind::Launch | SliceKind::GraphLaunch);
     let calls = trace.slices.iter().filter(|slice| launches(slice.kind));
@@ -193,7 +205,7 @@ pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
         .collect();
     let mut working = launching.clone();
     if launching.len() > 1 {
-        split(trace, unlinked);
+        split_lanes(trace, unlinked);
     }
     let work = trace.slices.iter().filter(|slice| slice.kind.on_device());
     working.extend(work.filter_map(|slice| trace.lanes[slice.lane as usize].process));
@@ -201,8 +213,8 @@ pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
         working.clear();
     }
     for lane in &mut trace.lanes {
-        let place = |id: u32| working.iter().position(|it| *it == id);
-        lane.process = lane.process.and_then(place).map(|at| at as u32);
+        let new_id = |old: u32| working.iter().position(|process| *process == old);
+        lane.process = lane.process.and_then(new_id).map(|id| id as u32);
     }
     let all = std::mem::take(&mut trace.processes);
     let kept = (0..).zip(all).filter(|(id, _)| working.contains(id));
@@ -219,55 +231,68 @@ pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
     }
 }
 
-fn split(trace: &mut Trace, unlinked: &HashSet<u32>) {
-    let process_of = |trace: &Trace, link: u32| {
-        let call = trace.slices.get(link as usize).filter(|_| link != NONE)?;
-        trace.lanes[call.lane as usize].process
-    };
-    let open = |trace: &Trace, lane: u32| {
-        let lane = &trace.lanes[lane as usize];
-        lane.kind == LaneKind::Device && lane.process.is_none()
-    };
-    let mut owners: HashMap<u32, BTreeSet<u32>> = HashMap::new();
-    for slice in &trace.slices {
-        if let Some(process) = process_of(trace, slice.link).filter(|_| open(trace, slice.lane)) {
-            owners.entry(slice.lane).or_default().insert(process);
-        }
-    }
-    // A lane without links is that of the process that owns all other work of its device.
-    let mut of_device: HashMap<Option<u32>, BTreeSet<u32>> = HashMap::new();
-    for (lane, processes) in &owners {
-        let device = trace.lanes[*lane as usize].device;
-        of_device.entry(device).or_default().extend(processes);
-    }
-    for lane in 0..trace.lanes.len() as u32 {
-        let device = trace.lanes[lane as usize].device;
-        let only = of_device.get(&device).filter(|all| all.len() == 1);
-        if let Some(only) = only.filter(|_| open(trace, lane)) {
-            owners.entry(lane).or_insert_with(|| only.clone());
-        }
-    }
-    let mut lanes: HashMap<(u32, Option<u32>), u32> = HashMap::new();
+/// Gives each lane of a device to the process that launched its work. A lane with work of several processes is split.
+fn split_lanes(trace: &mut Trace, unlinked: &HashSet<u32>) {
+    let owners = owners_of_lanes(trace);
+    let mut lanes: HashMap<(u32, u32), u32> = HashMap::new();
     for at in 0..trace.slices.len() {
-        let (lane, link) = (trace.slices[at].lane, trace.slices[at].link);
-        let Some(all) = owners.get(&lane).filter(|_| open(trace, lane)) else {
+        let lane = trace.slices[at].lane;
+        let Some(all) = owners.get(&lane) else {
             continue;
         };
-        let process = match all.len() {
-            1 if !unlinked.contains(&(at as u32)) => all.first().copied(),
-            1 => None,
-            _ => process_of(trace, link),
+        let process = if all.len() > 1 {
+            process_of_call(trace, trace.slices[at].link)
+        } else if unlinked.contains(&(at as u32)) {
+            None
+        } else {
+            all.first().copied()
         };
-        if process.is_none() {
-            continue;
-        }
+        let Some(process) = process else { continue };
         let next = trace.lanes.len() as u32;
         let new = *lanes.entry((lane, process)).or_insert(next);
         if new == next {
             let mut copy = trace.lanes[lane as usize].clone();
-            copy.process = process;
+            copy.process = Some(process);
             trace.lanes.push(copy);
         }
         trace.slices[at].lane = new;
     }
+}
+
+/// Returns the processes that own work on each lane of a device whose process the file does not tell.
+fn owners_of_lanes(trace: &Trace) -> HashMap<u32, BTreeSet<u32>> {
+    let is_open = |lane: u32| {
+        let lane = &trace.lanes[lane as usize];
+        lane.kind == LaneKind::Device && lane.process.is_none()
+    };
+    let mut owners: HashMap<u32, BTreeSet<u32>> = HashMap::new();
+    for slice in trace.slices.iter().filter(|slice| is_open(slice.lane)) {
+        if let Some(process) = process_of_call(trace, slice.link) {
+            owners.entry(slice.lane).or_default().insert(process);
+        }
+    }
+    let mut owners_of_device: HashMap<DeviceId, BTreeSet<u32>> = HashMap::new();
+    for (lane, processes) in &owners {
+        let device = trace.lanes[*lane as usize].device;
+        owners_of_device
+            .entry(device)
+            .or_default()
+            .extend(processes);
+    }
+    // A lane without links belongs to the process that owns all other work of its device.
+    for lane in (0..trace.lanes.len() as u32).filter(|lane| is_open(*lane)) {
+        let device = trace.lanes[lane as usize].device;
+        if let Some(processes) = owners_of_device.get(&device)
+            && processes.len() == 1
+        {
+            owners.entry(lane).or_insert_with(|| processes.clone());
+        }
+    }
+    owners
+}
+
+/// Returns the process that made a call; `None` without a call, or if its process is not known.
+fn process_of_call(trace: &Trace, link: u32) -> Option<u32> {
+    let call = trace.slices.get(link as usize)?;
+    trace.lanes[call.lane as usize].process
 }

@@ -10,49 +10,31 @@ use super::source::{OpenError, ReadProgress};
 /// Most files of a folder that are read.
 const FILES: usize = 4096;
 
-/// A folder as one trace.
+/// The traces of a folder, joined.
 pub struct Folder {
-    /// All ranks. A trace of one rank is that of its file.
+    /// The trace of all ranks; with one rank, the trace of its file as it is.
     pub trace: Trace,
-    /// Files that are no trace, each with the reason.
+    /// The errors of files that are not a trace.
     pub skipped: Vec<OpenError>,
 }
 
 /// Opens every trace in a folder, one file for each rank, and joins them. The rank of a file is in the file, or else in its name. Files
-/// in folders within it are not read. Progress is that of the file being read.
+/// in inner folders are not read. `progress` is called with the progress of one file after the other.
+///
+/// # Errors
+///
+/// If the folder cannot be read, has more than 4096 files, or has no trace.
 pub fn open_folder(
     folder: &Path,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<Folder, OpenError> {
-    let named = |what: String, next: &str| OpenError {
+    let in_folder = |error: OpenError| OpenError {
         path: folder.display().to_string(),
-        ..OpenError::new(what, next)
+        ..error
     };
-    let unreadable = |error: std::io::Error| {
-        named(
-            format!("cannot be read: {error}."),
-            "Check the path and its permissions.",
-        )
-    };
-    let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    if files.len() > FILES {
-        let what = format!("has {} files, more than {FILES}.", files.len());
-        return Err(named(
-            what,
-            "Put the traces of one run into a folder of their own.",
-        ));
-    }
-    let (mut ranks, mut skipped) = (Vec::new(), Vec::new());
+    let files = files_of(folder).map_err(in_folder)?;
+    let mut ranks = Vec::new();
+    let mut skipped = Vec::new();
     for path in files {
         match super::open(&path, progress) {
             Ok(trace) if trace.slices.is_empty() => skipped.push(OpenError {
@@ -60,7 +42,7 @@ pub fn open_folder(
                 ..OpenError::new("holds no events with times.", "Open it alone.")
             }),
             Ok(trace) => {
-                let rank = trace.rank.or_else(|| rank_of(&trace.source));
+                let rank = trace.rank.or_else(|| rank_in_name(&trace.source));
                 ranks.push((rank, trace));
             }
             Err(error) => skipped.push(error),
@@ -71,7 +53,8 @@ pub fn open_folder(
             .first()
             .map(|error| format!(" The first file: {error}"));
         let what = format!("is a folder without a trace.{}", first.unwrap_or_default());
-        return Err(named(what, "Put the trace of each rank into it."));
+        let next = "Put the trace of each rank into it.";
+        return Err(in_folder(OpenError::new(what, next)));
     }
     ranks.sort_by(|(a, first), (b, second)| {
         (a.is_none(), a, &first.source).cmp(&(b.is_none(), b, &second.source))
@@ -81,19 +64,47 @@ pub fn open_folder(
     Ok(Folder { trace, skipped })
 }
 
-/// The rank in a file's name: `rank-3.json.gz`, `worker_rank3.json`.
-fn rank_of(name: &str) -> Option<u64> {
+/// Returns the files of a folder by name, without hidden files.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let unreadable = |error: std::io::Error| {
+        OpenError::new(
+            format!("cannot be read: {error}."),
+            "Check the path and its permissions.",
+        )
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.is_file() {
+            files.push(path);
+        }
+    }
+    if files.len() > FILES {
+        return Err(OpenError::new(
+            format!("has {} files, more than {FILES}.", files.len()),
+            "Put the traces of one run into a folder of their own.",
+        ));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Returns the rank in a file's name: 3 for `rank-3.json.gz` and `worker_rank3.json`.
+fn rank_in_name(name: &str) -> Option<u64> {
     let lower = name.to_ascii_lowercase();
-    let after = &lower[lower.rfind("rank")? + "rank".len()..];
-    let after = after.trim_start_matches(['-', '_', '.', '=', '[', ' ']);
+    let after = lower[lower.rfind("rank")? + "rank".len()..]
+        .trim_start_matches(['-', '_', '.', '=', '[', ' ']);
     let digits = after
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(after.len());
     after[..digits].parse().ok()
 }
 
-/// The traces of several ranks as one, each with its rank if that is known. Each has processes, lanes and devices of its own. One trace
-/// alone stays as it is.
+/// Joins the traces of several ranks, each with its rank if that is known. Processes, lanes and devices of different ranks stay apart.
+/// One trace alone stays as it is.
 pub fn join(source: &str, mut ranks: Vec<(Option<u64>, Trace)>) -> Trace {
     if let [_] = ranks[..]
         && let Some((rank, mut only)) = ranks.pop()
@@ -102,22 +113,26 @@ pub fn join(source: &str, mut ranks: Vec<(Option<u64>, Trace)>) -> Trace {
         return only;
     }
     let first = ranks.first().map_or("", |(_, trace)| trace.format);
-    let format = match ranks.iter().all(|(_, trace)| trace.format == first) {
-        true => first,
-        false => "several formats",
+    let has_one_format = ranks.iter().all(|(_, trace)| trace.format == first);
+    let format = if has_one_format {
+        first
+    } else {
+        "several formats"
     };
     let mut out = TraceBuilder::new(source, format, false);
     let known: Vec<u64> = ranks.iter().filter_map(|(rank, _)| *rank).collect();
-    let holds = ranks.iter().map(|(_, trace)| trace.holds);
-    // Only what every file can contain is known to be absent.
-    let holds = holds.reduce(|all, of| Holds {
-        kernels: true,
-        calls: all.calls && of.calls,
-        copies: all.copies && of.copies,
-        memsets: all.memsets && of.memsets,
-        annotations: all.annotations || of.annotations,
-        graphs: all.graphs || of.graphs,
-    });
+    // A count can be 0 only if every file can contain such records.
+    let holds = ranks
+        .iter()
+        .map(|(_, trace)| trace.holds)
+        .reduce(|all, file| Holds {
+            kernels: true,
+            calls: all.calls && file.calls,
+            copies: all.copies && file.copies,
+            memsets: all.memsets && file.memsets,
+            annotations: all.annotations || file.annotations,
+            graphs: all.graphs || file.graphs,
+        });
     for (rank, trace) in ranks {
         let label = match rank {
             Some(rank) if known.iter().filter(|other| **other == rank).count() == 1 => {
@@ -128,31 +143,29 @@ pub fn join(source: &str, mut ranks: Vec<(Option<u64>, Trace)>) -> Trace {
         };
         append(&mut out, trace, rank, &label);
     }
-    let mut trace = out.joined();
+    let mut trace = out.finish_joined();
     trace.holds = holds.unwrap_or_default();
     trace
 }
 
-/// Appends the trace of a rank.
+/// Appends the trace of a rank. `label` names the rank, and begins the names of its processes, devices and counters.
 fn append(out: &mut TraceBuilder, mut trace: Trace, rank: Option<u64>, label: &str) {
     let names: Vec<u32> = trace.names.iter().map(|name| out.name(name)).collect();
-    let devices = trace.devices.iter();
-    let devices: Vec<u32> = devices
+    let devices: Vec<u32> = trace
+        .devices
+        .iter()
         .map(|device| out.device(&format!("{label}: {device}")))
         .collect();
     let all = out.trace();
-    let (processes, lanes, slices, details) = (
-        all.processes.len() as u32,
-        all.lanes.len() as u32,
-        all.slices.len() as u32,
-        all.details.len() as u32,
-    );
+    let first_process = all.processes.len() as u32;
+    let first_lane = all.lanes.len() as u32;
+    let first_slice = all.slices.len() as u32;
+    let first_detail = all.details.len() as u32;
     if trace.processes.is_empty() {
         trace.processes.push(Process::default());
-        trace
-            .lanes
-            .iter_mut()
-            .for_each(|lane| lane.process = Some(0));
+        for lane in &mut trace.lanes {
+            lane.process = Some(0);
+        }
     }
     for process in &trace.processes {
         let label = match process.label.as_str() {
@@ -169,7 +182,7 @@ fn append(out: &mut TraceBuilder, mut trace: Trace, rank: Option<u64>, label: &s
         all.lanes.push(Lane {
             group: format!("{label} {}", lane.group),
             device: lane.device.map(|id| devices[id as usize]),
-            process: lane.process.map(|id| processes + id),
+            process: lane.process.map(|id| first_process + id),
             ..lane.clone()
         });
     }
@@ -181,15 +194,15 @@ fn append(out: &mut TraceBuilder, mut trace: Trace, rank: Option<u64>, label: &s
             ..*detail
         }
     }));
-    let time = |at: i64| i64::try_from(trace.clock(at)).unwrap_or(i64::MAX);
-    let index = |at: u32, first: u32| if at == NONE { NONE } else { first + at };
+    let time = |stored: i64| i64::try_from(trace.clock(stored)).unwrap_or(i64::MAX);
+    let shifted = |index: u32, first: u32| if index == NONE { NONE } else { first + index };
     all.slices.extend(trace.slices.iter().map(|slice| Slice {
         start: time(slice.start),
         end: time(slice.end),
-        lane: lanes + slice.lane,
+        lane: first_lane + slice.lane,
         name: names[slice.name as usize],
-        link: index(slice.link, slices),
-        detail: index(slice.detail, details),
+        link: shifted(slice.link, first_slice),
+        detail: shifted(slice.detail, first_detail),
         kind: slice.kind,
     }));
     for counter in &trace.counters {
@@ -198,13 +211,13 @@ fn append(out: &mut TraceBuilder, mut trace: Trace, rank: Option<u64>, label: &s
             ..counter.clone()
         });
     }
-    let placed = |first: &str| format!("{first} of {}", trace.source);
+    let with_file = |first: &str| format!("{first} of {}", trace.source);
     all.unread.extend(trace.unread.iter().map(|unread| Unread {
-        first: placed(&unread.first),
+        first: with_file(&unread.first),
         ..unread.clone()
     }));
     all.doubts.extend(trace.doubts.iter().map(|doubt| Doubt {
-        first: placed(&doubt.first),
+        first: with_file(&doubt.first),
         ..doubt.clone()
     }));
     if let Some(why) = &trace.truncated {

@@ -1,4 +1,4 @@
-//! rocpd, the SQLite database of ROCm 7's rocprofv3, read through its views. After `rocpd merge`, a database contains several runs.
+//! Reads rocpd, the SQLite database of ROCm 7's rocprofv3, through its views. After `rocpd merge`, a database contains several runs.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +10,10 @@ use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, correlation, int, rows, span, text, three};
 
-/// Whether a database has the views and tables of rocpd.
+/// Returns true for a database with tables of rocpd.
 pub(crate) fn recognises(head: &FileHead) -> bool {
-    let tables: Vec<&String> = head.tables.iter().flatten().collect();
-    tables.iter().any(|it| it.starts_with("rocpd_"))
+    let mut tables = head.tables.iter().flatten();
+    tables.any(|table| table.starts_with("rocpd_"))
 }
 
 /// Reads a database.
@@ -48,10 +48,11 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
 /// Lanes by run, process or device, and thread or queue.
 type LaneIndex = HashMap<(String, String, i64), u32>;
 
-/// A number for a row's run and process, the fourth and fifth column, within which correlation numbers are unique.
+/// Returns a number for a row's run and process, the fourth and fifth column. Correlation numbers are unique within these.
 fn scope(row: &Row<'_>) -> u64 {
+    let guid = text(row, 3).unwrap_or_default();
+    let process = int(row, 4).unwrap_or(0);
     let mut hasher = DefaultHasher::new();
-    let (guid, process) = (text(row, 3).unwrap_or_default(), int(row, 4).unwrap_or(0));
     (guid, process).hash(&mut hasher);
     hasher.finish()
 }
@@ -80,7 +81,7 @@ fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
         if let Some(slice) = out.slice(SliceKind::Kernel, lane, name, span, place) {
             // Applications may set `corr_id`; the stack's number joins a kernel and its call.
             out.link(slice, scope(row), correlation(row, 7));
-            out.detail(slice, Detail::of_launch(three(row, 8), three(row, 11)));
+            out.detail(slice, Detail::from_launch(three(row, 8), three(row, 11)));
         }
         Ok(())
     });
@@ -101,14 +102,12 @@ fn device_lane(
     name: &str,
     queue: i64,
 ) -> u32 {
-    let (node, agent) = (
-        node.unwrap_or(0),
-        agent.map_or("?".to_owned(), |it| it.to_string()),
-    );
-    let key = (format!("{node} {agent}"), name.to_owned(), queue);
+    let node = node.unwrap_or(0);
+    let device = agent.map_or("?".to_owned(), |number| number.to_string());
+    let key = (format!("{node} {device}"), name.to_owned(), queue);
     *lanes
         .entry(key)
-        .or_insert_with(|| out.device_lane(&agent, name))
+        .or_insert_with(|| out.device_lane(&device, name))
 }
 
 fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
@@ -120,17 +119,17 @@ fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
     rows(db, "memory_copies", &wanted, out, |out, row, place| {
         let span = span(row)?;
         let name = text(row, 2).unwrap_or_default();
-        // The device that does the work: the GPU, or of two GPUs the one that receives.
+        // The GPU does the work; between two GPUs, the one that receives.
         let is_gpu = |at: usize| text(row, at + 1).is_some_and(|kind| kind == "GPU");
-        let gpu = |at: usize| int(row, at).filter(|_| is_gpu(at));
+        let gpu = |at: usize| if is_gpu(at) { int(row, at) } else { None };
         let agent = gpu(8).or(gpu(10)).or(int(row, 8));
         let lane = device_lane(out, lanes, int(row, 7), agent, "copies", -1);
         let id = out.name(&name);
         if let Some(slice) = out.slice(SliceKind::Copy, lane, id, span, place) {
             out.link(slice, scope(row), correlation(row, 6));
             let detail = Detail {
-                bytes: int(row, 5).and_then(|it| u64::try_from(it).ok()),
-                direction: Some(Direction::of_name(&name)),
+                bytes: int(row, 5).and_then(|bytes| u64::try_from(bytes).ok()),
+                direction: Some(Direction::from_name(&name)),
                 ..Detail::default()
             };
             out.detail(slice, detail);
@@ -159,16 +158,17 @@ fn regions(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex, view:
             }
             SliceKind::Annotation
         } else {
-            SliceKind::of_call(&name)
+            SliceKind::from_call(&name)
         };
         let guid = text(row, 3).unwrap_or_default();
-        let (process, thread) = (int(row, 4).unwrap_or(0), int(row, 5).unwrap_or(0));
+        let process = int(row, 4).unwrap_or(0);
+        let thread = int(row, 5).unwrap_or(0);
         let key = (format!("{guid} {process}"), String::new(), thread);
         let lane = *lanes.entry(key).or_insert_with(|| {
-            let (group, name) = (format!("process {process}"), format!("thread {thread}"));
-            let lane = out.lane(LaneKind::Host, &group, &name, None);
+            let group = format!("process {process}");
+            let lane = out.lane(LaneKind::Host, &group, &format!("thread {thread}"), None);
             let run = guid.get(..8).unwrap_or(&guid);
-            out.of_process(lane, &format!("{group} of {run}"));
+            out.assign_process(lane, &format!("{group} of {run}"));
             lane
         });
         let name = out.name(&name);

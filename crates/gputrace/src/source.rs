@@ -1,4 +1,4 @@
-//! The bytes of a file, plain or gzip, with progress, and the head of the file.
+//! Reads the bytes of a file, plain or gzip, with progress, and the head of the file.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,30 +10,30 @@ use flate2::read::MultiGzDecoder;
 
 use super::file;
 
-/// Bytes from which a format is recognised.
+/// The number of first bytes from which a format is recognised.
 const HEAD: u64 = 64 * 1024;
 /// The first bytes of gzip.
 pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 /// The byte order mark that some programs write before UTF-8 text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// Most bytes that are unpacked into a temporary file.
+/// The largest number of bytes that are unpacked into a temporary file.
 const UNPACKED: u64 = 4 << 30;
-/// Bytes between two reports of progress.
+/// The number of bytes between two reports of progress.
 const STRIDE: u64 = 1 << 20;
 
-/// An error for a file that cannot be opened as a trace. Its text names the file, what was found, and what to do.
+/// The error for a file that cannot be opened as a trace. Its text names the file, what was found, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError {
-    /// The file, as it was named to `open` or `read`.
+    /// The name of the file, as it was given to `open` or `read`.
     pub path: String,
-    /// What was found, and where: the rest of a sentence that begins with the file.
+    /// The fault and its place: the rest of a sentence that begins with the file.
     pub what: String,
-    /// What to do, in a sentence.
+    /// A sentence that says what to do.
     pub next: String,
 }
 
 impl OpenError {
-    /// An error whose file is filled in by `open`.
+    /// Returns an error without a file, which `open` fills in.
     pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             path: String::new(),
@@ -54,30 +54,34 @@ impl std::error::Error for OpenError {}
 /// The progress of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadProgress {
-    /// Bytes of the file read so far.
+    /// The number of bytes of the file read so far.
     pub read: u64,
-    /// Bytes of the file.
+    /// The number of bytes of the file.
     pub total: u64,
 }
 
-/// The head of a file.
+/// The first bytes of a file, or the tables of a database.
 pub(crate) struct FileHead {
     /// The first bytes, unpacked.
     pub bytes: Vec<u8>,
-    /// Tables and views of a database.
+    /// The names of the tables and views of a database; `None` for other files.
     pub tables: Option<Vec<String>>,
 }
 
-/// A file that is being read, from its beginning on.
+/// A file that is being read from its beginning.
 pub struct TraceSource<'a> {
     name: String,
     path: Option<PathBuf>,
     gzip: bool,
+    /// The first bytes, unpacked, which are read once more.
     head: Cursor<Vec<u8>>,
+    /// The bytes after the head, unpacked.
     rest: Box<dyn Read>,
-    packed: Rc<Cell<u64>>,
+    /// The number of bytes read from the file, before unpacking.
+    read_bytes: Rc<Cell<u64>>,
     total: u64,
-    told: u64,
+    /// The number of bytes at the last report of progress.
+    reported_bytes: u64,
     damage: Option<String>,
     progress: &'a mut dyn FnMut(ReadProgress),
     unpacked: Option<tempfile::TempPath>,
@@ -112,38 +116,35 @@ impl<'a> TraceSource<'a> {
             .file_name()
             .unwrap_or(path.as_os_str())
             .to_string_lossy();
-        let mut source = Self::of(&name, file, total, progress)?;
+        let mut source = Self::from_reader(&name, file, total, progress)?;
         source.path = Some(path.to_owned());
         Ok(source)
     }
 
-    /// Any reader as a source.
-    pub fn of(
+    /// Starts reading data that are not a file, and reads their first bytes.
+    pub fn from_reader(
         name: &str,
         data: impl Read + 'static,
         total: u64,
         progress: &'a mut dyn FnMut(ReadProgress),
     ) -> Result<Self, OpenError> {
-        let packed = Rc::new(Cell::new(0));
-        let mut data = io::BufReader::with_capacity(
-            256 * 1024,
-            Counted {
-                inner: data,
-                count: packed.clone(),
-            },
-        );
-        let gzip = io::BufRead::fill_buf(&mut data)
-            .map_err(|error| {
-                OpenError::new(
-                    format!("cannot be read: {error}."),
-                    "Copy it to this machine and try again.",
-                )
-            })?
-            .starts_with(GZIP);
+        let read_bytes = Rc::new(Cell::new(0));
+        let counted = Counted {
+            inner: data,
+            count: read_bytes.clone(),
+        };
+        let mut buffered = io::BufReader::with_capacity(256 * 1024, counted);
+        let first = io::BufRead::fill_buf(&mut buffered).map_err(|error| {
+            OpenError::new(
+                format!("cannot be read: {error}."),
+                "Copy it to this machine and try again.",
+            )
+        })?;
+        let gzip = first.starts_with(GZIP);
         let rest: Box<dyn Read> = if gzip {
-            Box::new(MultiGzDecoder::new(data))
+            Box::new(MultiGzDecoder::new(buffered))
         } else {
-            Box::new(data)
+            Box::new(buffered)
         };
         let mut source = Self {
             name: name.to_owned(),
@@ -151,9 +152,9 @@ impl<'a> TraceSource<'a> {
             gzip,
             head: Cursor::default(),
             rest,
-            packed,
+            read_bytes,
             total,
-            told: 0,
+            reported_bytes: 0,
             damage: None,
             progress,
             unpacked: None,
@@ -178,20 +179,15 @@ impl<'a> TraceSource<'a> {
         Ok(source)
     }
 
-    /// Name of the file.
+    /// Returns the name of the file.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The first bytes of the file.
+    /// Returns the first bytes of the file, unpacked. UTF-16 text is an error.
     pub fn head(&self) -> Result<Vec<u8>, OpenError> {
         let bytes = self.head.get_ref().clone();
-        let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-        // Without the mark: every second byte of ASCII is 0.
-        let every = |first: usize, is: fn(&u8) -> bool| bytes[first..8].iter().step_by(2).all(is);
-        let ascii = |it: &u8| it.is_ascii() && *it != 0;
-        let unmarked = |zero| every(zero, |it| *it == 0) && every(1 - zero, ascii);
-        if wide || (bytes.len() > 8 && (unmarked(0) || unmarked(1))) {
+        if is_utf16(&bytes) {
             return Err(OpenError::new(
                 "is UTF-16 text, perhaps written by PowerShell.",
                 "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
@@ -200,17 +196,19 @@ impl<'a> TraceSource<'a> {
         Ok(bytes)
     }
 
-    /// Where the data are damaged or end too early, as far as they were read.
+    /// Returns a sentence about damage in the data read so far; `None` if there is none.
     pub fn damage(&self) -> Option<String> {
         self.damage.clone()
     }
 
-    /// A path to the unpacked file, for formats that cannot be read from a stream. A compressed file becomes a temporary file.
+    /// Returns a path to the unpacked file, for formats that cannot be read from a stream. Compressed data become a temporary file.
     pub(crate) fn file(&mut self) -> Result<PathBuf, OpenError> {
         if let Some((_, path)) = &self.copied {
             return Ok(path.clone());
         }
-        if let (Some(path), false) = (&self.path, self.gzip) {
+        if let Some(path) = &self.path
+            && !self.gzip
+        {
             return Ok(path.clone());
         }
         if let Some(path) = &self.unpacked {
@@ -229,7 +227,7 @@ impl<'a> TraceSource<'a> {
         Ok(self.unpacked.insert(unpacked).to_path_buf())
     }
 
-    /// Makes `file` a copy, together with the files of the same name and these endings.
+    /// Copies the file, and the files whose names have these endings appended. `file` then returns the path of the copy.
     pub(crate) fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
         let copied = file::copy_with(&self.file()?, endings).map_err(|error| {
             let what = format!("has a journal file, and cannot be copied: {error}.");
@@ -242,7 +240,7 @@ impl<'a> TraceSource<'a> {
         Ok(())
     }
 
-    /// The whole file as text, if it has at most `limit` bytes.
+    /// Reads the whole file as text. A file with more than `limit` bytes, or one that is not UTF-8, is an error.
     pub fn text(&mut self, limit: u64) -> Result<String, OpenError> {
         let mut bytes = Vec::new();
         let read = (&mut *self).take(limit + 1).read_to_end(&mut bytes);
@@ -265,30 +263,45 @@ impl<'a> TraceSource<'a> {
     }
 }
 
+/// Returns true for the beginning of a UTF-16 text, with or without a byte order mark.
+fn is_utf16(bytes: &[u8]) -> bool {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return true;
+    }
+    // Without a mark, every second byte of an ASCII text is 0.
+    let is_wide = |zero: usize| {
+        (0..8).all(|at| match bytes[at] {
+            0 => at % 2 == zero,
+            byte => at % 2 != zero && byte.is_ascii(),
+        })
+    };
+    bytes.len() > 8 && (is_wide(0) || is_wide(1))
+}
+
 impl Read for TraceSource<'_> {
-    /// Damaged data end here; `damage` says why.
+    /// Reads unpacked bytes. Damaged data end without an error; `damage` says why.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.head.read(buffer)?;
-        if n > 0 || buffer.is_empty() {
-            return Ok(n);
+        let from_head = self.head.read(buffer)?;
+        if from_head > 0 || buffer.is_empty() {
+            return Ok(from_head);
         }
         let n = match self.rest.read(buffer) {
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
             Err(error) => {
-                let at = self.packed.get();
-                self.damage.get_or_insert(match self.gzip {
-                    true => {
-                        format!("The gzip data end early or are damaged near byte {at}: {error}.")
-                    }
-                    false => format!("Reading failed near byte {at}: {error}."),
-                });
+                let at = self.read_bytes.get();
+                let damage = if self.gzip {
+                    format!("The gzip data end early or are damaged near byte {at}: {error}.")
+                } else {
+                    format!("Reading failed near byte {at}: {error}.")
+                };
+                self.damage.get_or_insert(damage);
                 0
             }
         };
-        let read = self.packed.get();
-        if read >= self.told + STRIDE {
-            self.told = read;
+        let read = self.read_bytes.get();
+        if read >= self.reported_bytes + STRIDE {
+            self.reported_bytes = read;
             (self.progress)(ReadProgress {
                 read,
                 total: self.total.max(read),

@@ -1,4 +1,4 @@
-//! Common functions for both kinds of databases: opening read-only, tables and columns by name, and errors in words.
+//! Reads both kinds of databases: opens them read-only, finds tables and columns by name, and explains errors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,14 +9,16 @@ use super::file;
 use super::model::TraceBuilder;
 use super::source::{OpenError, TraceSource};
 
-/// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
+/// The offset of the byte with a database's journal mode.
 const WRITE_VERSION: usize = 18;
+/// The value of this byte for a database with a write-ahead log.
 const WAL: u8 = 2;
 
-/// Ways to open a file: respecting the locks of other programs; ignoring locks and journals; and as a copy, to which SQLite applies
-/// the journal.
+/// Opens a file and respects the locks of other programs.
 const READ_ONLY: &str = "?mode=ro";
+/// Opens a file and ignores locks and journals.
 const IMMUTABLE: &str = "?mode=ro&immutable=1";
+/// Opens a copy of a file, to which SQLite applies the journal.
 const COPIED: &str = "?mode=rw";
 
 /// Opens the file of a source. Nothing is written to this file or its folder.
@@ -24,13 +26,16 @@ pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenEr
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
     let path = path.canonicalize().unwrap_or(path);
-    let length = |ending| file::stream(&file::beside(&path, ending)).map_or(0, |it| it.1);
-    let way = match logged {
-        _ if length("-wal") > 0 => COPIED,
-        true => IMMUTABLE,
-        false => READ_ONLY,
+    let length =
+        |ending| file::stream(&file::with_ending(&path, ending)).map_or(0, |(_, length)| length);
+    let way = if length("-wal") > 0 {
+        COPIED
+    } else if logged {
+        IMMUTABLE
+    } else {
+        READ_ONLY
     };
-    let cannot = |error: &rusqlite::Error| {
+    let is_refused = |error: &rusqlite::Error| {
         matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
@@ -44,8 +49,8 @@ pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenEr
     };
     match open(way)? {
         // A program was stopped while it wrote, or the file system has no locks.
-        Err(error) if cannot(&error) && length("-journal") > 0 => open(COPIED)?,
-        Err(error) if cannot(&error) => open(IMMUTABLE)?,
+        Err(error) if is_refused(&error) && length("-journal") > 0 => open(COPIED)?,
+        Err(error) if is_refused(&error) => open(IMMUTABLE)?,
         other => other,
     }
     .map_err(|error| explain(&error))
@@ -64,6 +69,7 @@ fn try_open(path: &Path, way: &str) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
+/// Returns a path as a URI, in which other characters than letters, digits and `/._-` are escaped.
 fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -95,18 +101,18 @@ pub(crate) fn explain(error: &rusqlite::Error) -> OpenError {
     }
 }
 
-/// Names of all tables and views.
+/// Returns the names of all tables and views.
 pub(crate) fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
     let query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')";
     texts(db, query, []).map_err(|error| explain(&error))
 }
 
-/// Names of the columns of a table or view; empty if there is no such table.
+/// Returns the names of the columns of a table or view; empty if there is no such table.
 pub(crate) fn columns(db: &Connection, table: &str) -> Vec<String> {
     texts(db, "SELECT name FROM pragma_table_info(?1)", [table]).unwrap_or_default()
 }
 
-/// The first column of a query.
+/// Returns the first column of a query as texts.
 pub(crate) fn texts(
     db: &Connection,
     query: &str,
@@ -116,21 +122,27 @@ pub(crate) fn texts(
     query.query_map(with, |row| row.get(0))?.collect()
 }
 
-/// A `SELECT` of columns of a table, with NULL for missing ones. Names come from this program, never from the file.
+/// Returns a `SELECT` of columns of a table, with NULL for missing columns. Names come from this crate, never from the file.
 fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
-    let there = columns(db, table);
-    let column = |name: &&str| match there.iter().any(|it| it.eq_ignore_ascii_case(name)) {
-        true => format!("\"{name}\""),
-        false => "NULL".to_owned(),
+    let existing = columns(db, table);
+    let column = |name: &&str| {
+        if existing
+            .iter()
+            .any(|other| other.eq_ignore_ascii_case(name))
+        {
+            format!("\"{name}\"")
+        } else {
+            "NULL".to_owned()
+        }
     };
     let list: Vec<String> = wanted.iter().map(column).collect();
     format!("SELECT {} FROM \"{table}\"", list.join(", "))
 }
 
-/// The place of a row.
+/// A function that tells the place of a row: `kernels row 7`.
 type TableRow<'a> = &'a dyn Fn() -> String;
 
-/// Calls `take` with these columns of every row of a table, and records rows that could not be read. `take` returns the reason.
+/// Calls `take` with the wanted columns of every row of a table. If `take` returns a reason as an error, the row counts as unread.
 pub(crate) fn rows(
     db: &Connection,
     table: &str,
@@ -148,7 +160,7 @@ pub(crate) fn rows(
             if let Err(why) = take(out, row, &place) {
                 out.unread(&why, place);
             }
-            if out.full() {
+            if out.is_full() {
                 // A view may have infinitely many rows.
                 out.unread(&format!("{table} has more rows than fit in memory"), place);
                 break;
@@ -166,7 +178,7 @@ pub(crate) fn rows(
     }
 }
 
-/// Start and end: the first two columns.
+/// Returns start and end, the first two columns, in nanoseconds.
 pub(crate) fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
     match (int(row, 0), int(row, 1)) {
         (Some(start), Some(end)) => Ok((start.into(), end.into())),
@@ -174,31 +186,31 @@ pub(crate) fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
     }
 }
 
-/// A size in three columns.
+/// Returns a size in x, y and z, from three columns beginning with `from`; `None` if one of them is not a size.
 pub(crate) fn three(row: &Row<'_>, from: usize) -> Option<[u32; 3]> {
-    let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
+    let size = |at: usize| u32::try_from(int(row, at)?).ok();
     Some([size(from)?, size(from + 1)?, size(from + 2)?])
 }
 
-/// A number that calls and work of devices share.
+/// Returns the number that a call shares with the work that it launched.
 pub(crate) fn correlation(row: &Row<'_>, at: usize) -> Option<u64> {
     int(row, at).map(|number| number as u64)
 }
 
-/// An integer of a row; `None` if it is NULL or not a number.
+/// Returns an integer of a row; `None` if it is NULL or not a number.
 pub(crate) fn int(row: &Row<'_>, at: usize) -> Option<i64> {
     match row.get_ref(at).ok()? {
-        rusqlite::types::ValueRef::Integer(it) => Some(it),
+        rusqlite::types::ValueRef::Integer(number) => Some(number),
         rusqlite::types::ValueRef::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
         _ => None,
     }
 }
 
-/// A text of a row, lossily; a number as its digits.
+/// Returns a text of a row, with replacements for what is not UTF-8, or the digits of a number; `None` for anything else.
 pub(crate) fn text(row: &Row<'_>, at: usize) -> Option<String> {
     match row.get_ref(at).ok()? {
         rusqlite::types::ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-        rusqlite::types::ValueRef::Integer(it) => Some(it.to_string()),
+        rusqlite::types::ValueRef::Integer(number) => Some(number.to_string()),
         _ => None,
     }
 }

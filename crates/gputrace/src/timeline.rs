@@ -1,81 +1,81 @@
-//! A timeline of a trace as cells for a screen: rows of slices that do not overlap, and the contents of each column for a window of
-//! time. It is built once; a window needs only binary searches, however many slices there are.
+//! Draws a trace as cells for a screen: rows of slices that do not overlap, and the contents of each column for a window of time. A
+//! timeline is built once; a window then needs only binary searches, even with millions of slices.
 
 use super::model::{LaneKind, NONE, SliceKind, Trace};
 use super::names;
 
-/// Most rows of a lane; deeper slices are not drawn.
+/// The largest number of rows of a lane; deeper slices are not drawn.
 const DEPTH: usize = 12;
 
 /// A row of slices that do not overlap, sorted by time.
 #[derive(Clone, Debug, Default)]
 pub struct TimelineRow {
-    /// Index into `Trace::lanes`.
+    /// An index into `Trace::lanes`.
     pub lane: u32,
-    /// 0 for the lane itself, more for slices that are nested in or overlap another slice.
+    /// The number of this row within its lane, from 0. Higher rows show slices that are nested in another slice, or overlap it.
     pub depth: usize,
     /// Indices into `Trace::slices`.
     slices: Vec<u32>,
     starts: Vec<i64>,
     ends: Vec<i64>,
-    /// Nanoseconds of all slices before each one.
+    /// The length in nanoseconds of all slices before each position.
     before: Vec<u64>,
-    /// Longest slice of every range, as a heap-ordered tree over positions.
+    /// The position of the longest slice of every range, as a heap-ordered tree over positions.
     longest: Vec<u32>,
 }
 
 /// The contents of one column of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimelineCell {
-    /// The slice with the longest part of the column: an index into `Trace::slices`.
+    /// The slice that fills the longest part of the column, as an index into `Trace::slices`; `None` for an empty column.
     pub slice: Option<u32>,
-    /// Share of the column's time that is filled, 0 to 1.
+    /// The share of the column's time that slices fill, 0 to 1.
     pub filled: f64,
-    /// How many slices overlap the column.
+    /// The number of slices that overlap the column.
     pub count: u32,
 }
 
-/// The name of a slice that is wide enough for one, and its position.
+/// The name and position of a slice that is wide enough for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The slice: an index into `Trace::slices`.
+    /// The slice, as an index into `Trace::slices`.
     pub slice: u32,
-    /// First column.
+    /// The first column of the slice.
     pub column: usize,
-    /// Columns of the slice.
+    /// The number of columns of the slice.
     pub width: usize,
-    /// The first words of the name that fit beside the initial bar, as in the file.
+    /// The first words of the name that fit into all columns but one, which is left for a bar. They may contain control characters.
     pub text: String,
 }
 
 /// The cells of a row in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowCells {
-    /// One cell for each column of the window.
+    /// The cells, one for each column of the window.
     pub cells: Vec<TimelineCell>,
-    /// Names that fit, from left to right.
+    /// The names that fit, from left to right.
     pub labels: Vec<Label>,
 }
 
 /// The visible part of a timeline: a span of time over some columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineWindow {
-    /// First nanosecond.
+    /// The first nanosecond.
     pub start: i64,
-    /// The nanosecond after the last.
+    /// The nanosecond after the last one.
     pub end: i64,
-    /// Number of columns.
+    /// The number of columns.
     pub columns: usize,
 }
 
 impl TimelineWindow {
-    /// The time at which a column starts.
+    /// Returns the time at which a column starts, in nanoseconds.
     pub fn time(&self, column: usize) -> i64 {
         let width = i128::from(self.end) - i128::from(self.start);
         (i128::from(self.start) + width * column as i128 / self.columns.max(1) as i128) as i64
     }
 
-    /// The column of a time, if it is in the window.
+    /// Returns the column of a time; `None` outside of the window.
     pub fn column(&self, time: i64) -> Option<usize> {
         let width = i128::from(self.end) - i128::from(self.start);
         let from = i128::from(time) - i128::from(self.start);
@@ -83,15 +83,15 @@ impl TimelineWindow {
             .then(|| (from * self.columns as i128 / width) as usize)
     }
 
-    /// The window moved by a share of its width, kept within bounds.
+    /// Returns the window moved by a share of its width, but kept within bounds.
     pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
         let width = i128::from(self.end) - i128::from(self.start);
         let start = i128::from(self.start) + (width as f64 * share) as i128;
         self.within(start, width, bounds)
     }
 
-    /// The window made `factor` times as wide around a time, which stays in its place, with at least one nanosecond per column, kept
-    /// within bounds.
+    /// Returns the window made `factor` times as wide. `time` stays in its place. The window has at least one nanosecond per column, and is
+    /// kept within bounds.
     pub fn zoom(&self, factor: f64, time: i64, bounds: (i64, i64)) -> Self {
         let at = i128::from(time);
         let width = i128::from(self.end) - i128::from(self.start);
@@ -103,7 +103,7 @@ impl TimelineWindow {
         self.within(start, new, bounds)
     }
 
-    /// The window with another start and width, moved into bounds.
+    /// Returns the window with another start and width, moved into bounds.
     fn within(&self, start: i128, width: i128, bounds: (i64, i64)) -> Self {
         let latest = i128::from(bounds.1) - width;
         let start = start.min(latest).max(i128::from(bounds.0));
@@ -118,16 +118,16 @@ impl TimelineWindow {
 /// A trace prepared for drawing.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Lane by lane, devices first.
+    /// The rows of all lanes, devices first.
     pub rows: Vec<TimelineRow>,
-    /// From the first start to the last end, in nanoseconds.
+    /// The first start and the last end, in nanoseconds.
     pub bounds: (i64, i64),
-    /// Row of each slice, and its index there; `NONE` if it is not drawn.
+    /// The row of each slice and its position there; `NONE` for a slice that is not drawn.
     places: Vec<(u32, u32)>,
 }
 
 impl Timeline {
-    /// Puts the slices of these kinds into rows.
+    /// Puts the slices of a trace into rows, as far as their kind is `shown`.
     pub fn new(trace: &Trace, shown: impl Fn(SliceKind) -> bool) -> Self {
         let mut lanes: Vec<Vec<TimelineRow>> = vec![Vec::new(); trace.lanes.len()];
         let mut places = vec![(NONE, NONE); trace.slices.len()];
@@ -135,8 +135,8 @@ impl Timeline {
         let slices = (0..).zip(&trace.slices);
         for (index, slice) in slices.filter(|(_, slice)| shown(slice.kind)) {
             let rows = &mut lanes[slice.lane as usize];
-            let free = |row: &TimelineRow| row.ends.last().is_none_or(|end| *end <= slice.start);
-            let depth = rows.iter().position(free).unwrap_or(rows.len());
+            let is_free = |row: &TimelineRow| row.ends.last().is_none_or(|end| *end <= slice.start);
+            let depth = rows.iter().position(is_free).unwrap_or(rows.len());
             if depth == DEPTH {
                 continue;
             }
@@ -173,30 +173,31 @@ impl Timeline {
         }
     }
 
-    /// The row of a slice.
+    /// Returns the row of a slice; `None` for a slice that is not drawn.
     pub fn row_of(&self, slice: u32) -> Option<usize> {
         let (row, _) = *self.places.get(slice as usize)?;
         (row != NONE).then_some(row as usize)
     }
 
-    /// The linked slice, which launched this slice or was launched by it, and its row.
+    /// Returns the row and the number of the linked slice, which launched this slice or was launched by it.
     pub fn link(&self, trace: &Trace, slice: u32) -> Option<(usize, u32)> {
         let other = trace.slices.get(slice as usize)?.link;
         Some((self.row_of(other)?, other))
     }
 
-    /// The slice of the same row before or after one.
+    /// Returns the next slice in the row of a slice, or the previous one if not `forward`.
     pub fn neighbour(&self, slice: u32, forward: bool) -> Option<u32> {
         let (_, at) = *self.places.get(slice as usize)?;
         let row = self.rows.get(self.row_of(slice)?)?;
-        let at = match forward {
-            true => at as usize + 1,
-            false => (at as usize).checked_sub(1)?,
+        let neighbour = if forward {
+            at as usize + 1
+        } else {
+            (at as usize).checked_sub(1)?
         };
-        row.slices.get(at).copied()
+        row.slices.get(neighbour).copied()
     }
 
-    /// The cells of a row, and the names that fit.
+    /// Returns the cells of a row in a window, and the names that fit.
     pub fn line(&self, trace: &Trace, row: usize, window: TimelineWindow) -> RowCells {
         let Some(row) = self.rows.get(row) else {
             return RowCells::default();
@@ -209,19 +210,21 @@ impl Timeline {
             let slice = cells[column].slice;
             let rest = cells[column..].iter();
             let width = rest.take_while(|cell| cell.slice == slice).count();
-            if let Some(slice) = slice.filter(|_| width >= 3) {
-                let it = &trace.slices[slice as usize];
-                let name = trace.name(it.name);
-                let text = match it.kind.on_device() {
-                    true => names::short(name, usize::MAX),
-                    false => names::fit(name, usize::MAX),
+            if let Some(index) = slice
+                && width >= 3
+            {
+                let slice = &trace.slices[index as usize];
+                let full = trace.name(slice.name);
+                let name = if slice.kind.on_device() {
+                    names::short(full, usize::MAX)
+                } else {
+                    full.to_owned()
                 };
-                let text = names::whole_words(&text, width - 1).to_owned();
                 labels.push(Label {
-                    slice,
+                    slice: index,
                     column,
                     width,
-                    text,
+                    text: names::whole_words(&name, width - 1).to_owned(),
                 });
             }
             column += width;
@@ -229,32 +232,40 @@ impl Timeline {
         RowCells { cells, labels }
     }
 
-    /// The slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
+    /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
     pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
         let row = self.rows.get(row)?;
         let after = row.starts.partition_point(|start| *start <= time);
-        let near = |at: usize| {
-            let (start, end) = (*row.starts.get(at)?, *row.ends.get(at)?);
-            let far = match time < start {
-                true => start.abs_diff(time),
-                false => time.abs_diff(end.min(time)),
+        let with_distance = |at: usize| {
+            let start = *row.starts.get(at)?;
+            let distance = if time < start {
+                start.abs_diff(time)
+            } else {
+                time.abs_diff(row.ends[at].min(time))
             };
-            Some((far, row.slices[at]))
+            Some((distance, row.slices[at]))
         };
-        let found = [after.checked_sub(1).and_then(near), near(after)];
-        let (far, slice) = found.into_iter().flatten().min_by_key(|it| it.0)?;
-        (far <= reach).then_some(slice)
+        let around = [
+            after.checked_sub(1).and_then(with_distance),
+            with_distance(after),
+        ];
+        let (distance, slice) = around
+            .into_iter()
+            .flatten()
+            .min_by_key(|(distance, _)| *distance)?;
+        (distance <= reach).then_some(slice)
     }
 
-    /// Start and end of the longest gap in a row, between slices that overlap a span.
+    /// Returns start and end of the longest gap in a row, between slices that overlap a span; `None` without a gap.
     pub fn longest_gap(&self, row: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
         let row = self.rows.get(row)?;
         let first = row.ends.partition_point(|end| *end < from);
-        let starts = row.starts[first..].iter().skip(1);
-        let gaps = row.ends[first..].iter().copied().zip(starts.copied());
-        let inside = gaps.take_while(|gap| gap.0 < to);
-        let gaps = inside.filter(|gap| gap.1 > gap.0);
-        gaps.max_by_key(|gap| gap.1.abs_diff(gap.0))
+        let starts = row.starts[first..].iter().skip(1).copied();
+        let ends = row.ends[first..].iter().copied();
+        ends.zip(starts)
+            .take_while(|gap| gap.0 < to)
+            .filter(|gap| gap.1 > gap.0)
+            .max_by_key(|gap| gap.1.abs_diff(gap.0))
     }
 }
 
@@ -272,13 +283,16 @@ impl TimelineRow {
         self.ends[at as usize].abs_diff(self.starts[at as usize])
     }
 
+    /// Returns the position of the longer slice of two; a position may be `NONE`.
     fn longer(&self, a: u32, b: u32) -> u32 {
-        match b == NONE || (a != NONE && self.ns(a) >= self.ns(b)) {
-            true => a,
-            false => b,
+        if b == NONE || (a != NONE && self.ns(a) >= self.ns(b)) {
+            a
+        } else {
+            b
         }
     }
 
+    /// Builds the tree for `longest`.
     fn index_longest(&mut self) {
         let n = self.slices.len();
         let mut tree = vec![NONE; n];
@@ -289,10 +303,12 @@ impl TimelineRow {
         self.longest = tree;
     }
 
-    /// The longest slice in a range of positions.
+    /// Returns the position of the longest slice in a range of positions; `NONE` for an empty range.
     fn longest(&self, from: usize, to: usize) -> u32 {
         let n = self.slices.len();
-        let (mut low, mut high, mut best) = (from + n, to + n, NONE);
+        let mut low = from + n;
+        let mut high = to + n;
+        let mut best = NONE;
         while low < high {
             if low & 1 == 1 {
                 best = self.longer(best, self.longest[low]);
@@ -302,37 +318,46 @@ impl TimelineRow {
                 high -= 1;
                 best = self.longer(best, self.longest[high]);
             }
-            (low, high) = (low / 2, high / 2);
+            low /= 2;
+            high /= 2;
         }
         best
     }
 
+    /// Returns the contents of the column from one time to another, in nanoseconds.
     fn cell(&self, from: i64, to: i64) -> TimelineCell {
         let to = to.max(from.saturating_add(1));
-        // A slice of length 0 counts at its start.
-        let first = self.ends.partition_point(|end| *end < from);
-        let first =
-            first + usize::from(self.ends.get(first) == Some(&from) && self.starts[first] < from);
-        let last = self.starts.partition_point(|start| *start < to);
-        if first >= last {
+        let mut first = self.ends.partition_point(|end| *end < from);
+        // A slice that ends where the column starts is outside, except for a slice of length 0.
+        if self.ends.get(first) == Some(&from) && self.starts[first] < from {
+            first += 1;
+        }
+        let after = self.starts.partition_point(|start| *start < to);
+        if first >= after {
             return TimelineCell::default();
         }
-        let part = |at: usize| {
-            self.ends[at]
-                .min(to)
-                .abs_diff(self.starts[at].max(from).min(self.ends[at].min(to)))
+        let inside = |at: usize| {
+            let end = self.ends[at].min(to);
+            end.abs_diff(self.starts[at].max(from).min(end))
         };
-        let cut = |at: usize| self.ns(at as u32) - part(at);
-        let whole = self.before[last].saturating_sub(self.before[first]);
-        let outside = cut(first) + if last - first > 1 { cut(last - 1) } else { 0 };
-        let ends = [first, last - 1];
-        let middle = (last - first > 2).then(|| self.longest(first + 1, last - 1));
-        let middle = middle.filter(|it| *it != NONE).map(|it| it as usize);
-        let best = ends.into_iter().chain(middle).max_by_key(|at| part(*at));
+        let outside = |at: usize| self.ns(at as u32) - inside(at);
+        let last = after - 1;
+        let all = self.before[after].saturating_sub(self.before[first]);
+        let mut cut = outside(first);
+        let mut candidates = vec![first, last];
+        if first < last {
+            cut += outside(last);
+            // Slices between the first and the last are inside as a whole.
+            let middle = self.longest(first + 1, last);
+            if middle != NONE {
+                candidates.push(middle as usize);
+            }
+        }
+        let best = candidates.into_iter().max_by_key(|at| inside(*at));
         TimelineCell {
             slice: best.map(|at| self.slices[at]),
-            filled: (whole.saturating_sub(outside) as f64 / to.abs_diff(from) as f64).min(1.0),
-            count: (last - first) as u32,
+            filled: (all.saturating_sub(cut) as f64 / to.abs_diff(from) as f64).min(1.0),
+            count: (after - first) as u32,
         }
     }
 }

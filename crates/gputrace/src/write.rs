@@ -1,4 +1,4 @@
-//! Traces as files for other programs.
+//! Writes traces as files for other programs.
 
 pub mod perfetto;
 pub mod rocprof_csv;

@@ -27,7 +27,7 @@ fn gzip(data: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Nanoseconds of a set of intervals, counted one by one.
+/// Counts the nanoseconds that a set of intervals covers within a window, one by one.
 fn covered(spans: &[(u64, u64)], within: (u64, u64)) -> u64 {
     (within.0..within.1)
         .filter(|at| spans.iter().any(|span| (span.0..span.1).contains(at)))
@@ -48,60 +48,78 @@ fn every_format_gives_the_same_figures() {
     for (format, data, calls, single) in all(&run) {
         for data in [gzip(&data), data] {
             let trace = bytes("a file", data).unwrap();
-            let it = summary(&trace);
-            assert_eq!(it.format, format);
+            let figures = summary(&trace);
+            assert_eq!(figures.format, format);
             assert_eq!(
-                (it.kernels, it.distinct_names, it.kernel_ns),
+                (figures.kernels, figures.distinct_names, figures.kernel_ns),
                 (30, 5, total),
                 "{format}"
             );
             assert!(
-                it.unread.is_none() && trace.truncated.is_none(),
+                figures.unread.is_none() && trace.truncated.is_none(),
                 "{format} {:?}",
-                it.unread
+                figures.unread
             );
             if !single {
                 assert_eq!(
-                    (it.busy_ns, it.lanes, it.launches, it.steps),
+                    (
+                        figures.busy_ns,
+                        figures.lanes,
+                        figures.launches,
+                        figures.steps
+                    ),
                     (None, None, None, None),
                     "{format}"
                 );
                 continue;
             }
-            assert_eq!(it.busy_ns, Some(busy), "{format}");
-            assert_eq!(it.device_span_ns, Some(window.1 - window.0), "{format}");
+            assert_eq!(figures.busy_ns, Some(busy), "{format}");
             assert_eq!(
-                (it.lanes, it.zero_length_kernels),
+                figures.device_span_ns,
+                Some(window.1 - window.0),
+                "{format}"
+            );
+            assert_eq!(
+                (figures.lanes, figures.zero_length_kernels),
                 (Some(1), Some(0)),
                 "{format}"
             );
-            assert_eq!(it.devices.as_ref().unwrap()["0"].busy_ns, busy, "{format}");
+            assert_eq!(
+                figures.devices.as_ref().unwrap()["0"].busy_ns,
+                busy,
+                "{format}"
+            );
             let mut lengths: Vec<u64> = spans.iter().map(|span| span.1 - span.0).collect();
             lengths.sort_unstable();
             assert_eq!(
-                it.median_kernel_ns,
+                figures.median_kernel_ns,
                 Some((lengths[14] + lengths[15]) / 2),
                 "{format}"
             );
             if !calls {
                 assert_eq!(
-                    (it.launches, it.syncs, it.copies, it.steps),
+                    (
+                        figures.launches,
+                        figures.syncs,
+                        figures.copies,
+                        figures.steps
+                    ),
                     (None, None, None, None),
                     "{format}"
                 );
                 continue;
             }
             assert_eq!(
-                (it.launches, it.launches_without_kernel),
+                (figures.launches, figures.launches_without_kernel),
                 (Some(30), Some(0)),
                 "{format}"
             );
             assert_eq!(
-                (it.syncs, it.graph_launches),
+                (figures.syncs, figures.graph_launches),
                 (Some(3), Some(0)),
                 "{format}"
             );
-            let copies = it.copies.unwrap();
+            let copies = figures.copies.unwrap();
             assert_eq!(
                 (
                     copies.all.count,
@@ -111,7 +129,7 @@ fn every_format_gives_the_same_figures() {
                 (3, Some(3 * 4096), 3),
                 "{format}"
             );
-            let steps = it.steps.unwrap();
+            let steps = figures.steps.unwrap();
             let truth = run
                 .ranges
                 .iter()
@@ -144,17 +162,25 @@ fn every_format_gives_the_same_figures() {
                     (Some(1), Some(1)),
                     "{format}"
                 );
-                let it = step.ledger;
+                let ledger = step.ledger;
                 assert_eq!(
-                    it.wall,
-                    it.busy + it.copies + it.syncs.unwrap() + it.host_bound.unwrap() + it.idle,
+                    ledger.wall,
+                    ledger.busy
+                        + ledger.copies
+                        + ledger.syncs.unwrap()
+                        + ledger.host_bound.unwrap()
+                        + ledger.idle,
                     "{format}"
                 );
-                assert_eq!(Some(it.busy), step.busy_ns);
+                assert_eq!(Some(ledger.busy), step.busy_ns);
             }
             assert_eq!(steps.len(), 3, "{format}");
             assert_eq!(
-                it.table.iter().map(|row| row.a_step.unwrap()).sum::<f64>(),
+                figures
+                    .table
+                    .iter()
+                    .map(|row| row.a_step.unwrap())
+                    .sum::<f64>(),
                 10.0,
                 "{format}"
             );
@@ -182,9 +208,9 @@ fn a_gap_is_bound_by_the_host_until_the_next_call_returns() {
         ..Run::default()
     };
     let figures = summary(&bytes("a", fixtures::kineto(&run)).unwrap());
-    let it = figures.ledger.unwrap();
-    assert_eq!((it.wall, it.busy), (5000, 2000));
-    assert_eq!((it.host_bound, it.idle), (Some(2000), 1000));
+    let ledger = figures.ledger.unwrap();
+    assert_eq!((ledger.wall, ledger.busy), (5000, 2000));
+    assert_eq!((ledger.host_bound, ledger.idle), (Some(2000), 1000));
 }
 
 #[test]
@@ -195,11 +221,11 @@ fn the_two_layouts_of_rocprofv3_agree_on_lanes() {
         let hosts: Vec<&str> = trace
             .lanes
             .iter()
-            .filter(|it| it.kind == LaneKind::Host)
-            .map(|it| it.name.as_str())
+            .filter(|lane| lane.kind == LaneKind::Host)
+            .map(|lane| lane.name.as_str())
             .collect();
         assert_eq!(hosts, ["python3 7"]);
-        let kernel = trace.of(SliceKind::Kernel).next().unwrap();
+        let kernel = trace.slices_of(SliceKind::Kernel).next().unwrap();
         assert_eq!(trace.detail(kernel).block, Some([128, 1, 1]));
         assert!(
             trace
@@ -252,7 +278,7 @@ fn what_is_shown_can_be_written_and_read_back() {
                 (figures.launches, figures.syncs),
                 "{format}"
             );
-            let steps = |it: &Summary| serde_json::to_string(&it.steps).unwrap();
+            let steps = |figures: &Summary| serde_json::to_string(&figures.steps).unwrap();
             assert_eq!(steps(&again), steps(&figures), "{format}");
             assert_eq!(again.launches_without_kernel, Some(0), "{format}");
             assert_eq!(
@@ -267,14 +293,15 @@ fn what_is_shown_can_be_written_and_read_back() {
 #[test]
 fn half_a_file_says_so_and_never_panics() {
     for (format, data, _, _) in all(&fixtures::run(2, 400, 250)) {
-        let (mut opened, mut told) = (0, 0);
+        let mut opened = 0;
+        let mut told = 0;
         for end in (0..data.len()).step_by(7) {
             match bytes("half", &data[..end]) {
                 Ok(trace) => {
                     opened += 1;
-                    let it = summary(&trace);
+                    let figures = summary(&trace);
                     told += usize::from(trace.truncated.is_some());
-                    let _ = serde_json::to_string(&it).unwrap();
+                    let _ = serde_json::to_string(&figures).unwrap();
                     let timeline = Timeline::new(&trace, |_| true);
                     let window = TimelineWindow {
                         start: timeline.bounds.0,
@@ -310,22 +337,22 @@ fn half_a_file_says_so_and_never_panics() {
 fn half_a_gzip_file_is_read_up_to_its_end() {
     let packed = gzip(fixtures::kineto(&fixtures::run(200, 400, 250)).as_bytes());
     let trace = bytes("half.gz", &packed[..packed.len() / 2]).unwrap();
-    let it = summary(&trace);
+    let figures = summary(&trace);
     assert!(
-        it.kernels > 500 && names(&it).contains(&"truncated-file"),
+        figures.kernels > 500 && names(&figures).contains(&"truncated-file"),
         "{} {:?}",
-        it.kernels,
-        names(&it)
+        figures.kernels,
+        names(&figures)
     );
 }
 
 #[test]
 fn damaged_bytes_never_panic() {
     fixtures::damaged(|trace| {
-        let it = summary(&trace);
+        let figures = summary(&trace);
         write::perfetto::write(&trace);
         write::rocprof_csv::kernel_trace(&trace);
-        compare::compare(&it, &it).json();
+        compare::compare(&figures, &figures).json();
     });
 }
 
@@ -337,12 +364,12 @@ fn a_damaged_event_costs_that_event_alone() {
     let at = text.find("\"kernel\"").unwrap();
     let mut lost = text.clone();
     lost.replace_range(at + 7..at + 8, "");
-    let it = summary(&bytes("lost", lost).unwrap());
+    let figures = summary(&bytes("lost", lost).unwrap());
     assert!(
-        it.kernels >= 18 && it.bad_rows >= 1,
+        figures.kernels >= 18 && figures.bad_rows >= 1,
         "{} {}",
-        it.kernels,
-        it.bad_rows
+        figures.kernels,
+        figures.bad_rows
     );
     let odd = text
         .replacen(
@@ -352,10 +379,13 @@ fn a_damaged_event_costs_that_event_alone() {
         )
         .replacen("Memcpy", "Mem\u{1}cpy", 1);
     let mut odd = odd.into_bytes();
-    let at = odd.windows(8).position(|it| it == b"flash_fw").unwrap();
+    let at = odd
+        .windows(8)
+        .position(|bytes| bytes == b"flash_fw")
+        .unwrap();
     odd[at] = 0xff;
-    let it = summary(&bytes("odd", odd).unwrap());
-    assert_eq!((it.kernels, it.bad_rows), (20, 0));
+    let figures = summary(&bytes("odd", odd).unwrap());
+    assert_eq!((figures.kernels, figures.bad_rows), (20, 0));
 }
 
 #[test]
@@ -365,9 +395,14 @@ fn begin_and_end_events_make_slices() {
         {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"E","pid":1,"tid":1,"ts":5},{"ph":"E","pid":1,"tid":1,"ts":6},
         {"ph":"C","name":"memory","pid":1,"ts":2,"args":{"used":7}},{"ph":"B","name":"open","pid":1,"tid":1,"ts":9}]"#;
     let trace = bytes("a", text).unwrap();
-    let it = summary(&trace);
+    let figures = summary(&trace);
     assert_eq!(
-        (it.kernels, it.kernel_ns, it.busy_ns, it.bad_rows),
+        (
+            figures.kernels,
+            figures.kernel_ns,
+            figures.busy_ns,
+            figures.bad_rows
+        ),
         (2, 4500, Some(4000), 2)
     );
     assert_eq!(trace.counters[0].samples, [(2000, 7.0)]);
@@ -389,9 +424,13 @@ fn without_kernels_the_hosts_operations_show_their_own_time() {
         ];
         summary(&bytes("a", format!("[{}]", events.join(","))).unwrap())
     };
-    let (a, b) = (trace("aten::linear"), trace("aten::relu"));
-    let rows = a.rows().iter();
-    let rows: Vec<_> = rows.map(|it| (&*it.name, it.calls, it.total_ns)).collect();
+    let a = trace("aten::linear");
+    let b = trace("aten::relu");
+    let rows: Vec<(&str, u64, u64)> = a
+        .rows()
+        .iter()
+        .map(|row| (row.name.as_str(), row.calls, row.total_ns))
+        .collect();
     let expected = [
         ("aten::copy_", 2, 100_000),
         ("aten::addmm", 2, 70_000),
@@ -419,8 +458,8 @@ fn quotes_within_names_do_not_cost_the_row() {
         .collect();
     let trace = bytes("a", format!("{header}{rows}")).unwrap();
     let names: Vec<&str> = trace
-        .of(SliceKind::Kernel)
-        .map(|it| trace.name(it.name))
+        .slices_of(SliceKind::Kernel)
+        .map(|kernel| trace.name(kernel.name))
         .collect();
     assert_eq!(
         names,
@@ -436,13 +475,14 @@ fn bad_rows_are_counted_with_their_reason_and_place() {
                  \"KERNEL_DISPATCH\",0,1,7,1,3,\"nan\",1,x,400,0,0,1,1,1,1,1,1\n\"KERNEL_DISPATCH\",0\n\
                  \"KERNEL_DISPATCH\",0,1,7,1,3,\"long\",1,1,99999999999999999999999,0,0,1,1,1,1,1,1\n";
     let trace = bytes("a", format!("{text}{extra}")).unwrap();
-    let it = summary(&trace);
-    assert_eq!((it.kernels, it.bad_rows), (10, 4));
-    let why = &it.unread.unwrap().why;
+    let figures = summary(&trace);
+    assert_eq!((figures.kernels, figures.bad_rows), (10, 4));
+    let why = &figures.unread.unwrap().why;
     assert!(
-        why.iter().any(|it| it.why == "the end is before the start"
-            && it.first == "line 12"
-            && it.count == 1),
+        why.iter()
+            .any(|unread| unread.why == "the end is before the start"
+                && unread.first == "line 12"
+                && unread.count == 1),
         "{why:?}"
     );
 }
@@ -459,9 +499,9 @@ fn times_at_the_limits_of_64_bits_do_not_overflow() {
         row(0, u64::MAX)
     );
     let trace = bytes("a", text).unwrap();
-    let it = summary(&trace);
+    let figures = summary(&trace);
     assert_eq!(
-        (it.kernels, it.busy_ns, it.kernel_ns),
+        (figures.kernels, figures.busy_ns, figures.kernel_ns),
         (3, Some(u64::MAX), u64::MAX)
     );
     let timeline = Timeline::new(&trace, |_| true);
@@ -483,15 +523,19 @@ fn times_at_the_limits_of_64_bits_do_not_overflow() {
 #[test]
 fn a_thousand_lanes_and_long_names_with_escapes() {
     let trace = fixtures::thousand_lanes();
-    let it = summary(&trace);
+    let figures = summary(&trace);
     assert_eq!(
-        (it.kernels, it.lanes, it.devices.as_ref().unwrap().len()),
+        (
+            figures.kernels,
+            figures.lanes,
+            figures.devices.as_ref().unwrap().len()
+        ),
         (5000, Some(1000), 8)
     );
-    assert_eq!(it.table[0].short.chars().count(), 60);
+    assert_eq!(figures.table[0].short.chars().count(), 60);
     // Names leave the reader as they are in the file, and what is shown is clean.
-    assert!(it.table[0].short.contains('\u{1b}'));
-    assert!(it.lints.iter().any(|lint| lint.why.contains('\u{1b}')));
+    assert!(figures.table[0].short.contains('\u{1b}'));
+    assert!(figures.lints.iter().any(|lint| lint.why.contains('\u{1b}')));
     assert!(!write::rocprof_csv::kernel_trace(&trace).contains('\u{1b}'));
 }
 
@@ -602,7 +646,8 @@ fn lints_hold_where_they_should() {
         ["launch-bound", "sync-in-step", "copy-in-step"]
     );
     let mut none = base.clone();
-    (none.syncs, none.copies) = (vec![], vec![]);
+    none.syncs.clear();
+    none.copies.clear();
     assert!(lints(&none).is_empty());
     let mut one = none.clone();
     one.kernels
@@ -625,8 +670,8 @@ fn lints_hold_where_they_should() {
     let backward: Vec<(u64, u64)> = cut
         .ranges
         .iter()
-        .filter(|it| it.name == "backward")
-        .map(|it| it.span)
+        .filter(|range| range.name == "backward")
+        .map(|range| range.span)
         .collect();
     let inside = |at: u64| backward.iter().any(|span| (span.0..span.1).contains(&at));
     let mut kept = 0;
@@ -665,7 +710,8 @@ fn lints_hold_where_they_should() {
 
 #[test]
 fn two_traces_are_compared_by_name_and_family() {
-    let (a, mut b) = (fixtures::run(3, 400, 250), fixtures::run(3, 800, 250));
+    let a = fixtures::run(3, 400, 250);
+    let mut b = fixtures::run(3, 800, 250);
     for kernel in &mut b.kernels {
         if kernel.name == fixtures::NAMES[3] {
             kernel.name = "my_attention";
@@ -674,21 +720,28 @@ fn two_traces_are_compared_by_name_and_family() {
     let optimizer = b.kernels.last_mut().unwrap();
     optimizer.span.1 += 100_000;
     let side = |run: &Run| summary(&bytes("a", fixtures::kineto(run)).unwrap());
-    let it = compare::compare(&side(&a), &side(&b));
+    let comparison = compare::compare(&side(&a), &side(&b));
     assert_eq!(
-        (it.kernels.len(), it.vanished.len(), it.new.len()),
+        (
+            comparison.kernels.len(),
+            comparison.vanished.len(),
+            comparison.new.len()
+        ),
         (4, 1, 1)
     );
     assert_eq!(
-        (it.vanished[0].short.as_str(), it.new[0].name.as_str()),
+        (
+            comparison.vanished[0].short.as_str(),
+            comparison.new[0].name.as_str()
+        ),
         ("flash_fwd_kernel", "my_attention")
     );
     assert_eq!(
-        it.kernels[0].name,
+        comparison.kernels[0].name,
         fixtures::NAMES[4],
         "the longest of either side comes first"
     );
-    let attention = it
+    let attention = comparison
         .families
         .iter()
         .find(|row| row.family.label() == "attention")
@@ -697,7 +750,7 @@ fn two_traces_are_compared_by_name_and_family() {
         attention.both.a.unwrap().calls,
         attention.both.b.unwrap().calls
     );
-    serde_json::from_str::<serde_json::Value>(&it.json()).unwrap();
+    serde_json::from_str::<serde_json::Value>(&comparison.json()).unwrap();
 }
 
 #[test]
@@ -711,21 +764,21 @@ fn a_timeline_answers_for_every_column() {
         columns: 80,
     };
     for _ in 0..40 {
-        for (row, it) in timeline.rows.iter().enumerate() {
-            let line = timeline.line(&trace, row, window);
+        for (number, row) in timeline.rows.iter().enumerate() {
+            let line = timeline.line(&trace, number, window);
             for (column, cell) in line.cells.iter().enumerate() {
-                let (from, to) = (window.time(column), window.time(column + 1));
-                // Against every slice of the row, one by one.
-                let here = |s: &&gputrace::model::Slice| {
-                    s.lane == it.lane && s.start.max(from) < s.end.min(to)
-                };
-                let slices = (0..)
-                    .zip(&trace.slices)
-                    .filter(|(i, s)| timeline.row_of(*i) == Some(row) && here(s));
-                let filled: i64 = slices.map(|(_, s)| s.end.min(to) - s.start.max(from)).sum();
+                let from = window.time(column);
+                let to = window.time(column + 1);
+                // The expected time is added up over every slice of the row, one by one.
+                let mut filled = 0;
+                for (index, slice) in (0..).zip(&trace.slices) {
+                    if slice.lane == row.lane && timeline.row_of(index) == Some(number) {
+                        filled += (slice.end.min(to) - slice.start.max(from)).max(0);
+                    }
+                }
                 assert!(
                     (cell.filled - filled as f64 / (to - from) as f64).abs() < 1e-9,
-                    "{window:?} {row} {column}"
+                    "{window:?} {number} {column}"
                 );
                 assert_eq!(cell.slice.is_some(), cell.count > 0);
             }
@@ -734,7 +787,7 @@ fn a_timeline_answers_for_every_column() {
             .zoom(0.8, window.time(30), timeline.bounds)
             .pan(0.07, timeline.bounds);
     }
-    let is_kernel = |it: &(u32, &Slice)| it.1.kind == SliceKind::Kernel;
+    let is_kernel = |(_, slice): &(u32, &Slice)| slice.kind == SliceKind::Kernel;
     let (kernel, _) = (0..).zip(&trace.slices).filter(is_kernel).nth(5).unwrap();
     let (row, launch) = timeline.link(&trace, kernel).unwrap();
     assert_eq!(trace.slices[launch as usize].kind, SliceKind::Launch);
@@ -747,9 +800,9 @@ fn a_timeline_answers_for_every_column() {
     assert_eq!(timeline.neighbour(next, false), Some(kernel));
     let device = timeline.row_of(kernel).unwrap();
     let lane = &trace.slices[kernel as usize].lane;
-    let of_device = trace.slices.iter().filter(|it| it.lane == *lane);
-    let spans: Vec<(i64, i64)> = of_device.map(|it| (it.start, it.end)).collect();
-    let longest = spans.windows(2).map(|it| it[1].0 - it[0].1).max();
+    let of_device = trace.slices.iter().filter(|slice| slice.lane == *lane);
+    let spans: Vec<(i64, i64)> = of_device.map(Slice::span).collect();
+    let longest = spans.windows(2).map(|pair| pair[1].0 - pair[0].1).max();
     let gap = timeline.longest_gap(device, timeline.bounds);
     assert_eq!(gap.map(|(from, to)| to - from), longest);
     // Words of a name stand whole, or not at all.
@@ -765,9 +818,9 @@ fn a_timeline_answers_for_every_column() {
             columns,
         };
         let line = timeline.line(&trace, device, window);
-        let said = line.labels.iter().find(|it| it.slice == kernel);
+        let label = line.labels.iter().find(|label| label.slice == kernel);
         let wanted = gputrace::names::whole_words(&short, columns - 1);
-        assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
+        assert_eq!(label.map(|label| label.text.as_str()), Some(wanted));
     }
 }
 
@@ -781,11 +834,15 @@ fn much_damage_costs_little() {
         at += 4001;
         hits += 1;
     }
-    let it = summary(&bytes("damaged", data).unwrap());
+    let figures = summary(&bytes("damaged", data).unwrap());
     assert!(
-        it.kernels >= 1000 - 3 * hits,
+        figures.kernels >= 1000 - 3 * hits,
         "{} with {hits} hits",
-        it.kernels
+        figures.kernels
     );
-    assert!(it.bad_rows <= 3 * hits, "{} with {hits} hits", it.bad_rows);
+    assert!(
+        figures.bad_rows <= 3 * hits,
+        "{} with {hits} hits",
+        figures.bad_rows
+    );
 }

@@ -8,95 +8,108 @@ use crate::figures::{
 };
 use crate::model::{SliceKind, Trace, sum};
 
-/// Makes the figures of a trace the sums over those of its processes, where each process has its own steps, waits and devices.
-pub(super) fn sums(trace: &Trace, it: &mut Summary, mut ranks: Vec<Summary>) {
-    let (mut unknown, mut unknown_copies) = (false, false);
+/// Replaces the figures of a trace by sums over its processes, each with its own steps, waits and devices. Figures that need the process
+/// of all work become `None` if the process of some work is not known.
+pub(super) fn sum_over_processes(trace: &Trace, summary: &mut Summary, mut ranks: Vec<Summary>) {
+    let mut has_unowned_kernels = false;
+    let mut has_unowned_copies = false;
     for slice in trace.slices.iter().filter(|slice| slice.kind.on_device()) {
         if trace.lanes[slice.lane as usize].process.is_none() {
             match slice.kind {
-                SliceKind::Kernel | SliceKind::Graph => unknown = true,
-                _ => unknown_copies = true,
+                SliceKind::Kernel | SliceKind::Graph => has_unowned_kernels = true,
+                _ => has_unowned_copies = true,
             }
         }
     }
     let mut steps: Vec<TraceStep> = Vec::new();
     for rank in &mut ranks {
         for step in rank.steps.iter_mut().flatten() {
-            if unknown {
-                (step.kernels_by_start, step.busy_ns) = (None, None);
+            if has_unowned_kernels {
+                step.kernels_by_start = None;
+                step.busy_ns = None;
             }
-            if unknown_copies {
+            if has_unowned_copies {
                 step.host_device_copies = None;
             }
             steps.push(step.clone());
         }
-        if unknown {
-            (rank.ledger, rank.busy_ns, rank.idle_share) = (None, None, None);
+        if has_unowned_kernels {
+            rank.ledger = None;
+            rank.busy_ns = None;
+            rank.idle_share = None;
         }
     }
     steps.sort_by_key(|step| step.span);
     let mut executed: HashMap<&str, f64> = HashMap::new();
-    let mut named: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut processes_of_device: BTreeMap<&str, u32> = BTreeMap::new();
     for rank in &ranks {
         let steps = rank.steps.as_ref().map_or(0, Vec::len) as f64;
         for row in &rank.table {
             *executed.entry(&row.name).or_default() += row.a_step.unwrap_or(0.0) * steps;
         }
         for label in rank.devices.iter().flat_map(BTreeMap::keys) {
-            *named.entry(label).or_default() += 1;
+            *processes_of_device.entry(label).or_default() += 1;
         }
     }
-    for row in &mut it.table {
+    for row in &mut summary.table {
         let executed = executed.get(row.name.as_str()).copied().unwrap_or(0.0);
         row.a_step = (!steps.is_empty()).then(|| executed / steps.len() as f64);
     }
-    let shared = named.into_iter().find(|(_, processes)| *processes > 1);
-    it.shared_device = shared.map(|(label, _)| label.to_owned());
-    it.steps = (!steps.is_empty()).then_some(steps);
-    it.step_ns = trace.unprofiled_step.or(it.median_step());
+    let shared = processes_of_device
+        .into_iter()
+        .find(|(_, processes)| *processes > 1);
+    summary.shared_device = shared.map(|(label, _)| label.to_owned());
+    summary.steps = (!steps.is_empty()).then_some(steps);
+    summary.step_ns = trace.unprofiled_step.or(summary.median_step());
     let phases = ranks.iter().map(|rank| rank.phases);
-    it.phases = phases.fold(PhaseTotals::default(), PhaseTotals::add);
-    it.phases_of_ranks = phases_of_ranks(&ranks);
-    it.arrivals = arrivals(trace);
-    if !unknown {
-        of_devices(it, &ranks);
+    summary.phases = phases.fold(PhaseTotals::default(), PhaseTotals::add);
+    summary.phases_of_ranks = phases_of_ranks(&ranks);
+    summary.arrivals = arrivals(trace);
+    if !has_unowned_kernels {
+        sum_over_devices(summary, &ranks);
     }
-    it.ranks = ranks;
+    summary.ranks = ranks;
 }
 
-/// Sums of what belongs to devices, where the process of all work is known.
-fn of_devices(it: &mut Summary, ranks: &[Summary]) {
-    type Get = fn(&Summary) -> Option<u64>;
-    let total = |get: Get| sum(ranks.iter().filter_map(get));
+/// Reads a time of a process in nanoseconds; `None` if the file does not contain it.
+type TimeOfRank = fn(&Summary) -> Option<u64>;
+
+/// Replaces the figures of devices by sums over the processes. This needs the process of all work.
+fn sum_over_devices(summary: &mut Summary, ranks: &[Summary]) {
+    let total = |time: TimeOfRank| sum(ranks.iter().filter_map(time));
     let devices = |rank: &Summary| rank.devices.as_ref().map_or(0, BTreeMap::len) as u64;
-    let on_devices = |get: Get| {
-        let spans = ranks
+    let total_on_devices = |time: TimeOfRank| {
+        let times = ranks
             .iter()
-            .map(|rank| get(rank).unwrap_or(0).saturating_mul(devices(rank)));
-        sum(spans)
+            .map(|rank| time(rank).unwrap_or(0).saturating_mul(devices(rank)));
+        sum(times)
     };
-    let span = on_devices(|rank| rank.device_span_ns);
-    let wall = on_devices(|rank| rank.trace_span_ns);
+    let span = total_on_devices(|rank| rank.device_span_ns);
+    let wall = total_on_devices(|rank| rank.trace_span_ns);
     let busy = total(|rank| rank.busy_ns);
     let idle = (span > 0).then(|| (1.0 - busy as f64 / span as f64).max(0.0));
-    if it.idle_with_graphs == it.idle_share {
-        it.idle_with_graphs = idle;
+    if summary.idle_with_graphs == summary.idle_share {
+        summary.idle_with_graphs = idle;
     }
-    (it.busy_ns, it.idle_share) = (Some(busy), idle);
-    it.device_span_ns = it.device_span_ns.map(|_| total(|rank| rank.device_span_ns));
-    it.communication_exposed_ns = Some(total(|rank| rank.communication_exposed_ns));
-    it.communication_hidden_ns = Some(total(|rank| rank.communication_hidden_ns));
-    for row in &mut it.table {
+    summary.busy_ns = Some(busy);
+    summary.idle_share = idle;
+    if summary.device_span_ns.is_some() {
+        summary.device_span_ns = Some(total(|rank| rank.device_span_ns));
+    }
+    summary.communication_exposed_ns = Some(total(|rank| rank.communication_exposed_ns));
+    summary.communication_hidden_ns = Some(total(|rank| rank.communication_hidden_ns));
+    for row in &mut summary.table {
         row.share_of_wall = Some(share(row.total_ns, wall));
     }
-    let ledgers = ranks.iter().filter_map(|rank| rank.ledger);
-    it.ledger = it.ledger.map(|_| Ledger::sum(ledgers));
+    if summary.ledger.is_some() {
+        let ledgers = ranks.iter().filter_map(|rank| rank.ledger);
+        summary.ledger = Some(Ledger::sum(ledgers));
+    }
 }
 
-/// Phases of a step over the processes of a trace.
+/// Compares the processes of a trace, phase by phase.
 fn phases_of_ranks(ranks: &[Summary]) -> Vec<PhaseOfRanks> {
-    type Get = fn(&Summary) -> Option<u64>;
-    let phases: [(&'static str, Get); 9] = [
+    let phases: [(&'static str, TimeOfRank); 9] = [
         ("step", Summary::median_step),
         ("forward kernels", |rank| rank.phases.forward),
         ("backward kernels", |rank| rank.phases.backward),
@@ -109,14 +122,16 @@ fn phases_of_ranks(ranks: &[Summary]) -> Vec<PhaseOfRanks> {
         ("waits of the host", |rank| rank.ledger?.syncs),
         ("host-bound", |rank| rank.ledger?.host_bound),
     ];
-    let row = |(name, get): (&'static str, Get)| {
-        let of = |rank: &Summary| {
-            // The step is that of the median already; the other times are sums.
+    let row = |(name, time): (&'static str, TimeOfRank)| {
+        let time_per_step = |rank: &Summary| {
+            // The time of a step is a median already; the other times are sums over the steps.
             let steps = rank.steps.as_ref().map_or(1, Vec::len).max(1) as u64;
-            Some(get(rank)? / if name == "step" { 1 } else { steps })
+            Some(time(rank)? / if name == "step" { 1 } else { steps })
         };
-        let times = ranks.iter().filter_map(|rank| Some((of(rank)?, rank)));
-        let mut times: Vec<(u64, &Summary)> = times.collect();
+        let mut times: Vec<(u64, &Summary)> = ranks
+            .iter()
+            .filter_map(|rank| Some((time_per_step(rank)?, rank)))
+            .collect();
         times.sort_by_key(|(ns, _)| *ns);
         let lengths: Vec<u64> = times.iter().map(|(ns, _)| *ns).collect();
         let (worst_ns, rank) = times.last().filter(|(ns, _)| *ns > 0)?;
@@ -131,11 +146,12 @@ fn phases_of_ranks(ranks: &[Summary]) -> Vec<PhaseOfRanks> {
     phases.into_iter().filter_map(row).collect()
 }
 
-/// Who arrives last at collectives that several processes number alike. A kernel of a collective waits for the last process, so the
-/// shortest is the last one's; clocks of several hosts are not compared.
+/// Finds out who arrives last at collectives that several processes number alike; `None` if there are no such collectives. A kernel of a
+/// collective waits for the last process, so the process with the shortest kernel came last. Clocks of several hosts are not compared.
 fn arrivals(trace: &Trace) -> Option<Arrivals> {
+    // For each collective, the kernel time of each process in nanoseconds.
     let mut collectives: BTreeMap<(u32, u64), BTreeMap<u32, u64>> = BTreeMap::new();
-    for slice in trace.of(SliceKind::Kernel) {
+    for slice in trace.slices_of(SliceKind::Kernel) {
         let process = trace.lanes[slice.lane as usize].process;
         if let (Some(id), Some(process)) = (trace.detail(slice).collective, process) {
             let ns = collectives
@@ -146,30 +162,32 @@ fn arrivals(trace: &Trace) -> Option<Arrivals> {
             *ns = ns.saturating_add(slice.ns());
         }
     }
-    let shared = collectives.values().filter(|of| of.len() > 1);
-    let mut last: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut late: BTreeMap<u32, LastArrival> = BTreeMap::new();
     let mut count = 0;
-    for of in shared {
+    for times in collectives.values().filter(|times| times.len() > 1) {
         count += 1;
-        let mut lengths: Vec<(u64, u32)> = of.iter().map(|(process, ns)| (*ns, *process)).collect();
+        let mut lengths: Vec<(u64, u32)> =
+            times.iter().map(|(process, ns)| (*ns, *process)).collect();
         lengths.sort_unstable();
         let (shortest, process) = lengths[0];
-        let [next, longest] = [lengths[1].0, lengths[lengths.len() - 1].0];
-        // As long as the next one's, as far as can be told.
+        let next = lengths[1].0;
+        let longest = lengths[lengths.len() - 1].0;
+        // Within a tenth, the two shortest kernels do not tell which process came last.
         if next.saturating_sub(shortest) > next / 10 {
-            let known = last.entry(process).or_default();
-            *known = (known.0 + 1, known.1.saturating_add(longest - shortest));
+            let arrival = late.entry(process).or_default();
+            arrival.collectives += 1;
+            arrival.awaited_ns = arrival.awaited_ns.saturating_add(longest - shortest);
         }
     }
-    let mut last: Vec<LastArrival> = last
-        .into_iter()
-        .map(|(process, (collectives, awaited_ns))| LastArrival {
-            process: trace.processes[process as usize].label.clone(),
-            collectives,
-            awaited_ns,
-        })
-        .collect();
-    last.sort_by_key(|it| std::cmp::Reverse((it.collectives, it.awaited_ns)));
+    let mut last: Vec<LastArrival> = Vec::new();
+    for (process, arrival) in late {
+        let label = trace.processes[process as usize].label.clone();
+        last.push(LastArrival {
+            process: label,
+            ..arrival
+        });
+    }
+    last.sort_by_key(|arrival| std::cmp::Reverse((arrival.collectives, arrival.awaited_ns)));
     (count > 0).then_some(Arrivals {
         collectives: count,
         last,

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::super::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use super::super::model::{Lane, LaneKind, NONE, Slice, SliceKind, Trace};
 use super::super::proto::{
     self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// The sequence of all packets.
+/// The number of the sequence of all packets.
 const SEQUENCE: u32 = 1;
-/// Most tracks of a lane. Slices that overlap more are drawn shorter, and carry their own start and end.
+/// The largest number of tracks of a lane. Slices that would need more tracks are drawn shorter, and carry their own start and end.
 const OVERLAPS: usize = 64;
-/// First number of tracks; lower numbers are groups.
+/// The first number of tracks; lower numbers are groups.
 const TRACKS: u64 = 1 << 32;
-/// First number of counters' tracks.
+/// The first number of the tracks of counters.
 const COUNTERS: u64 = 1 << 48;
 
-/// A trace as a Perfetto trace. Packets of any number may be joined to one file.
+/// Writes a trace as a Perfetto trace. The bytes of several traces can be appended to one file.
 pub fn write(trace: &Trace) -> Vec<u8> {
     let mut writer = Writer {
         out: Vec::new(),
@@ -57,12 +57,13 @@ pub fn write(trace: &Trace) -> Vec<u8> {
 struct Writer<'a> {
     out: Vec<u8>,
     trace: &'a Trace,
-    /// Number of each lane's group.
+    /// The number of the group of each lane.
     groups: Vec<u64>,
-    /// For each lane its tracks, and for each track the ends of its open slices.
+    /// For each lane, its tracks; for each track, the ends of its open slices.
     open: Vec<Vec<Vec<i64>>>,
 }
 
+/// Returns an argument of an event with a number.
 fn number(name: &'static str, value: u64) -> DebugAnnotation {
     DebugAnnotation {
         name: Some(name.into()),
@@ -78,6 +79,7 @@ impl Writer<'_> {
         self.out.extend(Packets { packet }.encode_to_vec());
     }
 
+    /// Converts a stored time to the file's own clock, in nanoseconds; a time before 0 becomes 0.
     fn clock(&self, time: i64) -> u64 {
         u64::try_from(self.trace.clock(time).max(0)).unwrap_or(u64::MAX)
     }
@@ -132,27 +134,32 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns the number of a track of a lane in the whole file.
     fn track(lane: usize, number: usize) -> u64 {
         TRACKS + ((lane as u64) << 24) + number as u64
     }
 
     fn declare(&mut self, lane: usize, number: usize) {
-        let it = &self.trace.lanes[lane];
-        let thread = (it.kind == LaneKind::Host && number == 0).then(|| ThreadDescriptor {
-            pid: Some(self.groups[lane] as i32),
-            tid: Some(lane as i64 + 1),
-            thread_name: Some(it.name.clone().into()),
-        });
-        let descriptor = TrackDescriptor {
+        let Lane { kind, name, .. } = &self.trace.lanes[lane];
+        let mut descriptor = TrackDescriptor {
             uuid: Some(Self::track(lane, number)),
             parent_uuid: Some(self.groups[lane]),
-            name: thread.is_none().then(|| it.name.clone().into()),
-            thread,
             ..TrackDescriptor::default()
         };
+        if *kind == LaneKind::Host && number == 0 {
+            descriptor.thread = Some(ThreadDescriptor {
+                pid: Some(self.groups[lane] as i32),
+                tid: Some(lane as i64 + 1),
+                thread_name: Some(name.clone().into()),
+            });
+        } else {
+            descriptor.name = Some(name.clone().into());
+        }
         self.descriptor(descriptor);
     }
 
+    /// Writes the beginning of a slice, on the first track of its lane where it is nested in all open slices. Ends are written when later
+    /// slices begin.
     fn slice(&mut self, index: u32, slice: &Slice) {
         let lane = slice.lane as usize;
         let tracks = self.open[lane].len();
@@ -185,31 +192,35 @@ impl Writer<'_> {
         let detail = trace.detail(slice);
         if slice.kind.on_device() {
             let device = trace.lanes[lane].device;
-            let device = device.and_then(|id| trace.devices.get(id as usize));
-            let name = match slice.kind {
-                SliceKind::Copy => "dst_agent",
-                _ => "agent",
-            };
-            notes.extend(device.map(|label| DebugAnnotation {
-                name: Some(name.into()),
-                string_value: Some(label.clone().into()),
-                ..DebugAnnotation::default()
-            }));
+            if let Some(label) = device.and_then(|id| trace.devices.get(id as usize)) {
+                let name = if slice.kind == SliceKind::Copy {
+                    "dst_agent"
+                } else {
+                    "agent"
+                };
+                notes.push(DebugAnnotation {
+                    name: Some(name.into()),
+                    string_value: Some(label.clone().into()),
+                    ..DebugAnnotation::default()
+                });
+            }
             notes.extend(detail.bytes.map(|bytes| number("copy_bytes", bytes)));
             for (names, sizes) in [
                 (["grid_x", "grid_y", "grid_z"], detail.grid),
                 (["workgroup_x", "workgroup_y", "workgroup_z"], detail.block),
             ] {
-                let named = sizes.into_iter().flat_map(|it| names.into_iter().zip(it));
-                notes.extend(named.map(|(name, it)| number(name, it.into())));
+                for (name, size) in names.into_iter().zip(sizes.into_iter().flatten()) {
+                    notes.push(number(name, size.into()));
+                }
             }
         }
         // Both ends of a flow have the number of the launch.
-        let flow = match slice.kind.on_device() {
-            _ if slice.link == NONE => None,
-            true => Some(slice.link),
-            false => Some(index),
+        let launch = if slice.kind.on_device() {
+            slice.link
+        } else {
+            index
         };
+        let flow = (slice.link != NONE).then_some(launch);
         let event = TrackEvent {
             r#type: Some(proto::BEGIN),
             track_uuid: Some(Self::track(lane, at)),

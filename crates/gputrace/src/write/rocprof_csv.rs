@@ -7,33 +7,37 @@ use super::super::figures::Summary;
 use super::super::model::{SliceKind, Trace};
 use super::super::names::is_hidden;
 
+/// The header of `kernel_trace.csv`.
 const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\
     \"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\
     \"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\
     \"Grid_Size_Y\",\"Grid_Size_Z\"";
+/// The header of `kernel_stats.csv`.
 const STATS: &str = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"";
 
-/// A text as a cell: always quoted, as rocprofv3 does. A spreadsheet does not take it for a formula.
+/// Writes a text as a quoted cell. A text that a spreadsheet could take for a formula begins with `'`.
 fn cell(text: &str) -> String {
-    let text = text.replace(is_hidden, " ").replace('"', "\"\"");
+    let clean = text.replace(is_hidden, " ").replace('"', "\"\"");
     let signs = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-    let formula = text.trim_start().starts_with(signs);
-    format!("\"{}{text}\"", if formula { "'" } else { "" })
+    let is_formula = clean.trim_start().starts_with(signs);
+    format!("\"{}{clean}\"", if is_formula { "'" } else { "" })
 }
 
-/// A number, or nothing.
+/// Writes a number; an unknown number is empty.
 fn known(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// All kernels as the text of a `kernel_trace.csv`, by start. Times are nanoseconds of the file's own clock; grid sizes are in work
+/// Writes all kernels as the text of a `kernel_trace.csv`, by start. Times are nanoseconds of the file's own clock; grid sizes are in work
 /// items, as in rocprofv3.
 pub fn kernel_trace(trace: &Trace) -> String {
     let mut out = format!("{TRACE}\n");
-    for (dispatch, slice) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
+    for (dispatch, slice) in (1_u64..).zip(trace.slices_of(SliceKind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
-        let device = lane.device.and_then(|id| trace.devices.get(id as usize));
-        let device = device.map_or("?", String::as_str);
+        let device = lane
+            .device
+            .and_then(|id| trace.devices.get(id as usize))
+            .map_or("?", String::as_str);
         let detail = trace.detail(slice);
         let grid = detail
             .grid
@@ -68,7 +72,7 @@ pub fn kernel_trace(trace: &Trace) -> String {
     out
 }
 
-/// All kernel names as the text of a `kernel_stats.csv`, longest total first. Times are nanoseconds.
+/// Writes all kernel names as the text of a `kernel_stats.csv`, longest total first. Times are nanoseconds.
 pub fn kernel_stats(figures: &Summary) -> String {
     let mut out = format!("{STATS}\n");
     for row in &figures.table {
@@ -82,7 +86,7 @@ pub fn kernel_stats(figures: &Summary) -> String {
             100.0 * row.share_of_kernels,
             known(row.min_ns),
             known(row.max_ns),
-            known(row.std_dev_ns.map(|it| format!("{it:.6}"))),
+            known(row.std_dev_ns.map(|ns| format!("{ns:.6}"))),
         );
     }
     out

@@ -29,7 +29,7 @@ pub(crate) struct Run {
     pub kernels: Vec<Kernel>,
     pub ranges: Vec<Range>,
     pub syncs: Vec<(u64, u64)>,
-    /// Host to device, of 4096 bytes each.
+    /// Copies from host to device, of 4096 bytes each.
     pub copies: Vec<(u64, u64)>,
 }
 
@@ -41,10 +41,12 @@ pub(crate) const NAMES: [&str; 5] = [
     "void multi_tensor_apply_kernel<AdamFunctor<float, 4> >(int)",
 ];
 
-/// `steps` steps of ten kernels, each `length` ns long, with `gap` ns between launches.
+/// Returns a run of `steps` steps of ten kernels. Each kernel is at least `length` ns long, with `gap` ns between launches.
 pub(crate) fn run(steps: u64, length: u64, gap: u64) -> Run {
     let mut run = Run::default();
-    let (mut host, mut device, mut correlation) = (1_000_000_u64, 0, 10);
+    let mut host = 1_000_000_u64;
+    let mut device = 0;
+    let mut correlation = 10;
     for step in 0..steps {
         let begin = host;
         run.copies.push((host + 100, host + 900));
@@ -89,7 +91,7 @@ fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// Events of a Chrome trace, one a line; Kineto's categories where `kineto`.
+/// Returns the events of a Chrome trace as JSON. With `kineto`, they have the categories of PyTorch's profiler.
 pub(crate) fn events(run: &Run, kineto: bool) -> Vec<String> {
     let mut out = vec![
         r#"{"ph":"M","name":"process_name","pid":7,"tid":0,"args":{"name":"python3"}}"#.to_owned(),
@@ -105,7 +107,8 @@ pub(crate) fn events(run: &Run, kineto: bool) -> Vec<String> {
                      (pid, tid): (u32, u32),
                      (start, end): (u64, u64),
                      args: &str| {
-        let (ts, dur) = (micros(start), micros(end - start));
+        let ts = micros(start);
+        let dur = micros(end - start);
         let name = serde_json::to_string(name).unwrap();
         out.push(format!(
             r#"{{"ph":"X","cat":"{cat}","name":{name},"pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"args":{{{args}}}}}"#
@@ -173,10 +176,11 @@ pub(crate) fn kernel_trace(run: &Run, header: Header) -> String {
             "\"Guid\",\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Lds_Block_Size\",\"Scratch_Size\",\"Vgpr_Count\",\"Accum_Vgpr_Count\",\"Sgpr_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
         }
     });
-    // In no order, as the real ones.
+    // Real files have no order either.
     for kernel in run.kernels.iter().rev() {
         let (start, end) = kernel.span;
-        let (name, id) = (kernel.name, kernel.correlation);
+        let name = kernel.name;
+        let id = kernel.correlation;
         let line = match header {
             Header::Y2024 => format!(
                 "\"KERNEL_DISPATCH\",0,1,7,{id},3,\"{name}\",{id},{start},{end},0,0,128,1,1,1024,1,1"
@@ -193,13 +197,16 @@ pub(crate) fn kernel_trace(run: &Run, header: Header) -> String {
     out
 }
 
-/// Calls and total of each name.
+/// Returns the name, the number of calls and the total time of each kernel name.
 fn sums(run: &Run) -> Vec<(&'static str, u64, u64)> {
     let mut sums: Vec<(&str, u64, u64)> = Vec::new();
     for kernel in &run.kernels {
         let ns = kernel.span.1 - kernel.span.0;
         match sums.iter_mut().find(|sum| sum.0 == kernel.name) {
-            Some(sum) => (sum.1, sum.2) = (sum.1 + 1, sum.2 + ns),
+            Some(sum) => {
+                sum.1 += 1;
+                sum.2 += ns;
+            }
             None => sums.push((kernel.name, 1, ns)),
         }
     }
@@ -229,36 +236,35 @@ pub(crate) fn kern_sum(run: &Run, shapes: bool) -> String {
         "Name\n"
     });
     for (name, calls, total) in sums(run) {
-        match shapes {
-            true => {
-                // The same name on two rows.
-                writeln!(
-                    out,
-                    "1.0,{},1,1.0,1.0,1,2,0.0,  8    1    1, 128    1    1,\"{name}\"",
-                    total / 2
-                )
-                .unwrap();
-                writeln!(
-                    out,
-                    "1.0,{},{},1.0,1.0,1,2,0.0, 16    1    1, 128    1    1,\"{name}\"",
-                    total - total / 2,
-                    calls - 1
-                )
-                .unwrap();
-            }
-            false => writeln!(out, "1.0,{total},{calls},1.0,1.0,1,2,0.0,\"{name}\"").unwrap(),
+        if shapes {
+            // With launch shapes, a name has two rows.
+            writeln!(
+                out,
+                "1.0,{},1,1.0,1.0,1,2,0.0,  8    1    1, 128    1    1,\"{name}\"",
+                total / 2
+            )
+            .unwrap();
+            writeln!(
+                out,
+                "1.0,{},{},1.0,1.0,1,2,0.0, 16    1    1, 128    1    1,\"{name}\"",
+                total - total / 2,
+                calls - 1
+            )
+            .unwrap();
+        } else {
+            writeln!(out, "1.0,{total},{calls},1.0,1.0,1,2,0.0,\"{name}\"").unwrap();
         }
     }
     out.push_str("\nProcessing [a.sqlite] with [y.py]... \n\nTime (%),Total Time (ns),Count,Operation\n1.0,5,1,\"[CUDA memcpy]\"\n");
     out
 }
 
-/// An export of Nsight Systems.
+/// Writes an export of Nsight Systems.
 pub(crate) fn nsys(run: &Run, path: &Path) {
     nsys_of(std::slice::from_ref(run), path);
 }
 
-/// An export of several processes, each with a device of its own.
+/// Writes an export of several processes, each with a device of its own.
 pub(crate) fn nsys_of(runs: &[Run], path: &Path) {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch(
@@ -478,13 +484,12 @@ pub(crate) fn pftrace(run: &Run, streams: bool) -> Vec<u8> {
             ..TrackDescriptor::default()
         },
     ];
-    descriptors.extend(match streams {
-        true => vec![named(11, "STREAM [\" 0 \"] ")],
-        false => vec![
-            named(11, "COMPUTE AGENT [0] QUEUE [0] (GPU)"),
-            named(12, "COPY to AGENT [0] THREAD [0] (GPU)"),
-        ],
-    });
+    if streams {
+        descriptors.push(named(11, "STREAM [\" 0 \"] "));
+    } else {
+        descriptors.push(named(11, "COMPUTE AGENT [0] QUEUE [0] (GPU)"));
+        descriptors.push(named(12, "COPY to AGENT [0] THREAD [0] (GPU)"));
+    }
     for descriptor in descriptors {
         push(TracePacket {
             timestamp: Some(3),
@@ -665,7 +670,7 @@ pub(crate) fn all(run: &Run) -> Vec<(&'static str, Vec<u8>, bool, bool)> {
 
 /// Hands over what can be read of each format with a few damaged bytes; as often as `TRACE_ROUNDS` says.
 pub(crate) fn damaged(each: impl Fn(Trace)) {
-    let rounds = std::env::var("TRACE_ROUNDS").map_or(300, |it| it.parse().unwrap());
+    let rounds = std::env::var("TRACE_ROUNDS").map_or(300, |rounds| rounds.parse().unwrap());
     let mut seed = 1_u64;
     let mut random = move || {
         seed ^= seed << 13;
@@ -692,7 +697,7 @@ pub(crate) fn damaged(each: impl Fn(Trace)) {
     }
 }
 
-/// A thousand lanes of kernels that overlap, all of one long name with escapes in it.
+/// Builds a trace with a thousand lanes of kernels that overlap, all of one long name with escapes in it.
 pub(crate) fn thousand_lanes() -> Trace {
     let name = format!("\u{1b}]52;c;evil\u{7}{}", "x".repeat(10_000));
     let mut builder = TraceBuilder::new("made", "ours", false);

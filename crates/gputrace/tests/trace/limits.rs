@@ -1,4 +1,4 @@
-//! Each lint at its limit: what just reaches it raises it, what just does not does not.
+//! Tries each lint at its limit: a run that just reaches the limit raises the lint, a run that just misses it does not.
 
 use gputrace::summary::summary;
 
@@ -24,7 +24,7 @@ fn kernels(count: u64, length: u64, gap: u64) -> Run {
 
 /// A step over all of it, and these ranges.
 fn within_step(mut run: Run, ranges: &[(&str, (u64, u64))]) -> Run {
-    let end = run.kernels.last().map_or(0, |it| it.span.1) + 1000;
+    let end = run.kernels.last().map_or(0, |kernel| kernel.span.1) + 1000;
     let step = ("step 1", (5000, end));
     let all = std::iter::once(&step).chain(ranges);
     run.ranges = all
@@ -117,8 +117,8 @@ fn a_backward_pass_is_missing_below_half_of_the_forward_pass() {
 fn clocks_disagree_where_more_than_one_kernel_of_a_hundred_begins_before_its_launch() {
     let with = |early: usize| {
         let mut run = kernels(200, 1000, 1000);
-        for it in &mut run.kernels[..early] {
-            it.launch = (it.span.0 + 1, it.span.0 + 10);
+        for kernel in &mut run.kernels[..early] {
+            kernel.launch = (kernel.span.0 + 1, kernel.span.0 + 10);
         }
         raises(&run, "clock-mismatch")
     };
@@ -132,7 +132,7 @@ fn a_device_was_not_seen_where_calls_launch_and_nothing_runs() {
         let events = fixtures::events(run, true);
         let kept = events
             .iter()
-            .filter(|it| kernels || !it.contains("\"kernel\""));
+            .filter(|event| kernels || !event.contains("\"kernel\""));
         let kept: Vec<&str> = kept.map(String::as_str).collect();
         format!(
             "{{\"schemaVersion\":1,\"traceEvents\":[{}]}}",

@@ -21,7 +21,8 @@ fn run() -> fixtures::Run {
 fn with(run: &fixtures::Run, kernels: &[(u64, u64)]) -> String {
     let mut events = fixtures::events(run, true);
     events.extend(kernels.iter().map(|(start, length)| {
-        let (ts, dur) = (*start as f64 / 1e3, *length as f64 / 1e3);
+        let ts = *start as f64 / 1e3;
+        let dur = *length as f64 / 1e3;
         format!(
             r#"{{"ph":"X","cat":"kernel","name":"odd","pid":0,"tid":7,"ts":{ts},"dur":{dur},"args":{{"device":0,"stream":7}}}}"#
         )
@@ -41,17 +42,17 @@ fn times_far_outside_of_all_others_are_set_aside_and_counted() {
         &[(year, 500)],
         &[(0, 0), (0, 0), (year, 0)],
     ] {
-        let it = read(with(&run, odd));
+        let figures = read(with(&run, odd));
         assert_eq!(
-            (it.set_aside, it.kernels),
+            (figures.set_aside, figures.kernels),
             (odd.len() as u64, plain.kernels),
             "{odd:?}"
         );
         assert_eq!(
-            (it.idle_share, it.trace_span_ns),
+            (figures.idle_share, figures.trace_span_ns),
             (plain.idle_share, plain.trace_span_ns)
         );
-        assert_eq!((it.doubts.len(), names(&it)), (1, names(&plain)));
+        assert_eq!((figures.doubts.len(), names(&figures)), (1, names(&plain)));
     }
     // A pause is no fault: work a second before the rest stays, and so does more than a few.
     let first = run.kernels[0].span.0;
@@ -66,14 +67,14 @@ fn a_kernel_that_covers_its_successors_counts_up_to_the_next() {
     let mut run = run();
     let plain = read(fixtures::kineto(&run));
     run.kernels[4].span.1 += 60_000_000_000;
-    let it = read(fixtures::kineto(&run));
+    let figures = read(fixtures::kineto(&run));
     assert_eq!(
-        (it.contradicts, it.kernels, plain.contradicts),
+        (figures.contradicts, figures.kernels, plain.contradicts),
         (1, plain.kernels, 0)
     );
     let longer = run.kernels[5].span.0 - run.kernels[4].span.0;
-    assert!(it.busy_ns.unwrap() <= plain.busy_ns.unwrap() + longer);
-    assert_eq!(it.device_span_ns, plain.device_span_ns);
+    assert!(figures.busy_ns.unwrap() <= plain.busy_ns.unwrap() + longer);
+    assert_eq!(figures.device_span_ns, plain.device_span_ns);
     // On a stream of its own it contradicts nothing.
     let text = fixtures::kineto(&run);
     let odd = text.lines().find(|line| line.contains("\"dur\":60000"));
@@ -81,8 +82,8 @@ fn a_kernel_that_covers_its_successors_counts_up_to_the_next() {
         .unwrap()
         .replace("\"tid\":7", "\"tid\":8")
         .replace("\"stream\":7", "\"stream\":8");
-    let it = read(text.replace(odd.unwrap(), &other));
-    assert_eq!(it.contradicts, 0);
+    let figures = read(text.replace(odd.unwrap(), &other));
+    assert_eq!(figures.contradicts, 0);
     // Queues of AMD run kernels beside each other.
     let table = fixtures::kernel_trace(&run, fixtures::Header::Y2025);
     assert_eq!(read(table).contradicts, 0);
@@ -99,7 +100,8 @@ fn beginnings_and_ends_in_any_order_are_joined_by_time() {
                 String::new()
             };
             // Every second one begins when the one before it ends.
-            let (from, to) = (10 * i + 5 * (i % 2), 10 * i + 5 + 5 * (i % 2));
+            let from = 10 * i + 5 * (i % 2);
+            let to = from + 5;
             let at = |ph: &str, ts: u32, name: &str| {
                 format!(r#"{{"ph":"{ph}","cat":"kernel","pid":0,"tid":7,"ts":{ts}{name}}}"#)
             };
@@ -113,9 +115,14 @@ fn beginnings_and_ends_in_any_order_are_joined_by_time() {
         }
         let mut seed = 7_usize;
         for round in 0..20 {
-            let it = read(format!("[{}]", events.join(",")));
+            let figures = read(format!("[{}]", events.join(",")));
             assert_eq!(
-                (it.kernels, it.kernel_ns, it.busy_ns, it.bad_rows),
+                (
+                    figures.kernels,
+                    figures.kernel_ns,
+                    figures.busy_ns,
+                    figures.bad_rows
+                ),
                 (50, 250_000, Some(250_000), 0),
                 "{named} {round}"
             );
@@ -143,22 +150,25 @@ fn frames_of_python_are_no_operations() {
         event("cpu_op", "aten::addmm", 20, 20),
     ];
     let trace = bytes("a", file(&events)).unwrap();
-    let it = summary(&trace);
-    let own: Vec<_> = it
+    let figures = summary(&trace);
+    let own: Vec<_> = figures
         .operations
         .iter()
         .map(|row| (row.name.as_str(), row.total_ns))
         .collect();
     assert_eq!(own, [("aten::linear", 30_000), ("aten::addmm", 20_000)]);
     assert!(
-        it.lints[0].why.contains("ran 2 operations"),
+        figures.lints[0].why.contains("ran 2 operations"),
         "{}",
-        it.lints[0].why
+        figures.lints[0].why
     );
-    let lanes: Vec<u32> = trace.of(SliceKind::Frame).map(|slice| slice.lane).collect();
+    let lanes: Vec<u32> = trace
+        .slices_of(SliceKind::Frame)
+        .map(|slice| slice.lane)
+        .collect();
     assert!(
         trace
-            .of(SliceKind::Op)
+            .slices_of(SliceKind::Op)
             .all(|slice| !lanes.contains(&slice.lane))
     );
 }
@@ -184,16 +194,16 @@ fn launches_captured_into_a_graph_did_not_run() {
     }
     // Another thread captures nothing, and its kernel is lost.
     events.push(call("cudaLaunchKernel", 2, 300, 99));
-    let it = read(file(&events));
+    let figures = read(file(&events));
     assert_eq!(
         (
-            it.launches,
-            it.launches_captured,
-            it.launches_without_kernel
+            figures.launches,
+            figures.launches_captured,
+            figures.launches_without_kernel
         ),
         (Some(85), Some(80), Some(1))
     );
-    assert!(!names(&it).contains(&"launch-bound"));
+    assert!(!names(&figures).contains(&"launch-bound"));
 }
 
 #[test]
@@ -225,12 +235,12 @@ fn what_is_known_and_not_read_is_named_with_the_command_that_helps() {
 #[test]
 fn a_file_without_times_and_a_device_that_is_not_known_say_so() {
     let untimed = r#"{"traceEvents":[{"ph":"X","cat":"kernel","name":"a","dur":2.0},{"ph":"X","cat":"cpu_op","name":"x","dur":9}]}"#;
-    let it = read(untimed);
-    assert_eq!((it.kernels, it.bad_rows), (0, 2));
+    let figures = read(untimed);
+    assert_eq!((figures.kernels, figures.bad_rows), (0, 2));
     assert!(
-        it.lints[0].why.contains("without a time"),
+        figures.lints[0].why.contains("without a time"),
         "{}",
-        it.lints[0].why
+        figures.lints[0].why
     );
     let op = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2}"#;
     for of_device in [
@@ -238,8 +248,8 @@ fn a_file_without_times_and_a_device_that_is_not_known_say_so() {
         r#"{"ph":"M","name":"process_name","pid":9,"args":{"name":"Ascend Hardware"}}"#,
         r#"{"ph":"M","name":"process_labels","pid":9,"args":{"labels":"XPU 0"}}"#,
     ] {
-        let it = read(format!("[{op},{of_device}]"));
-        let why = &it.lints[0].why;
+        let figures = read(format!("[{op},{of_device}]"));
+        let why = &figures.lints[0].why;
         assert!(
             why.contains("not known here") && !why.contains("on the CPU"),
             "{why}"

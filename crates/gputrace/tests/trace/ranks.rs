@@ -68,16 +68,20 @@ fn merged(run: &Run, ranks: &[(u64, &str, u32)]) -> String {
 }
 
 /// What the sums over processes have to be: so many times the figures of one.
-fn is_sum(it: &Summary, one: &Summary, times: u64) {
+fn is_sum(figures: &Summary, one: &Summary, times: u64) {
     assert_eq!(
-        (it.kernels, it.launches),
+        (figures.kernels, figures.launches),
         (times * one.kernels, one.launches.map(|n| times * n))
     );
-    assert_eq!((it.launches_without_kernel, it.unlinked), (Some(0), 0));
-    assert_eq!(it.syncs, one.syncs.map(|n| times * n));
-    assert_eq!((it.early.0, it.early.1), (0, times * one.early.1));
-    assert_eq!(it.ranks.len() as u64, times);
-    let (steps, of_one) = (it.steps.as_ref().unwrap(), one.steps.as_ref().unwrap());
+    assert_eq!(
+        (figures.launches_without_kernel, figures.unlinked),
+        (Some(0), 0)
+    );
+    assert_eq!(figures.syncs, one.syncs.map(|n| times * n));
+    assert_eq!((figures.early.0, figures.early.1), (0, times * one.early.1));
+    assert_eq!(figures.ranks.len() as u64, times);
+    let steps = figures.steps.as_ref().unwrap();
+    let of_one = one.steps.as_ref().unwrap();
     assert_eq!(steps.len() as u64, times * of_one.len() as u64);
     for step in steps {
         let same = of_one.iter().find(|of| of.name == step.name).unwrap();
@@ -99,15 +103,16 @@ fn is_sum(it: &Summary, one: &Summary, times: u64) {
         );
         assert_eq!(step.ledger, same.ledger);
     }
-    let (all, of_one) = (it.ledger.unwrap(), one.ledger.unwrap());
+    let all = figures.ledger.unwrap();
+    let of_one = one.ledger.unwrap();
     assert_eq!(
         (all.wall, all.busy),
         (times * of_one.wall, times * of_one.busy)
     );
     assert_eq!(all.syncs, of_one.syncs.map(|ns| times * ns));
-    assert!((it.idle_share.unwrap() - one.idle_share.unwrap()).abs() < 1e-9);
-    assert!((it.a_step().unwrap() - one.a_step().unwrap()).abs() < 1e-9);
-    assert_eq!(names(it), names(one));
+    assert!((figures.idle_share.unwrap() - one.idle_share.unwrap()).abs() < 1e-9);
+    assert!((figures.kernels_per_step().unwrap() - one.kernels_per_step().unwrap()).abs() < 1e-9);
+    assert_eq!(names(figures), names(one));
 }
 
 #[test]
@@ -129,9 +134,9 @@ fn ranks_of_one_file_are_told_apart_by_time_and_not_by_their_numbers() {
     ] {
         for devices in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
             let ranks = [0, 1, 2].map(|i| (begins[i], processes[i], devices[i]));
-            let it = read(merged(&run, &ranks));
-            is_sum(&it, &one, 3);
-            let of = it
+            let figures = read(merged(&run, &ranks));
+            is_sum(&figures, &one, 3);
+            let of = figures
                 .ranks
                 .iter()
                 .find(|rank| rank.process.as_ref().unwrap().contains(['0', 'a']));
@@ -148,10 +153,10 @@ fn processes_that_name_one_device_are_told_apart_where_their_times_differ() {
     run.copies.clear();
     let one = read(fixtures::kineto(&run));
     let apart = [(0, "1", 0), (50_000, "2", 0), (100_000, "3", 0)];
-    let it = read(merged(&run, &apart));
-    is_sum(&it, &one, 3);
+    let figures = read(merged(&run, &apart));
+    is_sum(&figures, &one, 3);
     assert_eq!(
-        (it.shared_device.as_deref(), it.contradicts),
+        (figures.shared_device.as_deref(), figures.contradicts),
         (Some("0"), 0)
     );
 }
@@ -160,19 +165,26 @@ fn processes_that_name_one_device_are_told_apart_where_their_times_differ() {
 fn work_that_fits_two_processes_is_linked_with_none_and_counted() {
     let run = fixtures::run(2, 400, 250);
     for devices in [[0, 1], [0, 0]] {
-        let it = read(merged(
+        let figures = read(merged(
             &run,
             &[(0, "101", devices[0]), (0, "102", devices[1])],
         ));
-        assert_eq!((it.kernels, it.launches, it.syncs), (40, Some(40), Some(4)));
-        assert_eq!((it.launches_without_kernel, it.unlinked), (Some(40), 40));
+        assert_eq!(
+            (figures.kernels, figures.launches, figures.syncs),
+            (40, Some(40), Some(4))
+        );
+        assert_eq!(
+            (figures.launches_without_kernel, figures.unlinked),
+            (Some(40), 40)
+        );
         assert!(
-            it.steps
+            figures
+                .steps
                 .unwrap()
                 .iter()
                 .all(|step| step.busy_ns.is_none() && step.syncs == Some(1))
         );
-        assert_eq!((it.doubts.len(), it.contradicts), (1, 0));
+        assert_eq!((figures.doubts.len(), figures.contradicts), (1, 0));
     }
 }
 
@@ -185,8 +197,8 @@ fn a_database_of_two_ranks_counts_the_waits_of_each_once() {
     let one = summary(&gputrace::open(&path, &mut |_| {}).unwrap());
     std::fs::remove_file(&path).unwrap();
     fixtures::nsys_of(&[run.clone(), later(&run, 700)], &path);
-    let it = summary(&gputrace::open(&path, &mut |_| {}).unwrap());
-    is_sum(&it, &one, 2);
+    let figures = summary(&gputrace::open(&path, &mut |_| {}).unwrap());
+    is_sum(&figures, &one, 2);
 }
 
 #[test]
@@ -207,9 +219,9 @@ fn a_folder_is_one_trace_with_a_process_for_each_file() {
     std::fs::create_dir(folder.path().join("rank3")).unwrap();
     let read = open_folder(folder.path(), &mut |_| {}).unwrap();
     assert_eq!(read.skipped.len(), 1);
-    let it = summary(&read.trace);
-    is_sum(&it, &one, 3);
-    let ranks: Vec<_> = it
+    let figures = summary(&read.trace);
+    is_sum(&figures, &one, 3);
+    let ranks: Vec<_> = figures
         .ranks
         .iter()
         .map(|rank| (rank.rank, rank.file.as_str()))
@@ -219,14 +231,14 @@ fn a_folder_is_one_trace_with_a_process_for_each_file() {
         (Some(1), "rank_7.json"),
         (Some(2), "trace-rank-02.json"),
     ];
-    assert_eq!((ranks, it.world_size), (expected.to_vec(), Some(4)));
+    assert_eq!((ranks, figures.world_size), (expected.to_vec(), Some(4)));
     // The ranks are alike: the median is the longest.
-    let step = &it.phases_of_ranks[0];
+    let step = &figures.phases_of_ranks[0];
     assert_eq!(
         (step.name, step.median_ns, step.worst_ns),
         ("step", one.step_ns.unwrap(), one.step_ns.unwrap())
     );
-    assert_eq!(it.devices.unwrap().len(), 3);
+    assert_eq!(figures.devices.unwrap().len(), 3);
     let titles = read
         .trace
         .lanes
@@ -273,10 +285,13 @@ fn communication_is_exposed_where_a_device_runs_nothing_else() {
         kernel("ampere_sgemm", (1, 2), (0, 100), ""),
         copy.to_owned(),
     ];
-    let it = read(file(&events));
-    assert_eq!(it.communication_ns, 100_000);
+    let figures = read(file(&events));
+    assert_eq!(figures.communication_ns, 100_000);
     assert_eq!(
-        (it.communication_exposed_ns, it.communication_hidden_ns),
+        (
+            figures.communication_exposed_ns,
+            figures.communication_hidden_ns
+        ),
         (Some(70_000), Some(30_000))
     );
     let alone = read(file(&events[..1]));
@@ -339,8 +354,8 @@ fn the_shortest_kernel_of_a_numbered_collective_is_that_of_the_last_rank() {
         let name = folder.path().join(format!("rank{rank}.json"));
         std::fs::write(name, file(&events)).unwrap();
     }
-    let it = summary(&open_folder(folder.path(), &mut |_| {}).unwrap().trace);
-    let arrivals = it.arrivals.as_ref().unwrap();
+    let figures = summary(&open_folder(folder.path(), &mut |_| {}).unwrap().trace);
+    let arrivals = figures.arrivals.as_ref().unwrap();
     assert_eq!((arrivals.collectives, arrivals.last.len()), (3, 1));
     let last = &arrivals.last[0];
     assert_eq!(
@@ -348,7 +363,7 @@ fn the_shortest_kernel_of_a_numbered_collective_is_that_of_the_last_rank() {
         ("rank 1", 2, 125_000)
     );
     assert!(
-        gputrace::display::stragglers(&it)
+        gputrace::display::stragglers(&figures)
             .unwrap()
             .contains("rank 1 at 2")
     );
@@ -369,11 +384,18 @@ fn an_unknown_name_within_the_range_of_a_collective_is_communication() {
         kernel("my_exchange", (0, 7), (30, 10), r#","correlation":1"#),
         kernel("my_other", (0, 7), (50, 10), r#","correlation":2"#),
     ];
-    let it = read(file(&events));
-    let family = |name: &str| it.table.iter().find(|row| row.name == name).unwrap().family;
+    let figures = read(file(&events));
+    let family = |name: &str| {
+        figures
+            .table
+            .iter()
+            .find(|row| row.name == name)
+            .unwrap()
+            .family
+    };
     assert_eq!(family("my_exchange"), Family::Communication);
     assert_eq!(family("my_other"), Family::Other);
-    assert_eq!(it.communication_ns, 10_000);
+    assert_eq!(figures.communication_ns, 10_000);
 }
 
 #[test]
@@ -441,9 +463,10 @@ fn counted_files_of_a_folder_agree() {
     let truth: serde_json::Map<String, Value> = serde_json::from_slice(&truth).unwrap();
     for (name, expected) in truth {
         let path = folder.join(&name);
-        let trace = match path.is_dir() {
-            true => open_folder(&path, &mut |_| {}).map(|read| read.trace),
-            false => gputrace::open(&path, &mut |_| {}),
+        let trace = if path.is_dir() {
+            open_folder(&path, &mut |_| {}).map(|read| read.trace)
+        } else {
+            gputrace::open(&path, &mut |_| {})
         };
         if expected["refused"] == true {
             let error = trace.map(|_| ()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The same run as other versions of the tools write it.
+//! Reads one run as other versions of the tools write it.
 
 use gputrace::figures::Summary;
 use gputrace::open;
@@ -9,16 +9,16 @@ use prost::Message;
 use super::fixtures::{self, Header, Run, bytes};
 use super::gzip;
 
-/// What must not depend on the version: kernels, names, time, launches, those without kernel, copies, steps.
-fn core(it: &Summary) -> [Option<u64>; 7] {
+/// Returns the figures that must not depend on the version: kernels, names, busy time, launches, launches without a kernel, copies, steps.
+fn core(figures: &Summary) -> [Option<u64>; 7] {
     [
-        Some(it.kernels),
-        Some(it.distinct_names),
-        it.busy_ns,
-        it.launches,
-        it.launches_without_kernel,
-        it.copies.as_ref().map(|it| it.all.count),
-        it.steps.as_ref().map(|it| it.len() as u64),
+        Some(figures.kernels),
+        Some(figures.distinct_names),
+        figures.busy_ns,
+        figures.launches,
+        figures.launches_without_kernel,
+        figures.copies.as_ref().map(|copies| copies.all.count),
+        figures.steps.as_ref().map(|steps| steps.len() as u64),
     ]
 }
 
@@ -55,7 +55,7 @@ fn categories_of_older_versions_lists_of_them_and_none_mean_the_same() {
     for version in versions {
         let other = version
             .iter()
-            .fold(text.clone(), |it, (from, to)| it.replace(from, to));
+            .fold(text.clone(), |text, (from, to)| text.replace(from, to));
         assert_ne!(other, text);
         assert_eq!(core(&read(other)), expected, "{version:?}");
     }
@@ -89,16 +89,14 @@ fn a_mark_before_a_text_does_not_matter_and_utf_16_is_named() {
     }
 }
 
-/// Names of a folder's files and their bytes.
+/// Returns the names of a folder's files and their bytes, sorted.
 fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
         .unwrap()
-        .map(|it| it.unwrap())
-        .map(|it| {
-            (
-                it.file_name().into_string().unwrap(),
-                std::fs::read(it.path()).unwrap(),
-            )
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
         })
         .collect();
     all.sort();
@@ -108,7 +106,8 @@ fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn a_journal_beside_a_database_is_read_and_nothing_is_written_there() {
     for mode in ["wal", "delete"] {
-        let (writing, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let writing = tempfile::tempdir().unwrap();
+        let left = tempfile::tempdir().unwrap();
         let path = writing.path().join("a.db");
         fixtures::nsys(&fixtures::run(1, 400, 250), &path);
         let db = rusqlite::Connection::open(&path).unwrap();
@@ -129,7 +128,7 @@ fn a_journal_beside_a_database_is_read_and_nothing_is_written_there() {
         }
         for (name, bytes) in files(writing.path())
             .iter()
-            .filter(|it| !it.0.ends_with("-shm"))
+            .filter(|(name, _)| !name.ends_with("-shm"))
         {
             std::fs::write(left.path().join(name), bytes).unwrap();
         }
@@ -194,7 +193,7 @@ fn names_of_a_trace_belong_to_their_sequence_and_end_with_its_state() {
     let rows: Vec<(String, u64)> = summary(&trace)
         .table
         .iter()
-        .map(|it| (it.name.clone(), it.calls))
+        .map(|row| (row.name.clone(), row.calls))
         .collect();
     assert_eq!(rows.len(), 3, "{rows:?}");
     assert!(
