@@ -17,8 +17,6 @@ pub enum Fusion {
     NormInProducts,
     /// In the backward pass, a norm adds the parts of the gradient that the product behind it leaves.
     PartsInNormBackward,
-    /// In the backward pass, from a million activations on (x of medium), a norm also stores its gradient in f16 for the product before it.
-    CopyInNormBackward,
     /// The products that give q and k rotate them, and attention rotates their gradients back.
     RopeInProduct,
     /// The product that gives gates and ups computes the activation, and the product behind it that activation's backward pass.

@@ -159,10 +159,7 @@ impl Operation<3> for LinearResidual {
     }
 
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let operand = match self.shared.left().gradient.take() {
-            Some(rounded) => B::constant(&rounded),
-            None => B::operand(dy.clone(), self.format),
-        };
+        let operand = B::operand(dy.clone(), self.format);
         let (x, gated) = self.split::<B>(input);
         let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, false, gated);
         [dinput, dw, dy]

@@ -5,7 +5,6 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::add::Add;
 use super::embedding::Embedding;
-use super::format::Format;
 use super::fusion::Fusion;
 use super::linear::{LinearResidual, fused_gpu};
 use super::rms_norm::RmsNorm;
@@ -158,12 +157,8 @@ impl Normed<'_, '_> {
             let x = apply(Scope { part, ..scope }, Add, [x, y]); // [n, d]
             return (Some(x), SharedWork::default());
         }
-        let copies_gradient = versions.format == Format::Native
-            && fused_gpu::is_copied(x.shape().num_elements())
-            && Fusion::CopyInNormBackward.is_on();
         let shared = SharedWork {
             forward: self.sharing(&x, w, reader),
-            copies_gradient,
             ..SharedWork::default()
         };
         let op = LinearResidual {

@@ -37,7 +37,6 @@ pub trait Fused: Backend {
         saved: [Float<Self>; 3],
         dy: Float<Self>,
         earlier: Option<Float<Self>>,
-        shared: &SharedWork,
     ) -> [Float<Self>; 2];
 }
 
@@ -80,13 +79,7 @@ impl Operation<2> for RmsNorm {
         if self.version == Norm::Composed {
             return reference::backward::<B>(saved, dy);
         }
-        // The gradient is complete only with that of the residual path.
-        let copies_gradient = self.shared.copies_gradient && (earlier.is_some() || !self.on_trunk);
-        let shared = SharedWork {
-            copies_gradient,
-            ..self.shared.clone()
-        };
-        <B as Fused>::backward(saved, dy, earlier, &shared)
+        <B as Fused>::backward(saved, dy, earlier)
     }
 
     /// The learner's kernel writes only y; ours computes 1/rms, which the backward pass needs.
@@ -122,11 +115,6 @@ impl Operation<2> for RmsNorm {
             Sharing::SumInNorm => Cost::new(5.0 * n, 3.0 * n + written),
             Sharing::Nothing => Cost::new(4.0 * n, n + written),
         };
-        let copy = if self.shared.copies_gradient {
-            0.5 * n
-        } else {
-            0.0
-        };
-        (forward, Cost::new(9.0 * n, 3.0 * n + copy))
+        (forward, Cost::new(9.0 * n, 3.0 * n))
     }
 }

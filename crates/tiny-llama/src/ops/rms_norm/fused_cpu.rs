@@ -19,7 +19,7 @@ impl Fused for Flex {
         [tensor(y, x.shape()), tensor(inverse, [rows, 1])]
     }
 
-    fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>, _: &SharedWork) -> [T; 2] {
+    fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
         let earlier = earlier.as_ref().map(values);
         let saved = [&x, &gain, &inverse].map(values);
         let (dx, dgain) = backward(values(&dy), saved, earlier);

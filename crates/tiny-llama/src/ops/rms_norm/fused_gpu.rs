@@ -8,7 +8,7 @@ use crate::ops::gpu::wgsl::{Numbers, launch_file};
 use crate::ops::gpu::{empty, empty_of, is_f16, vector_width};
 use crate::ops::shared_work::SharedWork;
 use burn::backend::Cube;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 type T = CubeTensor;
@@ -25,12 +25,8 @@ impl Fused for Cube {
         forward(&x, &gain, operand_type(format, &x), parts.as_ref())
     }
 
-    fn backward(saved: [T; 3], dy: T, earlier: Option<T>, shared: &SharedWork) -> [T; 2] {
-        let x = &saved[0];
-        let copy = (shared.copies_gradient).then(|| empty_of(DType::F16, x, x.meta.shape()));
-        let gradients = backward(&dy, saved.each_ref(), earlier.as_ref(), copy.as_ref());
-        shared.left().gradient = copy.map(Tensor::from_primitive::<Self>);
-        gradients
+    fn backward(saved: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
+        backward(&dy, saved.each_ref(), earlier.as_ref())
     }
 }
 
@@ -79,7 +75,7 @@ pub(crate) fn forward(
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm; also stored in f16 in `rounded`), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
+/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
 /// Returns dx `[N, D]` and dgain `[1, D]`.
 /// 1 launch: workgroups that each sum a few columns of dgain over all rows, which take longest and begin first, then one for each row
 /// of dx.
@@ -87,7 +83,6 @@ pub(crate) fn backward(
     dy: &CubeTensor,
     [x, gain, inv_rms]: [&CubeTensor; 3],
     residual: Option<&CubeTensor>,
-    rounded: Option<&CubeTensor>,
 ) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
@@ -97,7 +92,6 @@ pub(crate) fn backward(
     buffers.push(("inverse", 1, inv_rms));
     buffers.extend([("dx", lanes, &dx), ("dgain", lanes, &dgain)]);
     buffers.extend(residual.map(|residual| ("residual", lanes, residual)));
-    buffers.extend(rounded.map(|rounded| ("rounded", lanes, rounded)));
     let count = dy.meta.num_elements() / x.meta.num_elements();
     let columns = width / lanes;
     let wide = if rows < MANY_ROWS { 2 } else { 1 };
@@ -109,7 +103,6 @@ pub(crate) fn backward(
         ("wide", wide),
         ("rows_at_once", ROWS_AT_ONCE),
         ("has_residual", usize::from(residual.is_some())),
-        ("has_rounded", usize::from(rounded.is_some())),
     ]);
     let sizes = [THREADS, of_gain + rows, lanes];
     launch_file("rms_norm/rms_norm_backward.wgsl", sizes, &buffers, own);
@@ -203,7 +196,7 @@ mod tests {
                 let parts = device.tensor(&parts, [count * n, d]);
                 for earlier in [None, Some(&earlier)] {
                     let [want, got] = [&whole, &parts]
-                        .map(|dy| backward(dy, [&x, &gain, &inverse], earlier, None));
+                        .map(|dy| backward(dy, [&x, &gain, &inverse], earlier));
                     let name = format!("[{n}, {d}] of {count}");
                     for (got, want) in got.into_iter().zip(want) {
                         check::close(&name, &device.read(&got), &device.read(&want), 1e-5);
