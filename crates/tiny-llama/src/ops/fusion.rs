@@ -15,8 +15,6 @@ pub enum Fusion {
     /// squares of x's rows; the product behind it multiplies the rows of its result by 1/rms, and writes the normed x for its backward
     /// pass. Not where the product before is in parts, or where the reader has few outputs.
     NormInProducts,
-    /// In the backward pass, a norm adds the parts of the gradient that the product behind it leaves.
-    PartsInNormBackward,
     /// The products that give q and k rotate them, and attention rotates their gradients back.
     RopeInProduct,
     /// The product that gives gates and ups computes the activation, and the product behind it that activation's backward pass.

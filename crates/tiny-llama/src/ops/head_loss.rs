@@ -56,7 +56,7 @@ impl Operation<2> for HeadLoss {
             let [loss, dlogits] = <B as Fused>::forward(logits, targets, scale.clone(), n); // [1, 1], [r, vocab]
             let gradients = self.with_gradients.then(|| {
                 let operands = [x, w.clone(), B::operand(dlogits, format)];
-                linear::backward::<B>(matmul, format, false, operands) // [r, d], [vocab, d]
+                linear::backward::<B>(matmul, format, operands) // [r, d], [vocab, d]
             });
             (loss, gradients)
         });

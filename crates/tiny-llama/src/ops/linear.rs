@@ -45,13 +45,11 @@ pub trait Fused: Backend {
     ) -> Float<Self>;
     /// x·Wᵀ + residual `[n, m]`, from these three. Leaves to the norm that follows what `shared` says.
     fn forward_onto(inputs: [Float<Self>; 3], format: Format, shared: &SharedWork) -> Float<Self>;
-    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `in_parts`, dx may be `[parts·n, k]`, which the
-    /// backward pass of a norm adds. With `gated`, the output of a product with [`NextOperation::Swiglu`] whose last third is x, dx are the
-    /// gradients `[n, 2k]` of gate and up; never on the CPU.
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `gated`, the output of a product with
+    /// [`NextOperation::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and up; never on the CPU.
     fn backward(
         inputs: [Float<Self>; 3],
         format: Format,
-        in_parts: bool,
         gated: Option<Float<Self>>,
     ) -> [Float<Self>; 2];
 }
@@ -81,7 +79,7 @@ impl Operation<2> for Linear {
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        backward::<B>(self.matmul, self.format, self.shared.adds_parts, [x, w, dy])
+        backward::<B>(self.matmul, self.format, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -161,7 +159,7 @@ impl Operation<3> for LinearResidual {
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
         let (x, gated) = self.split::<B>(input);
-        let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, false, gated);
+        let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, gated);
         [dinput, dw, dy]
     }
 
@@ -233,16 +231,15 @@ pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`, from x, W and dy.
+/// dx `[n, in]` and dW `[out, in]`, from x, W and dy.
 pub(super) fn backward<B: Kernels>(
     matmul: Matmul,
     format: Format,
-    in_parts: bool,
     inputs: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
         Matmul::Library => reference::backward::<B>(inputs),
-        _ => <B as Fused>::backward(inputs, format, in_parts, None),
+        _ => <B as Fused>::backward(inputs, format, None),
     }
 }
 

@@ -11,7 +11,7 @@ use super::rms_norm::RmsNorm;
 use super::shared_work::{SharedWork, Sharing};
 use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
-use protocol::config::{Matmul, Norm};
+use protocol::config::Matmul;
 
 /// The stream x `[n, d]`.
 #[derive(Debug)]
@@ -91,15 +91,12 @@ impl Normed<'_, '_> {
     /// The norm, and before it what the stream has still to do.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
-        let (x, mut shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
+        let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
             Next::Nothing => (self.stream.x.take(), SharedWork::default()),
             Next::Embedding(table, tokens) => self.embedding(table, tokens, reader),
             Next::Sum(scope, y, w) => self.sum(scope, y, w, reader),
         };
         let x = x.expect("a stream begins with an embedding"); // [n, d]
-        shared.adds_parts = versions.config.norm == Norm::Fused
-            && reader.is_some()
-            && Fusion::PartsInNormBackward.is_on();
         let norm = RmsNorm {
             version: versions.config.norm,
             on_trunk: self.scope.layer.is_some(),

@@ -32,7 +32,7 @@ pub trait Fused: Backend {
     /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. Where the operations around it do its work, both
     /// have no values yet.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]` or its parts.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]`.
     fn backward(
         saved: [Float<Self>; 3],
         dy: Float<Self>,

@@ -15,8 +15,6 @@ use super::gpu::{empty, empty_of};
 pub struct SharedWork {
     /// In the forward pass.
     pub forward: Sharing,
-    /// In the backward pass, the product behind leaves its gradient dx in parts, which the norm adds.
-    pub adds_parts: bool,
     pub(super) left: Arc<Mutex<Left>>,
 }
 
@@ -101,7 +99,7 @@ mod tests {
             return;
         };
         let on_device = device.burn().autodiff();
-        // Neither, or the norm adds the parts of the products around it, or the product behind it applies the norm.
+        // Nothing, or the norm adds the parts of the product before it, or the products around it do its work.
         let run = |adds_parts: bool, applied: bool, format, [n, d]: [usize; 2]| -> Vec<Vec<f32>> {
             let wide = 1024;
             let shapes = [[n, wide], [d, wide], [n, d], [1, d], [wide, d], [d, wide]];
@@ -118,7 +116,6 @@ mod tests {
             };
             let shared = SharedWork {
                 forward,
-                adds_parts,
                 ..SharedWork::default()
             };
             let onto = |shared: SharedWork| LinearResidual {

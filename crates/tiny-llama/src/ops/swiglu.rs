@@ -169,7 +169,7 @@ impl Operation<3> for NaiveSwiglu {
     fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
         let [x, w_gate, w_up, gate, up] = saved;
         let [dgate, dup] = reference::backward::<B>([gate, up], dy);
-        let gradients = |all| linear::backward::<B>(self.matmul, Format::Full, false, all);
+        let gradients = |all| linear::backward::<B>(self.matmul, Format::Full, all);
         let [dx_gate, dw_gate] = gradients([x.clone(), w_gate, dgate]);
         let [dx_up, dw_up] = gradients([x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]

@@ -29,7 +29,7 @@ impl Fused for Flex {
         tensor(matmul(Some(values(&residual)), a, b), residual.shape())
     }
 
-    fn backward([x, w, dy]: [T; 3], _: Format, _: bool, gated: Option<T>) -> [T; 2] {
+    fn backward([x, w, dy]: [T; 3], _: Format, gated: Option<T>) -> [T; 2] {
         debug_assert!(gated.is_none(), "no product has gates on the CPU");
         let (a, b, d) = (matrix(&x), matrix(&w), matrix(&dy));
         let [dx, dw] = matmuls([(None, d, b), (None, d.transposed(), a)]);

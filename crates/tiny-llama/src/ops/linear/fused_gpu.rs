@@ -62,10 +62,10 @@ impl Fused for Cube {
         }
     }
 
-    fn backward([x, w, dy]: [T; 3], format: Format, in_parts: bool, gated: Option<T>) -> [T; 2] {
+    fn backward([x, w, dy]: [T; 3], format: Format, gated: Option<T>) -> [T; 2] {
         let then = match &gated {
             Some(gated) => Epilogue::SwigluBackward(gated),
-            None => Epilogue::in_parts(in_parts),
+            None => Epilogue::Plain,
         };
         backward(&dy, [&x, &w], then, format)
     }

@@ -1,5 +1,5 @@
-//! RMSNorm with one launch forward and one backward, which add what products leave in parts: `rms_norm_forward.wgsl` and
-//! `rms_norm_backward.wgsl`.
+//! RMSNorm with one launch forward and one backward, of which the first may add what a product leaves in parts:
+//! `rms_norm_forward.wgsl` and `rms_norm_backward.wgsl`.
 
 use super::Fused;
 use crate::ops::format::Format;
@@ -36,13 +36,12 @@ const MANY_ROWS: usize = 2048;
 /// Rows whose values an invocation loads together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
 
-/// What both files need: rows, vectors of a row and those that an invocation has, and parts of x or of dy.
-fn own_values(rows: usize, columns: usize, count: usize) -> Numbers {
+/// What both files need: rows, vectors of a row, and those that an invocation has.
+fn own_values(rows: usize, columns: usize) -> Numbers {
     Numbers::from([
         ("rows", rows),
         ("columns", columns),
         ("owned", columns.div_ceil(THREADS)),
-        ("count", count),
     ])
 }
 
@@ -67,15 +66,15 @@ pub(crate) fn forward(
         count = parts.meta.num_elements() / x.meta.num_elements();
         buffers.extend([("residual", lanes, residual), ("parts", lanes, parts)]);
     }
-    let mut own = own_values(rows, width / lanes, count);
-    own.insert("half", usize::from(is_f16(&y)));
+    let mut own = own_values(rows, width / lanes);
+    own.extend([("count", count), ("half", usize::from(is_f16(&y)))]);
     let sizes = [THREADS, rows, lanes];
     launch_file("rms_norm/rms_norm_forward.wgsl", sizes, &buffers, own);
     [y, inv_rms]
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
+/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`.
 /// Returns dx `[N, D]` and dgain `[1, D]`.
 /// 1 launch: workgroups that each sum a few columns of dgain over all rows, which take longest and begin first, then one for each row
 /// of dx.
@@ -92,11 +91,10 @@ pub(crate) fn backward(
     buffers.push(("inverse", 1, inv_rms));
     buffers.extend([("dx", lanes, &dx), ("dgain", lanes, &dgain)]);
     buffers.extend(residual.map(|residual| ("residual", lanes, residual)));
-    let count = dy.meta.num_elements() / x.meta.num_elements();
     let columns = width / lanes;
     let wide = if rows < MANY_ROWS { 2 } else { 1 };
     let of_gain = columns.div_ceil(wide);
-    let mut own = own_values(rows, columns, count);
+    let mut own = own_values(rows, columns);
     own.extend([
         // Workgroups that sum dgain, the vectors of each, and the rows that they load together.
         ("of_gain", of_gain),
@@ -116,6 +114,8 @@ mod tests {
     use crate::ops::gpu::check::{self, TestDevice};
     use crate::ops::gpu::format::converted;
     use crate::ops::gpu::wgsl::{Program, Wgsl as _};
+    use crate::ops::rms_norm::fused_cpu;
+    use protocol::config::NORM_EPS;
 
     const SIZES: [[usize; 2]; 4] = [[5, 32], [8, 33], [3, 516], [2, 1030]];
 
@@ -139,8 +139,8 @@ mod tests {
             if count > 0 {
                 buffers.extend([("residual", lanes, &x), ("parts", lanes, &x)]);
             }
-            let mut own = own_values(3, width / lanes, count);
-            own.insert("half", 1);
+            let mut own = own_values(3, width / lanes);
+            own.extend([("count", count), ("half", 1)]);
             let (file, sizes) = ("rms_norm/rms_norm_forward.wgsl", [THREADS, 3, lanes]);
             let program = Program::with_buffers(file, sizes, &buffers, own);
             check::valid_wgsl(&program.text());
@@ -182,25 +182,23 @@ mod tests {
     }
 
     #[test]
-    fn gradients_of_parts_are_those_of_their_sum() {
+    fn gradients_are_those_of_the_cpu() {
         let Some(device) = TestDevice::any() else {
             return;
         };
         for [n, d] in SIZES.into_iter().chain([[300, 20]]) {
-            let [x, earlier] = [1, 2].map(|seed| device.tensor(&numbers(seed, n * d), [n, d]));
-            let gain = device.tensor(&numbers(3, d), [1, d]);
-            let [_, inverse] = forward(&x, &gain, DType::F32, None);
-            for count in 1..=4 {
-                let parts = numbers(4, count * n * d);
-                let whole = device.tensor(&sum(&parts, n * d), [n, d]);
-                let parts = device.tensor(&parts, [count * n, d]);
-                for earlier in [None, Some(&earlier)] {
-                    let [want, got] = [&whole, &parts]
-                        .map(|dy| backward(dy, [&x, &gain, &inverse], earlier));
-                    let name = format!("[{n}, {d}] of {count}");
-                    for (got, want) in got.into_iter().zip(want) {
-                        check::close(&name, &device.read(&got), &device.read(&want), 1e-5);
-                    }
+            let [x, earlier, dy] = [1, 2, 4].map(|seed| numbers(seed, n * d));
+            let gain = numbers(3, d);
+            let (_, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
+            let on_device =
+                |values: &[f32], rows| device.tensor(values, [rows, values.len() / rows]);
+            let [of_x, of_earlier, of_dy] = [&x, &earlier, &dy].map(|it| on_device(it, n));
+            let (of_gain, of_inverse) = (on_device(&gain, 1), on_device(&inverse, n));
+            for (earlier, of_earlier) in [(None, None), (Some(&earlier[..]), Some(&of_earlier))] {
+                let (dx, dgain) = fused_cpu::backward(&dy, [&x, &gain, &inverse], earlier);
+                let got = backward(&of_dy, [&of_x, &of_gain, &of_inverse], of_earlier);
+                for (got, want) in got.iter().zip([dx, dgain]) {
+                    check::close(&format!("[{n}, {d}]"), &device.read(got), &want, 1e-5);
                 }
             }
         }

@@ -3,7 +3,7 @@
 // The plain loop:
 //
 //   for each row n:
-//     g[c] = dy[n, c] * gain[c]                         for each column c{{ "; dy is the sum of " ~ count ~ " parts" if count > 1 }}
+//     g[c] = dy[n, c] * gain[c]                         for each column c
 //     mean = Σ_c g[c] * x[n, c] / {{ columns * lanes }}
 //     dx[n, c] = g[c] * r[n] - x[n, c] * mean * r[n]³{{ " + residual[n, c]" if has_residual }}
 //   for each column c:
@@ -19,8 +19,6 @@ var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 var<workgroup> sums: array<{{ v }}, {{ threads }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}
-{# dy, which may be a sum of parts. #}
-{% macro slope(at) %}dy[{{ at }}]{% for p in range(1, count) %} + dy[{{ at }} + {{ p * rows * columns }}u]{% endfor %}{% endmacro %}
 {% set slices = threads // wide %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -35,7 +33,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         { let row = first + {{ i * slices }}u;
           {{ "if row < " ~ rows ~ "u " if rows % (slices * rows_at_once) != 0 }}{
             let at = row * {{ columns }}u + column;
-            sum += ({{ slope("at") }}) * x[at] * inverse[row];
+            sum += dy[at] * x[at] * inverse[row];
           } }
 {% endfor %}
       }
@@ -55,7 +53,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var g{{ i }} = {{ v }}();
     {{ "if lane + " ~ i * threads ~ "u < " ~ columns ~ "u " if (i + 1) * threads > columns }}{
       let at = start + {{ i * threads }}u;
-      g{{ i }} = ({{ slope("at") }}) * gain[lane + {{ i * threads }}u];
+      g{{ i }} = dy[at] * gain[lane + {{ i * threads }}u];
       products += g{{ i }} * x[at];
     }
 {% endfor %}
