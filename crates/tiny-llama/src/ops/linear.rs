@@ -167,10 +167,8 @@ impl Operation<3> for LinearResidual {
         let x = [residual[0], input[1]];
         let (mut forward, mut backward) = cost(&x, w, self.format);
         let count = residual.iter().product::<usize>() as f64;
-        if !matches!(self.shared.forward, Sharing::SumInNorm) {
-            forward.flops += count;
-            forward.bytes += 4.0 * count;
-        }
+        forward.flops += count;
+        forward.bytes += 4.0 * count;
         self.shared.add_cost(&mut forward, count);
         if self.gated {
             let n = (x[0] * x[1]) as f64;

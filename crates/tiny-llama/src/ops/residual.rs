@@ -168,15 +168,12 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// What the sum of x `[n, d]` and a product with W does for this norm: the norm adds its parts if it is in parts; otherwise the products
-    /// around the norm may do the norm's work.
+    /// What the sum of x `[n, d]` and a product with W does for this norm: nothing if it is in parts, which another launch adds; otherwise the
+    /// products around the norm may do the norm's work.
     fn sharing(&self, x: &Tensor<2>, w: &Parameter, reader: Option<&Parameter>) -> Sharing {
         let versions = self.stream.versions;
         let [_, inner] = w.value.dims();
         let in_parts = fused_gpu::is_in_parts(x, inner, versions.format);
-        if in_parts && versions.own_norm(self.scope.part) && Fusion::SumInNorm.is_on() {
-            return Sharing::SumInNorm;
-        }
         // Matrix cores, which do a part of the norm, read whole vectors.
         if in_parts || !inner.is_multiple_of(4) {
             return Sharing::Nothing;

@@ -88,9 +88,6 @@ impl Operation<2> for RmsNorm {
         live: &LivePart,
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
-        if self.shared.left().parts.is_some() {
-            return None;
-        }
         let [rows, columns] = x.shape().dims();
         let it = LiveKernel {
             live,
@@ -111,8 +108,6 @@ impl Operation<2> for RmsNorm {
         let written = n * self.format.written(self.version == Norm::Fused);
         let forward = match self.shared.forward {
             Sharing::NormInProducts(_) => Cost::nothing("the operations around it do its work"),
-            // The sum is one addition; the product and the residual are read, and x is written.
-            Sharing::SumInNorm => Cost::new(5.0 * n, 3.0 * n + written),
             Sharing::Nothing => Cost::new(4.0 * n, n + written),
         };
         (forward, Cost::new(9.0 * n, 3.0 * n))

@@ -17,7 +17,7 @@ impl Fused for Cube {
                 let sizes = [tokens.shape()[0], weight.shape()[1]];
                 Some(PartialNorm::empty(Self::constant(gain), 1, sizes))
             }
-            Sharing::Nothing | Sharing::SumInNorm => None,
+            Sharing::Nothing => None,
         };
         let y = forward(&weight, &tokens, partial.as_ref());
         shared.left().partial = partial;

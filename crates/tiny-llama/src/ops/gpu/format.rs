@@ -210,7 +210,7 @@ mod tests {
             inverse: true,
         };
         let all = |element| {
-            let [normed, _] = rms_norm::forward(&x, &gain, element, None);
+            let [normed, _] = rms_norm::forward(&x, &gain, element);
             [
                 normed,
                 swiglu::forward(&x, element),

@@ -260,8 +260,6 @@ pub(crate) struct Limits {
 pub(crate) enum Parts {
     /// A second launch adds them.
     Launch,
-    /// The next kernel adds them.
-    Free,
     /// Nothing can: the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile, which may be a gate
     /// and its up.
     Never,
@@ -308,7 +306,7 @@ impl Planner {
             Self::Full(_) if parts == Parts::Never => self.whole_with_pairs(problem),
             Self::Full(_) => self.one_of_invocations(problem),
             Self::Cores { halves } => {
-                self.in_long_steps(self.one_on_cores(problem, halves, parts), problem)
+                self.in_long_steps(self.one_on_cores(problem, halves), problem)
             }
         }
     }
@@ -342,24 +340,21 @@ impl Planner {
         found.map_or(SMALLEST, |(plan, _)| *plan)
     }
 
-    /// f16 is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than a
-    /// short inner dimension. Halves, whose parts the next kernel adds, always fill the device.
-    fn one_on_cores(self, problem: &Problem, halves: bool, parts: Parts) -> Plan {
-        let free = parts == Parts::Free;
-        let [_, middle, small] = self.cores();
+    /// A product is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than
+    /// a short inner dimension.
+    fn one_on_cores(self, problem: &Problem, halves: bool) -> Plan {
+        let [_, _, small] = self.cores();
         let short = !halves && problem.inner <= SHORT;
-        let whole = self.whole(problem).or(short.then_some(small));
-        if let Some(plan) = whole.filter(|_| !(halves && free)) {
+        if let Some(plan) = self.whole(problem).or(short.then_some(small)) {
             return plan;
         }
-        let large = self.rows(&[*problem])[0].0;
-        let large = (large.tile == (128, 128)).then_some(large);
-        let mut wide = large.into_iter().chain(free.then_some(middle));
-        let filled = wide.find_map(|plan| {
-            let plan = self.filling(plan, problem);
-            (plan.tiles(problem) * plan.splits >= self.table().enough).then_some(plan)
-        });
-        filled.unwrap_or_else(|| self.filling(small, problem))
+        let large = self.filling(self.rows(&[*problem])[0].0, problem);
+        let fills = large.tiles(problem) * large.splits >= self.table().enough;
+        if large.tile == (128, 128) && fills {
+            large
+        } else {
+            self.filling(small, problem)
+        }
     }
 
     /// The three tiles of matrix cores.
@@ -385,9 +380,8 @@ impl Planner {
         Plan { step, ..plan }.in_parts(plan.splits, problem)
     }
 
-    /// The plans of two products in one launch, which differ in the number of parts. `free` means that the next kernel adds the parts of the
-    /// first one.
-    pub(crate) fn pair(self, problems: &[Problem; 2], free: bool) -> [Plan; 2] {
+    /// The plans of two products in one launch, which differ in the number of parts.
+    pub(crate) fn pair(self, problems: &[Problem; 2]) -> [Plan; 2] {
         let Self::Cores { halves } = self else {
             let many = |it| NARROW.tiles(it) >= 2 * self.table().full;
             let plan = match self.rows(problems)[0].0 {
@@ -396,14 +390,13 @@ impl Planner {
             };
             return self.even(problems, &plan).map(|splits| plan.splits(splits));
         };
-        let plans = self.pair_on_cores(problems, halves, free);
+        let plans = self.pair_on_cores(problems, halves);
         [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
     }
 
     /// An inner dimension is split if its blocks would still be at work after the others: into parts as long as all the work takes the
-    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch. Free
-    /// parts are two where there are few blocks.
-    fn pair_on_cores(self, problems: &[Problem; 2], halves: bool, free: bool) -> [Plan; 2] {
+    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch.
+    fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
         let inner = problems.map(|it| it.inner);
         let shortest = inner[0].min(inner[1]).max(1);
@@ -437,13 +430,6 @@ impl Planner {
             plan if plan.splits == 2 && inner[i] <= LONG => small,
             plan => plan,
         });
-        // Twice as many workgroups hide each other's latency.
-        let few = plans == whole && groups(&plans) < 2 * full;
-        let plans = if free && few && inner[1] <= LONG {
-            [middle.in_parts(2, &problems[0]), small]
-        } else {
-            plans
-        };
         let of_middle = Some(plans).filter(|plans| groups(plans) >= self.table().enough);
         of_middle.unwrap_or_else(|| by(small))
     }

@@ -1,5 +1,4 @@
-//! RMSNorm with one launch forward and one backward, of which the first may add what a product leaves in parts:
-//! `rms_norm_forward.wgsl` and `rms_norm_backward.wgsl`.
+//! RMSNorm with one launch forward and one backward: `rms_norm_forward.wgsl` and `rms_norm_backward.wgsl`.
 
 use super::Fused;
 use crate::ops::format::Format;
@@ -15,14 +14,12 @@ type T = CubeTensor;
 
 impl Fused for Cube {
     fn forward([x, gain]: [T; 2], format: Format, shared: &SharedWork) -> [T; 2] {
-        let mut left = shared.left();
-        if let Some(partial) = &left.partial {
+        if let Some(partial) = &shared.left().partial {
             // The products before and behind this norm do its work.
             let y = empty_of(DType::F16, &x, x.meta.shape());
             return [y, partial.inverse.clone()];
         }
-        let parts = left.parts.take();
-        forward(&x, &gain, operand_type(format, &x), parts.as_ref())
+        forward(&x, &gain, operand_type(format, &x))
     }
 
     fn backward(saved: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
@@ -47,27 +44,16 @@ fn own_values(rows: usize, columns: usize) -> Numbers {
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
 /// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
-/// With `sum`, a residual `[N, D]` and parts `[parts·N, D]`, x = residual + Σ parts is computed and written first.
 /// One workgroup per row, which keeps it in registers. 1 launch.
-pub(crate) fn forward(
-    x: &CubeTensor,
-    gain: &CubeTensor,
-    element: DType,
-    sum: Option<&[CubeTensor; 2]>,
-) -> [CubeTensor; 2] {
+pub(crate) fn forward(x: &CubeTensor, gain: &CubeTensor, element: DType) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
     let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
     let lanes = vector_width(&[width]);
     let mut buffers = vec![("x", lanes, x), ("gain", lanes, gain), ("y", lanes, &y)];
     buffers.push(("inverse", 1, &inv_rms));
-    let mut count = 0;
-    if let Some([residual, parts]) = sum {
-        count = parts.meta.num_elements() / x.meta.num_elements();
-        buffers.extend([("residual", lanes, residual), ("parts", lanes, parts)]);
-    }
     let mut own = own_values(rows, width / lanes);
-    own.extend([("count", count), ("half", usize::from(is_f16(&y)))]);
+    own.insert("half", usize::from(is_f16(&y)));
     let sizes = [THREADS, rows, lanes];
     launch_file("rms_norm/rms_norm_forward.wgsl", sizes, &buffers, own);
     [y, inv_rms]
@@ -119,28 +105,19 @@ mod tests {
 
     const SIZES: [[usize; 2]; 4] = [[5, 32], [8, 33], [3, 516], [2, 1030]];
 
-    /// The sum of `parts` matrices of `size` numbers.
-    fn sum(parts: &[f32], size: usize) -> Vec<f32> {
-        let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
-        (0..size).map(of).collect()
-    }
-
     #[test]
     fn texts_that_write_f16_are_valid_wgsl() {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        for (width, count) in [(512, 0), (516, 3), (33, 1)] {
+        for width in [512, 516, 33] {
             let x = device.tensor(&vec![0.0; width], [1, width]);
             let y = empty_of(DType::F16, &x, [1, width]);
             let lanes = vector_width(&[width]);
             let mut buffers = vec![("x", lanes, &x), ("gain", lanes, &x), ("y", lanes, &y)];
             buffers.push(("inverse", 1, &x));
-            if count > 0 {
-                buffers.extend([("residual", lanes, &x), ("parts", lanes, &x)]);
-            }
             let mut own = own_values(3, width / lanes);
-            own.extend([("count", count), ("half", 1)]);
+            own.insert("half", 1);
             let (file, sizes) = ("rms_norm/rms_norm_forward.wgsl", [THREADS, 3, lanes]);
             let program = Program::with_buffers(file, sizes, &buffers, own);
             check::valid_wgsl(&program.text());
@@ -148,34 +125,22 @@ mod tests {
     }
 
     #[test]
-    fn the_norm_of_parts_and_a_residual_is_that_of_their_sum() {
+    fn norms_are_those_of_the_cpu() {
         let Some(device) = TestDevice::any() else {
             return;
         };
         let short = check::has_matrix_cores().then_some((DType::F16, 1e-3));
         for (element, off) in [(DType::F32, 1e-5)].into_iter().chain(short) {
             for [n, d] in SIZES {
-                let (residual, gain) = (numbers(1, n * d), numbers(2, d));
-                for count in 1..=4 {
-                    let parts = numbers(3, count * n * d);
-                    let pairs = sum(&parts, n * d).into_iter().zip(&residual);
-                    let want: Vec<f32> = pairs.map(|(part, rest)| part + rest).collect();
-                    let [gwant, gx] = [(); 2].map(|()| device.tensor(&want, [n, d]));
-                    let gain = device.tensor(&gain, [1, d]);
-                    let [y, inverse] = forward(&gwant, &gain, element, None);
-                    let [gresidual, parts, empty] =
-                        [(&residual, n), (&parts, count * n), (&vec![0.0; n * d], n)]
-                            .map(|(values, rows)| device.tensor(values, [rows, d]));
-                    let got = forward(&empty, &gain, element, Some(&[gresidual, parts]));
-                    let name = format!("{element:?} [{n}, {d}] of {count}");
-                    let same = |got: &CubeTensor, want: &CubeTensor| {
-                        let [got, want] =
-                            [got, want].map(|it| device.read(&converted(it.clone(), DType::F32)));
-                        check::close(&name, &got, &want, off);
-                    };
-                    same(&got[0], &y);
-                    same(&got[1], &inverse);
-                    same(&empty, &gx);
+                let (x, gain) = (numbers(1, n * d), numbers(2, d));
+                let (y, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
+                let (of_x, of_gain) = (device.tensor(&x, [n, d]), device.tensor(&gain, [1, d]));
+                for (got, want) in forward(&of_x, &of_gain, element)
+                    .into_iter()
+                    .zip([y, inverse])
+                {
+                    let got = device.read(&converted(got, DType::F32));
+                    check::close(&format!("{element:?} [{n}, {d}]"), &got, &want, off);
                 }
             }
         }

@@ -272,7 +272,7 @@ mod tests {
                 };
                 let problems = [(false, true), (true, false)];
                 let problems = problems.map(|(a, b)| Problem::new([rows, columns, inner], a, b));
-                let plans = Planner::Full(limits).pair(&problems, false);
+                let plans = Planner::Full(limits).pair(&problems);
                 let products = [0, 1].map(|i| Product {
                     problem: problems[i],
                     plan: plans[i],
