@@ -42,6 +42,16 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_backward_q.wgsl",
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
+    "linear/matmul_body.wgsl",
+    "linear/matmul_onto.wgsl",
+    "linear/matmul_operand.wgsl",
+    "linear/matmul_read.wgsl",
+    "linear/matmul_rope.wgsl",
+    "linear/matmul_slices.wgsl",
+    "linear/matmul_store.wgsl",
+    "linear/matmul_sums.wgsl",
+    "linear/matmul_swiglu.wgsl",
+    "linear/matmul_swiglu_backward.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
@@ -111,7 +121,11 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
     }
 }
 
-fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
+/// A file's text with its values.
+///
+/// # Errors
+/// When they do not fit.
+pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
     let mut files = Environment::new();
     files.set_trim_blocks(true);
     files.set_lstrip_blocks(true);
