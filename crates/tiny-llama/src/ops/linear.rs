@@ -34,7 +34,7 @@ pub struct Linear {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedLinear: Backend {
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, or what `then` makes of it, which is `Nothing` on the CPU. If a norm left its work, x is
     /// its output, which has no values yet.
     fn forward(
@@ -117,7 +117,7 @@ impl Linear {
     ) -> Float<B> {
         match self.matmul {
             Matmul::Library => reference::forward::<B>(x, w),
-            _ => <B as Fused>::forward([x, w], self.format, norm, &self.then),
+            _ => <B as FusedLinear>::forward([x, w], self.format, norm, &self.then),
         }
     }
 }
@@ -152,14 +152,14 @@ impl Operation<3> for LinearResidual {
         let (x, gated) = self.split::<B>(input);
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
         let inputs = [x.clone(), w.clone(), residual];
-        let y = <B as Fused>::forward_onto(inputs, self.format, &self.shared);
+        let y = <B as FusedLinear>::forward_onto(inputs, self.format, &self.shared);
         (y, [gated.unwrap_or(x), w])
     }
 
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
         let (x, gated) = self.split::<B>(input);
-        let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, gated);
+        let [dinput, dw] = <B as FusedLinear>::backward([x, w, operand], self.format, gated);
         [dinput, dw, dy]
     }
 
@@ -237,7 +237,7 @@ pub(super) fn backward<B: Kernels>(
 ) -> [Float<B>; 2] {
     match matmul {
         Matmul::Library => reference::backward::<B>(inputs),
-        _ => <B as Fused>::backward(inputs, format, None),
+        _ => <B as FusedLinear>::backward(inputs, format, None),
     }
 }
 

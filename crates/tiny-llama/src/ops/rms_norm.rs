@@ -28,7 +28,7 @@ pub struct RmsNorm {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedNorm: Backend {
     /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. Where the operations around it do its work, both
     /// have no values yet.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
@@ -57,7 +57,7 @@ impl Operation<2> for RmsNorm {
         let inputs = [x.clone(), gain.clone()];
         let [y, inverse] = match self.version {
             Norm::Composed => reference::forward::<B>(inputs),
-            Norm::Fused => <B as Fused>::forward(inputs, self.format, &self.shared),
+            Norm::Fused => <B as FusedNorm>::forward(inputs, self.format, &self.shared),
         };
         (y, [x, gain, inverse])
     }
@@ -79,7 +79,7 @@ impl Operation<2> for RmsNorm {
         if self.version == Norm::Composed {
             return reference::backward::<B>(saved, dy);
         }
-        <B as Fused>::backward(saved, dy, earlier)
+        <B as FusedNorm>::backward(saved, dy, earlier)
     }
 
     /// The learner's kernel writes only y; ours computes 1/rms, which the backward pass needs.
@@ -99,7 +99,7 @@ impl Operation<2> for RmsNorm {
         let inputs = [x.clone(), gain.clone()];
         let y = B::learner(it, inputs.to_vec(), &[[rows, columns]])?.pop()?;
         let own = SharedWork::default();
-        let [_, inverse] = <B as Fused>::forward(inputs, self.format, &own);
+        let [_, inverse] = <B as FusedNorm>::forward(inputs, self.format, &own);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 

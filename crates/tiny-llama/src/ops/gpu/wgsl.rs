@@ -230,7 +230,7 @@ pub fn launch_with(
 ) {
     note_launch(&program);
     let [x, y, z] = groups.map(|count| count as u32);
-    let kernel = Box::new(Kernel(program));
+    let kernel = Box::new(WgslKernel(program));
     like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
@@ -293,16 +293,16 @@ fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-struct Kernel<P>(P);
+struct WgslKernel<P>(P);
 
-impl<P: Wgsl> Kernel<P> {
+impl<P: Wgsl> WgslKernel<P> {
     fn dim(&self) -> CubeDim {
         let [x, y, z] = self.0.workgroup();
         CubeDim::new_3d(x, y, z)
     }
 }
 
-impl<P: Wgsl> KernelMetadata for Kernel<P> {
+impl<P: Wgsl> KernelMetadata for WgslKernel<P> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -319,7 +319,7 @@ impl<P: Wgsl> KernelMetadata for Kernel<P> {
     }
 }
 
-impl<P: Wgsl> CubeKernel for Kernel<P> {
+impl<P: Wgsl> CubeKernel for WgslKernel<P> {
     fn define(&self) -> KernelDefinition {
         let settings = KernelSettings::new(self.dim().0, P::MODE, AddressType::U32);
         KernelDefinition {

@@ -3,7 +3,7 @@
 mod product;
 mod tiles;
 
-use super::{Fused, NextOperation};
+use super::{FusedLinear, NextOperation};
 use crate::ops::Float;
 use crate::ops::cpu::{SharedSlice, for_each, tensor, values};
 use crate::ops::format::Format;
@@ -16,7 +16,7 @@ use crate::ops::cpu::transpose::transpose;
 type T = Float<Flex>;
 
 /// Products read rounded operands as f32; none does the work of a neighbour.
-impl Fused for Flex {
+impl FusedLinear for Flex {
     fn forward([x, w]: [T; 2], _: Format, _: Option<PartialNorm>, then: &NextOperation) -> T {
         let is_plain = matches!(then, NextOperation::Nothing);
         debug_assert!(is_plain, "{then:?} on the CPU");

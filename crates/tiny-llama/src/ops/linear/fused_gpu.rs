@@ -11,7 +11,7 @@ use burn::tensor::{DType, Device, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::planner::{Limits, Parts, Plan, Planner, Problem};
-use super::{Fused, NextOperation};
+use super::{FusedLinear, NextOperation};
 use crate::ops::Kernels as _;
 use crate::ops::backend::is_cpu;
 use crate::ops::format::Format;
@@ -25,7 +25,7 @@ use protocol::config::Precision;
 
 type T = CubeTensor;
 
-impl Fused for Cube {
+impl FusedLinear for Cube {
     fn forward(
         [x, w]: [T; 2],
         format: Format,

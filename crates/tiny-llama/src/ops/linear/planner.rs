@@ -162,7 +162,7 @@ pub(crate) const fn padding(step: usize) -> usize {
 type Row = (Plan, usize);
 
 /// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
-struct Table {
+struct TileTable {
     rows: &'static [Row],
     /// Fewest workgroups with which a tile is chosen without parts.
     enough: usize,
@@ -175,7 +175,7 @@ struct Table {
 const ANY: usize = usize::MAX;
 
 /// A CPU, where compiling takes longer than running: few, large tiles and short programs.
-static CPU: Table = Table {
+static CPU: TileTable = TileTable {
     rows: &[
         (Plan::new((128, 64), 16, (8, 8)).unroll(1), ANY),
         (Plan::new((32, 32), 16, (8, 8)).unroll(1), 1023),
@@ -186,7 +186,7 @@ static CPU: Table = Table {
 };
 
 /// f32 on a GPU. An H100 has 132 multiprocessors.
-static GPU: Table = Table {
+static GPU: TileTable = TileTable {
     rows: &[
         (LARGE, ANY),
         // As many invocations as `LARGE` for a quarter of its outputs: half of them multiply each half of a step.
@@ -209,7 +209,7 @@ const NARROW: Plan = Plan::new((128, 64), 16, (8, 8));
 pub(crate) const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 8)).unroll(1);
 
 /// f16 on matrix cores.
-static CORES: Table = Table {
+static CORES: TileTable = TileTable {
     rows: &[
         // NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of these share it and hide each other's latency.
         (Plan::cores((128, 128), 32, (64, 64)), ANY),
@@ -223,7 +223,7 @@ static CORES: Table = Table {
 };
 
 /// f32 as two f16 on matrix cores: twice the workgroup memory, and more registers, so that steps are short and blocks small.
-static SPLIT: Table = Table {
+static SPLIT: TileTable = TileTable {
     rows: &[
         (Plan::cores((128, 128), 32, (32, 64)), ANY),
         (Plan::cores((64, 128), 32, (32, 64)), 1024),
@@ -266,7 +266,7 @@ pub(crate) enum Parts {
 }
 
 impl Planner {
-    fn table(self) -> &'static Table {
+    fn table(self) -> &'static TileTable {
         match self {
             Self::Full(limits) if limits.is_cpu => &CPU,
             Self::Full(_) => &GPU,
@@ -436,7 +436,7 @@ impl Planner {
 
     /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
     fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
-        let Table { full, shortest, .. } = self.table();
+        let TileTable { full, shortest, .. } = self.table();
         let work = problems.iter().map(|it| plan.tiles(it) * it.inner);
         let work: usize = work.sum();
         let mut splits = [1; N];

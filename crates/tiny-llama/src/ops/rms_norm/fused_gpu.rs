@@ -1,6 +1,6 @@
 //! RMSNorm with one launch forward and one backward: `rms_norm_forward.wgsl` and `rms_norm_backward.wgsl`.
 
-use super::Fused;
+use super::FusedNorm;
 use crate::ops::format::Format;
 use crate::ops::gpu::operand_type;
 use crate::ops::gpu::wgsl::{Numbers, launch_file};
@@ -12,7 +12,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 type T = CubeTensor;
 
-impl Fused for Cube {
+impl FusedNorm for Cube {
     fn forward([x, gain]: [T; 2], format: Format, shared: &SharedWork) -> [T; 2] {
         if let Some(partial) = &shared.left().partial {
             // The products before and behind this norm do its work.

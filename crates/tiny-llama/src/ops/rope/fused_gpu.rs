@@ -1,7 +1,7 @@
 //! Rotary position embedding over a row buffer, in one launch. Columns that are not rotated (the values of a packed q, k, v) stay
 //! unchanged.
 
-use super::Fused;
+use super::FusedRope;
 use crate::ops::format::Format;
 use crate::ops::gpu::operand_type;
 use crate::ops::gpu::{arg, empty_of, groups};
@@ -13,7 +13,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use crate::ops::shapes::Rotation;
 
-impl Fused for Cube {
+impl FusedRope for Cube {
     fn forward(
         x: CubeTensor,
         [cos, sin]: [CubeTensor; 2],

@@ -1,6 +1,6 @@
 //! SwiGLU's elementwise part: silu(gate) · up, for a tensor that holds both side by side.
 
-use super::Fused;
+use super::FusedSwiglu;
 use crate::ops::format::Format;
 use crate::ops::gpu::operand_type;
 use crate::ops::gpu::{arg, empty_of, groups, vector_width};
@@ -10,7 +10,7 @@ use burn::cubecl::{self, prelude::*};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
-impl Fused for Cube {
+impl FusedSwiglu for Cube {
     fn forward(packed: CubeTensor, format: Format) -> CubeTensor {
         forward(&packed, operand_type(format, &packed))
     }
