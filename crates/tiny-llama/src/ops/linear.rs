@@ -19,6 +19,7 @@ use super::format::Format;
 pub use super::shapes::NextOperation;
 use super::shared_work::{PartialNorm, SharedWork, Sharing};
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
+pub use fused_gpu::tiles::{TileRun, tile_runs};
 use protocol::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.

@@ -4,6 +4,7 @@ pub(crate) mod epilogue;
 mod full;
 mod matrix_cores;
 mod products;
+pub(crate) mod tiles;
 
 use burn::backend::{Cube, TensorMetadata as _};
 use burn::cubecl::ir::features::Plane;

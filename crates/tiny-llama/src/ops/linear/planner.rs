@@ -311,6 +311,21 @@ impl Planner {
         }
     }
 
+    /// Every plan that could be the one of a product: each tile of the table, in few parts or none.
+    pub(crate) fn candidates(self, problem: &Problem) -> Vec<Plan> {
+        let most = (problem.inner / self.table().shortest).max(1);
+        let mut plans = vec![self.one(problem, Parts::Launch)];
+        for (row, _) in self.rows(&[*problem]) {
+            for splits in [1, 2, 4, 8].into_iter().filter(|it| *it <= most) {
+                let plan = self.in_long_steps(row.in_parts(splits, problem), problem);
+                if !plans.contains(&plan) {
+                    plans.push(plan);
+                }
+            }
+        }
+        plans
+    }
+
     /// The first tile with enough workgroups, among those that compute this inner dimension whole.
     fn whole(self, problem: &Problem) -> Option<Plan> {
         let enough = |plan: &Plan| plan.tiles(problem) >= self.table().enough;
