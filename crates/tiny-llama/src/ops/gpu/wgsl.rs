@@ -58,8 +58,11 @@ const FILES: &[(&str, &str)] = files![
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
     "gpu/wgsl/roof_matrix_cores.wgsl",
+    "rope/rope.wgsl",
     "rope/rotated.wgsl",
     "swiglu/swiglu.wgsl",
+    "swiglu/swiglu_backward.wgsl",
+    "swiglu/swiglu_forward.wgsl",
     "gpu/wgsl/workgroup.wgsl"
 ];
 
