@@ -18,7 +18,7 @@ use super::backend::is_cpu;
 use super::format::Format;
 use super::fusion::Fusion;
 pub use super::shapes::Attention;
-use super::shapes::{Heads, Rope, Rows};
+use super::shapes::{Heads, QkvRows, Rope};
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::{Attention as Version, KvLayout};
 
@@ -26,7 +26,7 @@ use protocol::config::{Attention as Version, KvLayout};
 #[derive(Clone, Debug)]
 pub enum Saved<T> {
     /// Output and logsumexp; the backward pass computes the scores again, tile by tile.
-    Flash { rows: Rows<T>, out: T, lse: T },
+    Flash { rows: QkvRows<T>, out: T, lse: T },
     /// The probabilities; `None` if one of our kernels computed the scores.
     Scores {
         qkv: [T; 3],
@@ -35,22 +35,22 @@ pub enum Saved<T> {
 }
 
 /// A device's own kernels, in which scores stay in tiles.
-pub trait Fused: Backend {
+pub trait FusedAttention: Backend {
     /// Output `[n, heads·dh]`, and logsumexp of the scores for each row and head; `None` if no kernel fits the sizes. With `half` the
     /// products take f16, which requires `fused_gpu::matrix_cores::fits`.
-    fn forward(rows: &Rows<Float<Self>>, sizes: Heads, half: bool) -> Option<[Float<Self>; 2]>;
+    fn forward(rows: &QkvRows<Float<Self>>, sizes: Heads, half: bool) -> Option<[Float<Self>; 2]>;
     /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. With `tables`, cos and sin, the gradients
     /// are those of q and k before their rotation by these tables.
     fn backward(
-        rows: &Rows<Float<Self>>,
+        rows: &QkvRows<Float<Self>>,
         saved: [Float<Self>; 3],
         sizes: Heads,
         tables: Option<[Float<Self>; 2]>,
-    ) -> Rows<Float<Self>>;
+    ) -> QkvRows<Float<Self>>;
 }
 
 /// A device's kernel of stage 2.
-pub trait Naive: Backend {
+pub trait NaiveAttention: Backend {
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`. `a.layout` decides whether the kernel reads a
     /// contiguous copy, the strides of the view, or wrongly the strides of a contiguous tensor.
     fn forward(qkv: [Float<Self>; 3], a: &Attention) -> Float<Self>;
@@ -71,7 +71,7 @@ impl Attention {
             }
     }
 
-    fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
+    fn run<B: Kernels>(&self, rows: QkvRows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
         let sizes = self.sizes(rows.first().shape()[0]);
         let half = self.rope.is_some() && self.format == Format::Native;
         let rows = if half {
@@ -79,8 +79,8 @@ impl Attention {
         } else {
             rows.map(|it| B::rounded_operand(it, self.format))
         };
-        let flash =
-            (self.version == Version::Flash).then(|| <B as Fused>::forward(&rows, sizes, half));
+        let flash = (self.version == Version::Flash)
+            .then(|| <B as FusedAttention>::forward(&rows, sizes, half));
         if let Some([out, lse]) = flash.flatten() {
             let saved = Saved::Flash {
                 rows,
@@ -96,7 +96,7 @@ impl Attention {
             let [q, k, v] = qkv.clone();
             let views = [(q, self.heads), (k, self.kv_heads), (v, self.kv_heads)];
             let views = views.map(|(x, heads)| reference::split::<B>(x, heads, self)); // [b, heads, t, dh]
-            (<B as Naive>::forward(views, self), None)
+            (<B as NaiveAttention>::forward(views, self), None)
         } else {
             let [out, p] = reference::forward::<B>(qkv.clone(), self);
             (out, Some(p))
@@ -105,7 +105,7 @@ impl Attention {
     }
 
     /// dq, dk and dv.
-    fn gradients<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> Rows<Float<B>> {
+    fn gradients<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> QkvRows<Float<B>> {
         match saved {
             Saved::Flash { rows, out, lse } => {
                 let sizes = self.sizes(dy.shape()[0]);
@@ -114,7 +114,7 @@ impl Attention {
                     Some(_) => dy,
                     None => B::rounded_operand(dy, self.format),
                 };
-                <B as Fused>::backward(&rows, [out, lse, dy], sizes, tables)
+                <B as FusedAttention>::backward(&rows, [out, lse, dy], sizes, tables)
             }
             Saved::Scores {
                 qkv: [q, k, v],
@@ -123,7 +123,7 @@ impl Attention {
                 let again = || reference::probabilities::<B>(q.clone(), k.clone(), self);
                 let p = probabilities.unwrap_or_else(again);
                 let dy = B::rounded_operand(dy, self.format);
-                Rows::Separate(reference::backward::<B>([q, k, v, p], dy, self))
+                QkvRows::Separate(reference::backward::<B>([q, k, v, p], dy, self))
             }
         }
     }
@@ -147,8 +147,8 @@ impl<const N: usize> Operation<N> for Attention {
 
     fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Saved<Float<B>>) {
         let rows = match &inputs[..] {
-            [q, k, v] => Rows::Separate([q, k, v].map(Float::<B>::clone)),
-            packed => Rows::Packed(packed[0].clone()),
+            [q, k, v] => QkvRows::Separate([q, k, v].map(Float::<B>::clone)),
+            packed => QkvRows::Packed(packed[0].clone()),
         };
         self.run::<B>(rows)
     }
@@ -156,8 +156,8 @@ impl<const N: usize> Operation<N> for Attention {
     fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; N] {
         let rows = self.gradients::<B>(saved, dy);
         let all = match rows {
-            Rows::Packed(one) if N == 1 => vec![one],
-            Rows::Separate(all) if N == 1 => vec![B::float_cat(all.into(), 1)],
+            QkvRows::Packed(one) if N == 1 => vec![one],
+            QkvRows::Separate(all) if N == 1 => vec![B::float_cat(all.into(), 1)],
             rows => separate::<B>(rows, self).to_vec(),
         };
         std::array::from_fn(|i| all[i].clone())
@@ -192,10 +192,10 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
 }
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` as separate tensors.
-fn separate<B: Kernels>(rows: Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
+fn separate<B: Kernels>(rows: QkvRows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     match rows {
-        Rows::Separate(all) => all,
-        Rows::Packed(one) => {
+        QkvRows::Separate(all) => all,
+        QkvRows::Packed(one) => {
             let [q, k, v] = a.sizes(0).widths();
             [0..q, q..q + k, q + k..q + k + v]
                 .map(|range| B::float_slice(one.clone(), &[Slice::full(), Slice::from(range)]))

@@ -1,5 +1,5 @@
 //! What every operation asks of a device. An operation's own kernels are in its folder, `fused_cpu.rs` for the CPU device (flex) and
-//! `fused_gpu.rs` for every CubeCL device, and implement its trait `Fused`; the plain `reference.rs` uses burn's primitives on any device.
+//! `fused_gpu.rs` for every CubeCL device, and implement its trait, such as `FusedNorm`; the plain `reference.rs` uses burn's primitives on any device.
 
 use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata as _};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -21,16 +21,16 @@ pub type Ints<B> = burn::backend::tensor::IntTensor<B>;
 /// A device with kernels of every operation. Matrices are `[rows, columns]`, row-major; formulas are in the operations' files.
 pub trait Kernels:
     Backend
-    + attention::Fused
-    + attention::Naive
-    + cross_entropy::Fused
-    + embedding::Fused
-    + grad_norm::Fused
-    + linear::Fused
-    + rms_norm::Fused
-    + rope::Fused
-    + swiglu::Fused
-    + swiglu::Naive
+    + attention::FusedAttention
+    + attention::NaiveAttention
+    + cross_entropy::FusedLoss
+    + embedding::FusedEmbedding
+    + grad_norm::FusedGradNorm
+    + linear::FusedLinear
+    + rms_norm::FusedNorm
+    + rope::FusedRope
+    + swiglu::FusedSwiglu
+    + swiglu::NaiveGates
 {
     /// The backend's tensor of token numbers.
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self>;

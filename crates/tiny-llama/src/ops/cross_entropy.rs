@@ -23,7 +23,7 @@ pub struct CrossEntropy {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedLoss: Backend {
     /// Loss `[1, 1]`, and dlogits `[n, vocab]`, times `scale` `[1, 1]`. `of` are the rows of the whole batch: both are these rows'
     /// share of its mean.
     fn forward(
@@ -54,7 +54,7 @@ impl Operation<1> for CrossEntropy {
             Loss::Fused | Loss::InParts => {
                 let rows = logits.shape()[0];
                 let scale = self.scale.as_ref().map(B::constant);
-                <B as Fused>::forward(logits, targets, scale, rows)
+                <B as FusedLoss>::forward(logits, targets, scale, rows)
             }
         };
         (loss, saved)

@@ -23,7 +23,7 @@ pub struct Embedding {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedEmbedding: Backend {
     /// `[n, d]`
     fn forward(weight: Float<Self>, tokens: Ints<Self>, shared: &SharedWork) -> Float<Self>;
     /// `[vocab, d]`
@@ -43,7 +43,7 @@ impl Operation<1> for Embedding {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
             Matmul::Library => reference::forward::<B>(weight.clone(), tokens),
-            _ => <B as Fused>::forward(weight.clone(), tokens, &self.shared),
+            _ => <B as FusedEmbedding>::forward(weight.clone(), tokens, &self.shared),
         };
         (y, weight)
     }
@@ -52,7 +52,7 @@ impl Operation<1> for Embedding {
         let tokens = B::indices(&self.tokens);
         [match self.version {
             Matmul::Library => reference::backward::<B>(weight, tokens, dy),
-            _ => <B as Fused>::backward(weight, tokens, dy),
+            _ => <B as FusedEmbedding>::backward(weight, tokens, dy),
         }]
     }
 

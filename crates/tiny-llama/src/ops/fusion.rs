@@ -9,16 +9,10 @@ use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Fusion {
-    /// A product whose inner dimension is in parts, then a norm: the norm adds the parts while it reads its input.
-    SumInNorm,
     /// In f16 on matrix cores, a norm with one reader has no launch. The product or embedding before it stores x·gain in f16 and the sums of
     /// squares of x's rows; the product behind it multiplies the rows of its result by 1/rms, and writes the normed x for its backward
     /// pass. Not where the product before is in parts, or where the reader has few outputs.
     NormInProducts,
-    /// In the backward pass, a norm adds the parts of the gradient that the product behind it leaves.
-    PartsInNormBackward,
-    /// In the backward pass, from a million activations on (x of medium), a norm also stores its gradient in f16 for the product before it.
-    CopyInNormBackward,
     /// The products that give q and k rotate them, and attention rotates their gradients back.
     RopeInProduct,
     /// The product that gives gates and ups computes the activation, and the product behind it that activation's backward pass.
@@ -50,7 +44,7 @@ mod tests {
     fn a_list_names_some_rules_or_all() {
         let named = |list: &str| Fusion::iter().filter(|rule| rule.is_named(list)).count();
         assert_eq!(named(""), 0);
-        assert_eq!(named("rope-in-product, sum-in-norm"), 2);
+        assert_eq!(named("rope-in-product, swiglu-in-product"), 2);
         assert_eq!(named("all"), Fusion::iter().count());
         assert!(Fusion::NormInProducts.is_named("x,norm-in-products"));
     }

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use super::{Float, Kernels, backend};
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedGradNorm: Backend {
     /// Σx² of each tensor; NaN if the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
     /// How many elements of each tensor have each exponent, from all elements or a sample.

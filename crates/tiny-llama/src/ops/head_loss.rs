@@ -8,7 +8,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::Slice;
 
-use super::cross_entropy::{CrossEntropy, Fused};
+use super::cross_entropy::{CrossEntropy, FusedLoss};
 use super::linear::{self, Linear};
 use super::{Cost, Float, Kernels, Operation};
 
@@ -53,10 +53,10 @@ impl Operation<2> for HeadLoss {
             let x = B::contiguous(B::float_slice(x.clone(), &[rows, Slice::full()])); // [r, d]
             let targets = B::int_slice(targets.clone(), &[rows]); // [r]
             let logits = self.head.product::<B>(x.clone(), w.clone(), None); // [r, vocab]
-            let [loss, dlogits] = <B as Fused>::forward(logits, targets, scale.clone(), n); // [1, 1], [r, vocab]
+            let [loss, dlogits] = <B as FusedLoss>::forward(logits, targets, scale.clone(), n); // [1, 1], [r, vocab]
             let gradients = self.with_gradients.then(|| {
                 let operands = [x, w.clone(), B::operand(dlogits, format)];
-                linear::backward::<B>(matmul, format, false, operands) // [r, d], [vocab, d]
+                linear::backward::<B>(matmul, format, operands) // [r, d], [vocab, d]
             });
             (loss, gradients)
         });

@@ -19,6 +19,7 @@ use super::format::Format;
 pub use super::shapes::NextOperation;
 use super::shared_work::{PartialNorm, SharedWork, Sharing};
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
+pub use fused_gpu::tiles::{TileRun, tile_runs};
 use protocol::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
@@ -34,7 +35,7 @@ pub struct Linear {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedLinear: Backend {
     /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, or what `then` makes of it, which is `Nothing` on the CPU. If a norm left its work, x is
     /// its output, which has no values yet.
     fn forward(
@@ -45,13 +46,11 @@ pub trait Fused: Backend {
     ) -> Float<Self>;
     /// x·Wᵀ + residual `[n, m]`, from these three. Leaves to the norm that follows what `shared` says.
     fn forward_onto(inputs: [Float<Self>; 3], format: Format, shared: &SharedWork) -> Float<Self>;
-    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `in_parts`, dx may be `[parts·n, k]`, which the
-    /// backward pass of a norm adds. With `gated`, the output of a product with [`NextOperation::Swiglu`] whose last third is x, dx are the
-    /// gradients `[n, 2k]` of gate and up; never on the CPU.
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `gated`, the output of a product with
+    /// [`NextOperation::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and up; never on the CPU.
     fn backward(
         inputs: [Float<Self>; 3],
         format: Format,
-        in_parts: bool,
         gated: Option<Float<Self>>,
     ) -> [Float<Self>; 2];
 }
@@ -81,7 +80,7 @@ impl Operation<2> for Linear {
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        backward::<B>(self.matmul, self.format, self.shared.adds_parts, [x, w, dy])
+        backward::<B>(self.matmul, self.format, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -119,7 +118,7 @@ impl Linear {
     ) -> Float<B> {
         match self.matmul {
             Matmul::Library => reference::forward::<B>(x, w),
-            _ => <B as Fused>::forward([x, w], self.format, norm, &self.then),
+            _ => <B as FusedLinear>::forward([x, w], self.format, norm, &self.then),
         }
     }
 }
@@ -154,17 +153,14 @@ impl Operation<3> for LinearResidual {
         let (x, gated) = self.split::<B>(input);
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
         let inputs = [x.clone(), w.clone(), residual];
-        let y = <B as Fused>::forward_onto(inputs, self.format, &self.shared);
+        let y = <B as FusedLinear>::forward_onto(inputs, self.format, &self.shared);
         (y, [gated.unwrap_or(x), w])
     }
 
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let operand = match self.shared.left().gradient.take() {
-            Some(rounded) => B::constant(&rounded),
-            None => B::operand(dy.clone(), self.format),
-        };
+        let operand = B::operand(dy.clone(), self.format);
         let (x, gated) = self.split::<B>(input);
-        let [dinput, dw] = <B as Fused>::backward([x, w, operand], self.format, false, gated);
+        let [dinput, dw] = <B as FusedLinear>::backward([x, w, operand], self.format, gated);
         [dinput, dw, dy]
     }
 
@@ -172,10 +168,8 @@ impl Operation<3> for LinearResidual {
         let x = [residual[0], input[1]];
         let (mut forward, mut backward) = cost(&x, w, self.format);
         let count = residual.iter().product::<usize>() as f64;
-        if !matches!(self.shared.forward, Sharing::SumInNorm) {
-            forward.flops += count;
-            forward.bytes += 4.0 * count;
-        }
+        forward.flops += count;
+        forward.bytes += 4.0 * count;
         self.shared.add_cost(&mut forward, count);
         if self.gated {
             let n = (x[0] * x[1]) as f64;
@@ -236,16 +230,15 @@ pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`, from x, W and dy.
+/// dx `[n, in]` and dW `[out, in]`, from x, W and dy.
 pub(super) fn backward<B: Kernels>(
     matmul: Matmul,
     format: Format,
-    in_parts: bool,
     inputs: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
         Matmul::Library => reference::backward::<B>(inputs),
-        _ => <B as Fused>::backward(inputs, format, in_parts, None),
+        _ => <B as FusedLinear>::backward(inputs, format, None),
     }
 }
 

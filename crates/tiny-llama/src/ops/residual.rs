@@ -5,14 +5,13 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::add::Add;
 use super::embedding::Embedding;
-use super::format::Format;
 use super::fusion::Fusion;
 use super::linear::{LinearResidual, fused_gpu};
 use super::rms_norm::RmsNorm;
 use super::shared_work::{SharedWork, Sharing};
 use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
-use protocol::config::{Matmul, Norm};
+use protocol::config::Matmul;
 
 /// The stream x `[n, d]`.
 #[derive(Debug)]
@@ -92,15 +91,12 @@ impl Normed<'_, '_> {
     /// The norm, and before it what the stream has still to do.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
-        let (x, mut shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
+        let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
             Next::Nothing => (self.stream.x.take(), SharedWork::default()),
             Next::Embedding(table, tokens) => self.embedding(table, tokens, reader),
             Next::Sum(scope, y, w) => self.sum(scope, y, w, reader),
         };
         let x = x.expect("a stream begins with an embedding"); // [n, d]
-        shared.adds_parts = versions.config.norm == Norm::Fused
-            && reader.is_some()
-            && Fusion::PartsInNormBackward.is_on();
         let norm = RmsNorm {
             version: versions.config.norm,
             on_trunk: self.scope.layer.is_some(),
@@ -158,12 +154,8 @@ impl Normed<'_, '_> {
             let x = apply(Scope { part, ..scope }, Add, [x, y]); // [n, d]
             return (Some(x), SharedWork::default());
         }
-        let copies_gradient = versions.format == Format::Native
-            && fused_gpu::is_copied(x.shape().num_elements())
-            && Fusion::CopyInNormBackward.is_on();
         let shared = SharedWork {
             forward: self.sharing(&x, w, reader),
-            copies_gradient,
             ..SharedWork::default()
         };
         let op = LinearResidual {
@@ -176,15 +168,12 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// What the sum of x `[n, d]` and a product with W does for this norm: the norm adds its parts if it is in parts; otherwise the products
-    /// around the norm may do the norm's work.
+    /// What the sum of x `[n, d]` and a product with W does for this norm: nothing if it is in parts, which another launch adds; otherwise the
+    /// products around the norm may do the norm's work.
     fn sharing(&self, x: &Tensor<2>, w: &Parameter, reader: Option<&Parameter>) -> Sharing {
         let versions = self.stream.versions;
         let [_, inner] = w.value.dims();
         let in_parts = fused_gpu::is_in_parts(x, inner, versions.format);
-        if in_parts && versions.own_norm(self.scope.part) && Fusion::SumInNorm.is_on() {
-            return Sharing::SumInNorm;
-        }
         // Matrix cores, which do a part of the norm, read whole vectors.
         if in_parts || !inner.is_multiple_of(4) {
             return Sharing::Nothing;

@@ -28,16 +28,15 @@ pub struct RmsNorm {
 }
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedNorm: Backend {
     /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. Where the operations around it do its work, both
     /// have no values yet.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]` or its parts.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]`.
     fn backward(
         saved: [Float<Self>; 3],
         dy: Float<Self>,
         earlier: Option<Float<Self>>,
-        shared: &SharedWork,
     ) -> [Float<Self>; 2];
 }
 
@@ -58,7 +57,7 @@ impl Operation<2> for RmsNorm {
         let inputs = [x.clone(), gain.clone()];
         let [y, inverse] = match self.version {
             Norm::Composed => reference::forward::<B>(inputs),
-            Norm::Fused => <B as Fused>::forward(inputs, self.format, &self.shared),
+            Norm::Fused => <B as FusedNorm>::forward(inputs, self.format, &self.shared),
         };
         (y, [x, gain, inverse])
     }
@@ -80,13 +79,7 @@ impl Operation<2> for RmsNorm {
         if self.version == Norm::Composed {
             return reference::backward::<B>(saved, dy);
         }
-        // The gradient is complete only with that of the residual path.
-        let copies_gradient = self.shared.copies_gradient && (earlier.is_some() || !self.on_trunk);
-        let shared = SharedWork {
-            copies_gradient,
-            ..self.shared.clone()
-        };
-        <B as Fused>::backward(saved, dy, earlier, &shared)
+        <B as FusedNorm>::backward(saved, dy, earlier)
     }
 
     /// The learner's kernel writes only y; ours computes 1/rms, which the backward pass needs.
@@ -95,9 +88,6 @@ impl Operation<2> for RmsNorm {
         live: &LivePart,
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
-        if self.shared.left().parts.is_some() {
-            return None;
-        }
         let [rows, columns] = x.shape().dims();
         let it = LiveKernel {
             live,
@@ -109,7 +99,7 @@ impl Operation<2> for RmsNorm {
         let inputs = [x.clone(), gain.clone()];
         let y = B::learner(it, inputs.to_vec(), &[[rows, columns]])?.pop()?;
         let own = SharedWork::default();
-        let [_, inverse] = <B as Fused>::forward(inputs, self.format, &own);
+        let [_, inverse] = <B as FusedNorm>::forward(inputs, self.format, &own);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 
@@ -118,15 +108,8 @@ impl Operation<2> for RmsNorm {
         let written = n * self.format.written(self.version == Norm::Fused);
         let forward = match self.shared.forward {
             Sharing::NormInProducts(_) => Cost::nothing("the operations around it do its work"),
-            // The sum is one addition; the product and the residual are read, and x is written.
-            Sharing::SumInNorm => Cost::new(5.0 * n, 3.0 * n + written),
             Sharing::Nothing => Cost::new(4.0 * n, n + written),
         };
-        let copy = if self.shared.copies_gradient {
-            0.5 * n
-        } else {
-            0.0
-        };
-        (forward, Cost::new(9.0 * n, 3.0 * n + copy))
+        (forward, Cost::new(9.0 * n, 3.0 * n))
     }
 }

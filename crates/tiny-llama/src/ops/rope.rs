@@ -13,7 +13,7 @@ pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
 
 /// A device's own kernels.
-pub trait Fused: Backend {
+pub trait FusedRope: Backend {
     /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated by cos and sin, as an operand of products in `format`.
     fn forward(
         x: Float<Self>,
@@ -102,7 +102,7 @@ impl Rope {
             ..self.rotation(x.shape()[1])
         };
         if self.fused {
-            <B as Fused>::forward(x, tables, rotation, format)
+            <B as FusedRope>::forward(x, tables, rotation, format)
         } else {
             reference::forward::<B>(x, tables, rotation)
         }

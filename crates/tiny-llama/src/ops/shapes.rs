@@ -86,39 +86,39 @@ pub struct Columns {
 
 /// q, k and v, or their gradients.
 #[derive(Clone, Copy, Debug)]
-pub enum Rows<T> {
+pub enum QkvRows<T> {
     /// `[n, heads·dh]`, `[n, kv_heads·dh]` and `[n, kv_heads·dh]`.
     Separate([T; 3]),
     /// Side by side in one `[n, (heads + 2·kv_heads)·dh]`.
     Packed(T),
 }
 
-impl<T> Rows<T> {
+impl<T> QkvRows<T> {
     /// The buffer that holds q.
     pub fn first(&self) -> &T {
         let (Self::Separate([first, ..]) | Self::Packed(first)) = self;
         first
     }
 
-    pub fn as_ref(&self) -> Rows<&T> {
+    pub fn as_ref(&self) -> QkvRows<&T> {
         match self {
-            Self::Separate(all) => Rows::Separate(all.each_ref()),
-            Self::Packed(one) => Rows::Packed(one),
+            Self::Separate(all) => QkvRows::Separate(all.each_ref()),
+            Self::Packed(one) => QkvRows::Packed(one),
         }
     }
 
-    pub fn as_mut(&mut self) -> Rows<&mut T> {
+    pub fn as_mut(&mut self) -> QkvRows<&mut T> {
         match self {
-            Self::Separate(all) => Rows::Separate(all.each_mut()),
-            Self::Packed(one) => Rows::Packed(one),
+            Self::Separate(all) => QkvRows::Separate(all.each_mut()),
+            Self::Packed(one) => QkvRows::Packed(one),
         }
     }
 
     /// Applies `f` to each buffer.
-    pub fn map<U>(self, f: impl Fn(T) -> U) -> Rows<U> {
+    pub fn map<U>(self, f: impl Fn(T) -> U) -> QkvRows<U> {
         match self {
-            Self::Separate(all) => Rows::Separate(all.map(f)),
-            Self::Packed(one) => Rows::Packed(f(one)),
+            Self::Separate(all) => QkvRows::Separate(all.map(f)),
+            Self::Packed(one) => QkvRows::Packed(f(one)),
         }
     }
 

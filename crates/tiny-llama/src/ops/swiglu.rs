@@ -17,7 +17,7 @@ use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
 /// A device's own kernels for gate and up side by side.
-pub trait Fused: Backend {
+pub trait FusedSwiglu: Backend {
     /// `[n, 2f]` → `[n, f]`, as an operand of products in `format`.
     fn forward(packed: Float<Self>, format: Format) -> Float<Self>;
     /// The gradient `[n, 2f]`, as an operand of products in `format`.
@@ -25,7 +25,7 @@ pub trait Fused: Backend {
 }
 
 /// A device's kernel of stage 4.
-pub trait Naive: Backend {
+pub trait NaiveGates: Backend {
     /// The activation `[n, f]`, and the two products it is computed from, of x, W_gate and W_up.
     fn forward(inputs: [Float<Self>; 3]) -> [Float<Self>; 3];
 }
@@ -119,7 +119,7 @@ impl Operation<1> for PackedActivation {
 
     fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
         let y = if self.fused {
-            <B as Fused>::forward(packed.clone(), self.format)
+            <B as FusedSwiglu>::forward(packed.clone(), self.format)
         } else {
             reference::forward::<B>(reference::halves::<B>(packed.clone()))
         };
@@ -128,7 +128,7 @@ impl Operation<1> for PackedActivation {
 
     fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         if self.fused {
-            return [<B as Fused>::backward(packed, dy, self.format)];
+            return [<B as FusedSwiglu>::backward(packed, dy, self.format)];
         }
         let gradients = reference::backward::<B>(reference::halves::<B>(packed), dy);
         [B::float_cat(gradients.into(), 1)] // [n, 2f]
@@ -162,14 +162,14 @@ impl Operation<3> for NaiveSwiglu {
     }
 
     fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 5]) {
-        let [y, gate, up] = <B as Naive>::forward([x.clone(), w_gate.clone(), w_up.clone()]);
+        let [y, gate, up] = <B as NaiveGates>::forward([x.clone(), w_gate.clone(), w_up.clone()]);
         (y, [x, w_gate, w_up, gate, up])
     }
 
     fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
         let [x, w_gate, w_up, gate, up] = saved;
         let [dgate, dup] = reference::backward::<B>([gate, up], dy);
-        let gradients = |all| linear::backward::<B>(self.matmul, Format::Full, false, all);
+        let gradients = |all| linear::backward::<B>(self.matmul, Format::Full, all);
         let [dx_gate, dw_gate] = gradients([x.clone(), w_gate, dgate]);
         let [dx_up, dw_up] = gradients([x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]

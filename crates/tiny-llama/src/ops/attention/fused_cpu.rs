@@ -8,7 +8,7 @@ mod blocks;
 pub(crate) use crate::ops::cpu::{SharedSlice, tensor, values};
 pub(crate) use backward::backward;
 
-use super::Fused;
+use super::FusedAttention;
 use crate::ops::Float;
 use burn::backend::Flex;
 use rayon::prelude::*;
@@ -17,19 +17,24 @@ use crate::ops::cpu::exp::exp;
 use crate::ops::cpu::reduce::STEP;
 use crate::ops::cpu::reduce::{max, sum};
 use crate::ops::linear::fused_cpu::multiply;
-use crate::ops::shapes::{Columns, Heads, Rows};
+use crate::ops::shapes::{Columns, Heads, QkvRows};
 use blocks::{BLOCK, BlockWorkspace, HeadRows};
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
-    fn forward(rows: &Rows<T>, sizes: Heads, _half: bool) -> Option<[T; 2]> {
+impl FusedAttention for Flex {
+    fn forward(rows: &QkvRows<T>, sizes: Heads, _half: bool) -> Option<[T; 2]> {
         let (out, lse) = forward(rows.as_ref().map(values), sizes);
         let [n, width] = [sizes.rows(), sizes.heads * sizes.head_dim];
         Some([tensor(out, [n, width]), tensor(lse, [n, sizes.heads])])
     }
 
-    fn backward(rows: &Rows<T>, saved: [T; 3], sizes: Heads, tables: Option<[T; 2]>) -> Rows<T> {
+    fn backward(
+        rows: &QkvRows<T>,
+        saved: [T; 3],
+        sizes: Heads,
+        tables: Option<[T; 2]>,
+    ) -> QkvRows<T> {
         debug_assert!(tables.is_none(), "no product rotates on the CPU");
         let [out, lse, dy] = saved.each_ref().map(values);
         backward(rows.as_ref().map(values), out, lse, dy, sizes).map(|gradient| {
@@ -42,7 +47,7 @@ impl Fused for Flex {
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
 /// Returns out, B·T × H·dh, and `lse`, B × H × T, the logarithm of the sum of exponentials, for the backward pass.
-pub(crate) fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
+pub(crate) fn forward(rows: QkvRows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     let [q, k, v] = HeadRows::of_rows(rows, shape);
     let (offset, stride) = (0, shape.heads * shape.head_dim);
     let len = shape.rows() * stride;
@@ -216,23 +221,23 @@ mod tests {
         };
         let separate = [(0, wide), (wide, narrow), (wide + narrow, narrow)]
             .map(|(from, width)| columns(from, width));
-        let run = |threads: usize, rows: Rows<&[f32]>| {
+        let run = |threads: usize, rows: QkvRows<&[f32]>| {
             on_threads(threads, || {
                 let (out, lse) = forward(rows, shape);
                 let gradients = backward(rows, &out, &lse, &dout, shape);
                 (out, lse, gradients)
             })
         };
-        let one = run(1, Rows::Packed(&packed));
-        let three = run(3, Rows::Packed(&packed));
-        let apart = run(1, Rows::Separate(separate.each_ref().map(|x| &x[..])));
-        let (Rows::Packed(gradient), Rows::Packed(other)) = (one.2, three.2) else {
+        let one = run(1, QkvRows::Packed(&packed));
+        let three = run(3, QkvRows::Packed(&packed));
+        let apart = run(1, QkvRows::Separate(separate.each_ref().map(|x| &x[..])));
+        let (QkvRows::Packed(gradient), QkvRows::Packed(other)) = (one.2, three.2) else {
             panic!("gradients have the form of the rows")
         };
         assert!(gradient.iter().all(|x| x.is_finite()));
         assert!((&one.0, &one.1, &gradient) == (&three.0, &three.1, &other));
         assert!((one.0, one.1) == (apart.0, apart.1));
-        let Rows::Separate(parts) = apart.2 else {
+        let QkvRows::Separate(parts) = apart.2 else {
             panic!("gradients have the form of the rows")
         };
         for (row, gradient) in gradient.chunks(wide + 2 * narrow).enumerate() {

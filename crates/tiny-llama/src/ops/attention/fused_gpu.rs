@@ -4,16 +4,16 @@ pub(crate) mod full;
 mod launch;
 pub(crate) mod matrix_cores;
 
-use super::Fused;
+use super::FusedAttention;
 use crate::ops::gpu::is_f16;
-use crate::ops::shapes::{Heads, Rows};
+use crate::ops::shapes::{Heads, QkvRows};
 use burn::backend::Cube;
 use burn_cubecl::tensor::CubeTensor;
 
 type T = CubeTensor;
 
-impl Fused for Cube {
-    fn forward(rows: &Rows<T>, sizes: Heads, half: bool) -> Option<[T; 2]> {
+impl FusedAttention for Cube {
+    fn forward(rows: &QkvRows<T>, sizes: Heads, half: bool) -> Option<[T; 2]> {
         if half {
             return Some(matrix_cores::forward(rows, sizes));
         }
@@ -21,11 +21,11 @@ impl Fused for Cube {
     }
 
     fn backward(
-        rows: &Rows<T>,
+        rows: &QkvRows<T>,
         [out, lse, dy]: [T; 3],
         sizes: Heads,
         tables: Option<[T; 2]>,
-    ) -> Rows<T> {
+    ) -> QkvRows<T> {
         match tables.as_ref() {
             Some([cos, sin]) if is_f16(rows.first()) => {
                 matrix_cores::backward(&dy, rows, &out, &lse, [cos, sin], sizes)

@@ -1,7 +1,7 @@
 //! Plain causal grouped-query attention for any strides, with one head's scores in memory at a time.
 //! It is right for every layout, and fast only if neighbouring elements are adjacent in memory; `attention` is faster.
 
-use super::{Attention, Naive};
+use super::{Attention, NaiveAttention};
 use crate::ops::Float;
 use crate::ops::cpu::{strides, tensor};
 use burn::backend::{Flex, TensorMetadata as _};
@@ -14,7 +14,7 @@ use crate::ops::cpu::reduce::{max, sum, sum2};
 
 type T = Float<Flex>;
 
-impl Naive for Flex {
+impl NaiveAttention for Flex {
     /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
     fn forward(qkv: [T; 3], a: &Attention) -> T {
         let [batches, heads, time, head_dim] = qkv[0].shape().dims();

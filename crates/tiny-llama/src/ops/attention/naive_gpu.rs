@@ -1,7 +1,7 @@
 //! Stage 2's kernel: attention with one workgroup per row, which reads q, k and v directly from memory with explicit strides.
 //! The same kernel runs for every layout; only its strides differ, and these may be wrong.
 
-use super::{Attention, Naive};
+use super::{Attention, NaiveAttention};
 use crate::ops::gpu::{arg, empty, groups, workgroup_max, workgroup_sum};
 use crate::ops::shapes::Heads;
 use burn::backend::Cube;
@@ -12,7 +12,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use protocol::config::KvLayout;
 
-impl Naive for Cube {
+impl NaiveAttention for Cube {
     fn forward([q, k, v]: [CubeTensor; 3], a: &Attention) -> CubeTensor {
         let sizes = a.sizes(q.shape()[0] * a.context);
         match a.layout {

@@ -1,7 +1,7 @@
 //! Mean cross-entropy of logits against class numbers, forward and backward in one pass.
 //! There is no label smoothing, and no class is ignored.
 
-use super::Fused;
+use super::FusedLoss;
 use crate::ops::Float;
 use crate::ops::backend::Ints;
 use crate::ops::cpu::{integers, rows_per_task, tensor, values, zeros};
@@ -13,7 +13,7 @@ use crate::ops::cpu::reduce::{max, sum};
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
+impl FusedLoss for Flex {
     fn forward(logits: T, targets: Ints<Self>, scale: Option<T>, of: usize) -> [T; 2] {
         let scale = scale.map_or(1.0, |scale| values(&scale)[0]);
         let (loss, dlogits) = forward_backward(values(&logits), &integers(targets), scale, of);

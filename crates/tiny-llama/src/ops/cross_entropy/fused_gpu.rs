@@ -1,7 +1,7 @@
 //! Softmax cross-entropy with its gradient in one pass over the logits: `cross_entropy_rows.wgsl`, and
 //! `mean_of_losses.wgsl`.
 
-use super::Fused;
+use super::FusedLoss;
 use crate::ops::gpu::wgsl::{Numbers, launch_file};
 use crate::ops::gpu::{empty, vector_width};
 use burn::backend::Cube;
@@ -12,7 +12,7 @@ const THREADS: usize = 256;
 
 type T = CubeTensor;
 
-impl Fused for Cube {
+impl FusedLoss for Cube {
     /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot)·scale / `of`; targets `[N]` of
     /// 32-bit integers in 0..V. The running maximum is subtracted before every exponential, which avoids overflows.
     /// (Milakov & Gimelshein 2018, online softmax.) 2 launches.

@@ -1,6 +1,6 @@
 //! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
 
-use super::Fused;
+use super::FusedEmbedding;
 use crate::ops::Float;
 use crate::ops::backend::Ints;
 use crate::ops::cpu::{add, filled, integers, rows_per_task, tensor, values};
@@ -9,7 +9,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
+impl FusedEmbedding for Flex {
     /// `out[n] = weight[tokens[n]]`.
     fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
         let (width, tokens) = (weight.shape()[1], integers(tokens));

@@ -1,6 +1,6 @@
 //! Embedding rows by token, `embedding_forward.wgsl`, and their gradient, `embedding_backward.wgsl`.
 
-use super::Fused;
+use super::FusedEmbedding;
 use crate::ops::Kernels as _;
 use crate::ops::gpu::wgsl::{Numbers, launch_file};
 use crate::ops::gpu::{empty, vector_width};
@@ -10,14 +10,14 @@ use burn::backend::Cube;
 use burn::backend::TensorMetadata as _;
 use burn_cubecl::tensor::CubeTensor;
 
-impl Fused for Cube {
+impl FusedEmbedding for Cube {
     fn forward(weight: CubeTensor, tokens: CubeTensor, shared: &SharedWork) -> CubeTensor {
         let partial = match &shared.forward {
             Sharing::NormInProducts(gain) => {
                 let sizes = [tokens.shape()[0], weight.shape()[1]];
                 Some(PartialNorm::empty(Self::constant(gain), 1, sizes))
             }
-            Sharing::Nothing | Sharing::SumInNorm => None,
+            Sharing::Nothing => None,
         };
         let y = forward(&weight, &tokens, partial.as_ref());
         shared.left().partial = partial;

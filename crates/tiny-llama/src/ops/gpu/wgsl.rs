@@ -42,14 +42,27 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_backward_q.wgsl",
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
+    "linear/matmul_body.wgsl",
+    "linear/matmul_onto.wgsl",
+    "linear/matmul_operand.wgsl",
+    "linear/matmul_read.wgsl",
+    "linear/matmul_rope.wgsl",
+    "linear/matmul_slices.wgsl",
+    "linear/matmul_store.wgsl",
+    "linear/matmul_sums.wgsl",
+    "linear/matmul_swiglu.wgsl",
+    "linear/matmul_swiglu_backward.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
     "gpu/wgsl/roof_matrix_cores.wgsl",
+    "rope/rope.wgsl",
     "rope/rotated.wgsl",
     "swiglu/swiglu.wgsl",
+    "swiglu/swiglu_backward.wgsl",
+    "swiglu/swiglu_forward.wgsl",
     "gpu/wgsl/workgroup.wgsl"
 ];
 
@@ -111,7 +124,11 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
     }
 }
 
-fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
+/// A file's text with its values.
+///
+/// # Errors
+/// When they do not fit.
+pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
     let mut files = Environment::new();
     files.set_trim_blocks(true);
     files.set_lstrip_blocks(true);
@@ -216,7 +233,7 @@ pub fn launch_with(
 ) {
     note_launch(&program);
     let [x, y, z] = groups.map(|count| count as u32);
-    let kernel = Box::new(Kernel(program));
+    let kernel = Box::new(WgslKernel(program));
     like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
@@ -279,16 +296,16 @@ fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-struct Kernel<P>(P);
+struct WgslKernel<P>(P);
 
-impl<P: Wgsl> Kernel<P> {
+impl<P: Wgsl> WgslKernel<P> {
     fn dim(&self) -> CubeDim {
         let [x, y, z] = self.0.workgroup();
         CubeDim::new_3d(x, y, z)
     }
 }
 
-impl<P: Wgsl> KernelMetadata for Kernel<P> {
+impl<P: Wgsl> KernelMetadata for WgslKernel<P> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -305,7 +322,7 @@ impl<P: Wgsl> KernelMetadata for Kernel<P> {
     }
 }
 
-impl<P: Wgsl> CubeKernel for Kernel<P> {
+impl<P: Wgsl> CubeKernel for WgslKernel<P> {
     fn define(&self) -> KernelDefinition {
         let settings = KernelSettings::new(self.dim().0, P::MODE, AddressType::U32);
         KernelDefinition {

@@ -1,6 +1,6 @@
 //! The sum of squares of many numbers, for the norm of a gradient, and the distribution of their exponents.
 
-use super::Fused;
+use super::FusedGradNorm;
 use crate::ops::Float;
 use crate::ops::cpu::{GRAIN, values};
 use burn::backend::Flex;
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::ops::cpu::reduce::sum;
 
-impl Fused for Flex {
+impl FusedGradNorm for Flex {
     fn squares(tensors: &[Float<Self>]) -> Vec<f64> {
         let sum = |tensor| sum_of_squares(values(tensor));
         tensors.iter().map(sum).collect()

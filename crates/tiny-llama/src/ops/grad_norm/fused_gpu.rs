@@ -1,14 +1,14 @@
 //! Sums of squares and largest values of many tensors on the device, and samples of their elements. Of gradients, only norms and
 //! samples are read back.
 
-use super::{Fused, fused_cpu};
+use super::{FusedGradNorm, fused_cpu};
 use crate::ops::gpu::read;
 use crate::ops::gpu::{arg, empty, horizontal, workgroup_reduce};
 use burn::backend::Cube;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-impl Fused for Cube {
+impl FusedGradNorm for Cube {
     fn squares(tensors: &[CubeTensor]) -> Vec<f64> {
         let (sums, parts) = reduced(tensors, false);
         let Some(sums) = read(&sums) else {

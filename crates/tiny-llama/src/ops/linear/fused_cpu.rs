@@ -3,7 +3,7 @@
 mod product;
 mod tiles;
 
-use super::{Fused, NextOperation};
+use super::{FusedLinear, NextOperation};
 use crate::ops::Float;
 use crate::ops::cpu::{SharedSlice, for_each, tensor, values};
 use crate::ops::format::Format;
@@ -16,7 +16,7 @@ use crate::ops::cpu::transpose::transpose;
 type T = Float<Flex>;
 
 /// Products read rounded operands as f32; none does the work of a neighbour.
-impl Fused for Flex {
+impl FusedLinear for Flex {
     fn forward([x, w]: [T; 2], _: Format, _: Option<PartialNorm>, then: &NextOperation) -> T {
         let is_plain = matches!(then, NextOperation::Nothing);
         debug_assert!(is_plain, "{then:?} on the CPU");
@@ -29,7 +29,7 @@ impl Fused for Flex {
         tensor(matmul(Some(values(&residual)), a, b), residual.shape())
     }
 
-    fn backward([x, w, dy]: [T; 3], _: Format, _: bool, gated: Option<T>) -> [T; 2] {
+    fn backward([x, w, dy]: [T; 3], _: Format, gated: Option<T>) -> [T; 2] {
         debug_assert!(gated.is_none(), "no product has gates on the CPU");
         let (a, b, d) = (matrix(&x), matrix(&w), matrix(&dy));
         let [dx, dw] = matmuls([(None, d, b), (None, d.transposed(), a)]);

@@ -4,6 +4,7 @@ pub(crate) mod epilogue;
 mod full;
 mod matrix_cores;
 mod products;
+pub(crate) mod tiles;
 
 use burn::backend::{Cube, TensorMetadata as _};
 use burn::cubecl::ir::features::Plane;
@@ -11,12 +12,12 @@ use burn::tensor::{DType, Device, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::planner::{Limits, Parts, Plan, Planner, Problem};
-use super::{Fused, NextOperation};
+use super::{FusedLinear, NextOperation};
 use crate::ops::Kernels as _;
 use crate::ops::backend::is_cpu;
 use crate::ops::format::Format;
 use crate::ops::gpu::format::{converted, rounded};
-use crate::ops::gpu::{empty, is_f16};
+use crate::ops::gpu::is_f16;
 use crate::ops::grad_norm::fused_gpu::reduced;
 use crate::ops::shared_work::{PartialNorm, SharedWork, Sharing};
 use epilogue::Epilogue;
@@ -25,7 +26,7 @@ use protocol::config::Precision;
 
 type T = CubeTensor;
 
-impl Fused for Cube {
+impl FusedLinear for Cube {
     fn forward(
         [x, w]: [T; 2],
         format: Format,
@@ -46,12 +47,6 @@ impl Fused for Cube {
     fn forward_onto([x, w, residual]: [T; 3], format: Format, shared: &SharedWork) -> T {
         let forward = |then| forward([&x, &w], then, format, None);
         match &shared.forward {
-            Sharing::SumInNorm => {
-                let parts = forward(Epilogue::Parts);
-                let y = empty(&residual, residual.meta.shape());
-                shared.left().parts = Some([residual, parts]);
-                y
-            }
             Sharing::NormInProducts(gain) => {
                 let partial = empty_partial_norm([&x, &w, &Self::constant(gain)], format);
                 let y = forward(Epilogue::Onto(&residual, partial.as_ref()));
@@ -62,10 +57,10 @@ impl Fused for Cube {
         }
     }
 
-    fn backward([x, w, dy]: [T; 3], format: Format, in_parts: bool, gated: Option<T>) -> [T; 2] {
+    fn backward([x, w, dy]: [T; 3], format: Format, gated: Option<T>) -> [T; 2] {
         let then = match &gated {
             Some(gated) => Epilogue::SwigluBackward(gated),
-            None => Epilogue::in_parts(in_parts),
+            None => Epilogue::Plain,
         };
         backward(&dy, [&x, &w], then, format)
     }
@@ -79,8 +74,7 @@ pub(crate) fn is_copied(count: usize) -> bool {
     count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
 }
 
-/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. With one part the product adds the residual,
-/// because then the norm need not write x.
+/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension.
 pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     if is_cpu(&x.device()) {
         return false;
@@ -88,7 +82,7 @@ pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     let [rows, columns] = x.dims();
     let problem = Problem::new([rows, columns, inner], false, true);
     let planner = planner(&[problem], format, &Cube::constant(x));
-    planner.one(&problem, Parts::Free).splits > 1
+    planner.one(&problem, Parts::Launch).splits > 1
 }
 
 /// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
@@ -153,8 +147,7 @@ fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&P
     out
 }
 
-/// A·B, stored by `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for [`Epilogue::Parts`]. The largest
-/// magnitudes of halves need another launch.
+/// A·B, stored by `then`. 1 launch, or 2 if the inner dimension is split. The largest magnitudes of halves need another launch.
 fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T {
     let planner = planner(&[problem], format, pair[0]);
     let plan = planner.one(&problem, then.parts());
@@ -182,7 +175,7 @@ fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T;
     if format.on_matrix_cores() && matches!(planner, Planner::Full(_)) {
         return [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format));
     }
-    let [first, second] = planner.pair(&problems, then.parts() == Parts::Free);
+    let [first, second] = planner.pair(&problems);
     let plans = [first.splits(then.splits(first.splits)), second];
     by_plans(planner, plans, pairs, thens, problems)
 }
@@ -286,25 +279,15 @@ mod tests {
             for splits in [[1, 1], [3, 2], [1, 2]] {
                 let pairs = [[&gdy, &gw], [&gdy, &gx]];
                 let problems = backward_problems(&gdy, &gw);
-                for in_parts in [false, true] {
-                    let then = Epilogue::in_parts(in_parts);
-                    let plans = splits.map(|splits| plan.splits(splits));
-                    let thens = [then, Epilogue::Plain];
-                    let [gdx, gdw] = by_plans(
-                        planner(&problems, Format::Full, &gdy),
-                        plans,
-                        pairs,
-                        thens,
-                        problems,
-                    );
-                    let name = format!("{splits:?} {in_parts}");
-                    let parts = device.read(&gdx);
-                    assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
-                    let sum = |at| parts.iter().skip(at).step_by(n * k).sum();
-                    let sums: Vec<f32> = (0..n * k).map(sum).collect();
-                    check::close(&format!("dx, {name}"), &sums, &dx, 1e-5);
-                    check::close(&format!("dW, {name}"), &device.read(&gdw), &dw, 1e-5);
-                }
+                let [gdx, gdw] = by_plans(
+                    planner(&problems, Format::Full, &gdy),
+                    splits.map(|splits| plan.splits(splits)),
+                    pairs,
+                    [Epilogue::Plain; 2],
+                    problems,
+                );
+                check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
+                check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
             }
         }
     }

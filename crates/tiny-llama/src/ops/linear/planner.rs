@@ -162,7 +162,7 @@ pub(crate) const fn padding(step: usize) -> usize {
 type Row = (Plan, usize);
 
 /// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
-struct Table {
+struct TileTable {
     rows: &'static [Row],
     /// Fewest workgroups with which a tile is chosen without parts.
     enough: usize,
@@ -175,7 +175,7 @@ struct Table {
 const ANY: usize = usize::MAX;
 
 /// A CPU, where compiling takes longer than running: few, large tiles and short programs.
-static CPU: Table = Table {
+static CPU: TileTable = TileTable {
     rows: &[
         (Plan::new((128, 64), 16, (8, 8)).unroll(1), ANY),
         (Plan::new((32, 32), 16, (8, 8)).unroll(1), 1023),
@@ -186,7 +186,7 @@ static CPU: Table = Table {
 };
 
 /// f32 on a GPU. An H100 has 132 multiprocessors.
-static GPU: Table = Table {
+static GPU: TileTable = TileTable {
     rows: &[
         (LARGE, ANY),
         // As many invocations as `LARGE` for a quarter of its outputs: half of them multiply each half of a step.
@@ -209,7 +209,7 @@ const NARROW: Plan = Plan::new((128, 64), 16, (8, 8));
 pub(crate) const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 8)).unroll(1);
 
 /// f16 on matrix cores.
-static CORES: Table = Table {
+static CORES: TileTable = TileTable {
     rows: &[
         // NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of these share it and hide each other's latency.
         (Plan::cores((128, 128), 32, (64, 64)), ANY),
@@ -223,7 +223,7 @@ static CORES: Table = Table {
 };
 
 /// f32 as two f16 on matrix cores: twice the workgroup memory, and more registers, so that steps are short and blocks small.
-static SPLIT: Table = Table {
+static SPLIT: TileTable = TileTable {
     rows: &[
         (Plan::cores((128, 128), 32, (32, 64)), ANY),
         (Plan::cores((64, 128), 32, (32, 64)), 1024),
@@ -260,15 +260,13 @@ pub(crate) struct Limits {
 pub(crate) enum Parts {
     /// A second launch adds them.
     Launch,
-    /// The next kernel adds them.
-    Free,
     /// Nothing can: the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile, which may be a gate
     /// and its up.
     Never,
 }
 
 impl Planner {
-    fn table(self) -> &'static Table {
+    fn table(self) -> &'static TileTable {
         match self {
             Self::Full(limits) if limits.is_cpu => &CPU,
             Self::Full(_) => &GPU,
@@ -308,9 +306,24 @@ impl Planner {
             Self::Full(_) if parts == Parts::Never => self.whole_with_pairs(problem),
             Self::Full(_) => self.one_of_invocations(problem),
             Self::Cores { halves } => {
-                self.in_long_steps(self.one_on_cores(problem, halves, parts), problem)
+                self.in_long_steps(self.one_on_cores(problem, halves), problem)
             }
         }
+    }
+
+    /// Every plan that could be the one of a product: each tile of the table, in few parts or none.
+    pub(crate) fn candidates(self, problem: &Problem) -> Vec<Plan> {
+        let most = (problem.inner / self.table().shortest).max(1);
+        let mut plans = vec![self.one(problem, Parts::Launch)];
+        for (row, _) in self.rows(&[*problem]) {
+            for splits in [1, 2, 4, 8].into_iter().filter(|it| *it <= most) {
+                let plan = self.in_long_steps(row.in_parts(splits, problem), problem);
+                if !plans.contains(&plan) {
+                    plans.push(plan);
+                }
+            }
+        }
+        plans
     }
 
     /// The first tile with enough workgroups, among those that compute this inner dimension whole.
@@ -342,24 +355,21 @@ impl Planner {
         found.map_or(SMALLEST, |(plan, _)| *plan)
     }
 
-    /// f16 is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than a
-    /// short inner dimension. Halves, whose parts the next kernel adds, always fill the device.
-    fn one_on_cores(self, problem: &Problem, halves: bool, parts: Parts) -> Plan {
-        let free = parts == Parts::Free;
-        let [_, middle, small] = self.cores();
+    /// A product is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than
+    /// a short inner dimension.
+    fn one_on_cores(self, problem: &Problem, halves: bool) -> Plan {
+        let [_, _, small] = self.cores();
         let short = !halves && problem.inner <= SHORT;
-        let whole = self.whole(problem).or(short.then_some(small));
-        if let Some(plan) = whole.filter(|_| !(halves && free)) {
+        if let Some(plan) = self.whole(problem).or(short.then_some(small)) {
             return plan;
         }
-        let large = self.rows(&[*problem])[0].0;
-        let large = (large.tile == (128, 128)).then_some(large);
-        let mut wide = large.into_iter().chain(free.then_some(middle));
-        let filled = wide.find_map(|plan| {
-            let plan = self.filling(plan, problem);
-            (plan.tiles(problem) * plan.splits >= self.table().enough).then_some(plan)
-        });
-        filled.unwrap_or_else(|| self.filling(small, problem))
+        let large = self.filling(self.rows(&[*problem])[0].0, problem);
+        let fills = large.tiles(problem) * large.splits >= self.table().enough;
+        if large.tile == (128, 128) && fills {
+            large
+        } else {
+            self.filling(small, problem)
+        }
     }
 
     /// The three tiles of matrix cores.
@@ -385,9 +395,8 @@ impl Planner {
         Plan { step, ..plan }.in_parts(plan.splits, problem)
     }
 
-    /// The plans of two products in one launch, which differ in the number of parts. `free` means that the next kernel adds the parts of the
-    /// first one.
-    pub(crate) fn pair(self, problems: &[Problem; 2], free: bool) -> [Plan; 2] {
+    /// The plans of two products in one launch, which differ in the number of parts.
+    pub(crate) fn pair(self, problems: &[Problem; 2]) -> [Plan; 2] {
         let Self::Cores { halves } = self else {
             let many = |it| NARROW.tiles(it) >= 2 * self.table().full;
             let plan = match self.rows(problems)[0].0 {
@@ -396,14 +405,13 @@ impl Planner {
             };
             return self.even(problems, &plan).map(|splits| plan.splits(splits));
         };
-        let plans = self.pair_on_cores(problems, halves, free);
+        let plans = self.pair_on_cores(problems, halves);
         [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
     }
 
     /// An inner dimension is split if its blocks would still be at work after the others: into parts as long as all the work takes the
-    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch. Free
-    /// parts are two where there are few blocks.
-    fn pair_on_cores(self, problems: &[Problem; 2], halves: bool, free: bool) -> [Plan; 2] {
+    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch.
+    fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
         let inner = problems.map(|it| it.inner);
         let shortest = inner[0].min(inner[1]).max(1);
@@ -437,20 +445,13 @@ impl Planner {
             plan if plan.splits == 2 && inner[i] <= LONG => small,
             plan => plan,
         });
-        // Twice as many workgroups hide each other's latency.
-        let few = plans == whole && groups(&plans) < 2 * full;
-        let plans = if free && few && inner[1] <= LONG {
-            [middle.in_parts(2, &problems[0]), small]
-        } else {
-            plans
-        };
         let of_middle = Some(plans).filter(|plans| groups(plans) >= self.table().enough);
         of_middle.unwrap_or_else(|| by(small))
     }
 
     /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
     fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
-        let Table { full, shortest, .. } = self.table();
+        let TileTable { full, shortest, .. } = self.table();
         let work = problems.iter().map(|it| plan.tiles(it) * it.inner);
         let work: usize = work.sum();
         let mut splits = [1; N];

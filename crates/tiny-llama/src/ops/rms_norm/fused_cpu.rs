@@ -1,7 +1,7 @@
 //! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
 //! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 
-use super::Fused;
+use super::FusedNorm;
 use crate::ops::Float;
 use crate::ops::cpu::reduce::{sum, sum2};
 use crate::ops::cpu::{SharedSlice, add, filled, rows_per_task, tensor, values};
@@ -12,14 +12,14 @@ use protocol::config::NORM_EPS;
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
+impl FusedNorm for Flex {
     fn forward([x, gain]: [T; 2], _: Format, _: &SharedWork) -> [T; 2] {
         let (y, inverse) = forward(values(&x), values(&gain), NORM_EPS as f32);
         let rows = inverse.len();
         [tensor(y, x.shape()), tensor(inverse, [rows, 1])]
     }
 
-    fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>, _: &SharedWork) -> [T; 2] {
+    fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
         let earlier = earlier.as_ref().map(values);
         let saved = [&x, &gain, &inverse].map(values);
         let (dx, dgain) = backward(values(&dy), saved, earlier);

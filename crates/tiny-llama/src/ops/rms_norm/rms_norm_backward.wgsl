@@ -3,9 +3,9 @@
 // The plain loop:
 //
 //   for each row n:
-//     g[c] = dy[n, c] * gain[c]                         for each column c{{ "; dy is the sum of " ~ count ~ " parts" if count > 1 }}
+//     g[c] = dy[n, c] * gain[c]                         for each column c
 //     mean = Σ_c g[c] * x[n, c] / {{ columns * lanes }}
-//     dx[n, c] = g[c] * r[n] - x[n, c] * mean * r[n]³{{ " + residual[n, c]" if has_residual }}{{ ", also rounded to f16" if has_rounded }}
+//     dx[n, c] = g[c] * r[n] - x[n, c] * mean * r[n]³{{ " + residual[n, c]" if has_residual }}
 //   for each column c:
 //     dgain[c] = Σ_n dy[n, c] * x[n, c] * r[n]
 //
@@ -13,17 +13,12 @@
 // 2. Registers. A row's g stays in registers; its sum passes through workgroup memory.
 // 3. Slices. {{ threads // wide }} groups of invocations add every {{ threads // wide }}th row of a workgroup's {{ wide }} vectors of dgain, and their sums are added at the end.
 {% from "gpu/wgsl/workgroup.wgsl" import over_workgroup, across %}
-{% if has_rounded %}
-enable f16;
-{% endif %}
 {% include "gpu/wgsl/bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 {% set v = "vec4<f32>" if lanes == 4 else "f32" %}
 var<workgroup> sums: array<{{ v }}, {{ threads }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}
-{# dy, which may be a sum of parts. #}
-{% macro slope(at) %}dy[{{ at }}]{% for p in range(1, count) %} + dy[{{ at }} + {{ p * rows * columns }}u]{% endfor %}{% endmacro %}
 {% set slices = threads // wide %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -38,7 +33,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         { let row = first + {{ i * slices }}u;
           {{ "if row < " ~ rows ~ "u " if rows % (slices * rows_at_once) != 0 }}{
             let at = row * {{ columns }}u + column;
-            sum += ({{ slope("at") }}) * x[at] * inverse[row];
+            sum += dy[at] * x[at] * inverse[row];
           } }
 {% endfor %}
       }
@@ -58,7 +53,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var g{{ i }} = {{ v }}();
     {{ "if lane + " ~ i * threads ~ "u < " ~ columns ~ "u " if (i + 1) * threads > columns }}{
       let at = start + {{ i * threads }}u;
-      g{{ i }} = ({{ slope("at") }}) * gain[lane + {{ i * threads }}u];
+      g{{ i }} = dy[at] * gain[lane + {{ i * threads }}u];
       products += g{{ i }} * x[at];
     }
 {% endfor %}
@@ -67,11 +62,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for i in range(owned) %}
     {{ "if lane + " ~ i * threads ~ "u < " ~ columns ~ "u " if (i + 1) * threads > columns }}{
       let at = start + {{ i * threads }}u;
-      let d = g{{ i }} * r - x[at] * along_x{{ " + residual[at]" if has_residual }};
-      dx[at] = d;
-{% if has_rounded %}
-      rounded[at] = {{ v | replace("f32", "f16") }}(d);
-{% endif %}
+      dx[at] = g{{ i }} * r - x[at] * along_x{{ " + residual[at]" if has_residual }};
     }
 {% endfor %}
   }

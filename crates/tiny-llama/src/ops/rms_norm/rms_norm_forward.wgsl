@@ -3,9 +3,6 @@
 // The plain loop:
 //
 //   for each row n:
-{% if count > 0 %}
-//     x[n, c] = Σ_p parts[p, n, c] + residual[n, c]     for each column c: what the product before left
-{% endif %}
 //     r[n] = 1 / sqrt(Σ_c x[n, c]² / {{ columns * lanes }} + eps)
 //     y[n, c] = x[n, c] * gain[c] * r[n]
 //
@@ -32,12 +29,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set at = "start + " ~ i * threads ~ "u" %}
   var value{{ i }} = {{ v }}();
   {{ "if lane + " ~ i * threads ~ "u < " ~ columns ~ "u " if (i + 1) * threads > columns }}{
-{% if count > 0 %}
-    value{{ i }} = {% for p in range(count) %}parts[{{ at }} + {{ p * rows * columns }}u] + {% endfor %}residual[{{ at }}];
-    x[{{ at }}] = value{{ i }};
-{% else %}
     value{{ i }} = x[{{ at }}];
-{% endif %}
     squares += value{{ i }} * value{{ i }};
   }
 {% endfor %}

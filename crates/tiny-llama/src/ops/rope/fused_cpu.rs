@@ -1,7 +1,7 @@
 //! Rotary position embedding, interleaved: each pair of elements (2i, 2i+1) of a head is rotated by an angle that grows with the
 //! position. Su et al., "`RoFormer`", 2021.
 
-use super::Fused;
+use super::FusedRope;
 use crate::ops::Float;
 use crate::ops::cpu::{filled, rows_per_task, tensor, values};
 use crate::ops::format::Format;
@@ -10,7 +10,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
+impl FusedRope for Flex {
     /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for the inverse.
     fn forward(x: T, tables: [T; 2], rotation: Rotation, _: Format) -> T {
         let Rotation { width, rotated, .. } = rotation;

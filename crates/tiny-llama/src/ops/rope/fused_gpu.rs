@@ -1,19 +1,17 @@
 //! Rotary position embedding over a row buffer, in one launch. Columns that are not rotated (the values of a packed q, k, v) stay
 //! unchanged.
 
-use super::Fused;
+use super::FusedRope;
 use crate::ops::format::Format;
-use crate::ops::gpu::operand_type;
-use crate::ops::gpu::{arg, empty_of, groups};
+use crate::ops::gpu::wgsl::{Numbers, launch_file};
+use crate::ops::gpu::{empty_of, is_f16, operand_type};
 use burn::backend::Cube;
-use burn::cubecl::ir::ElemType;
-use burn::cubecl::{self, prelude::*};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 use crate::ops::shapes::Rotation;
 
-impl Fused for Cube {
+impl FusedRope for Cube {
     fn forward(
         x: CubeTensor,
         [cos, sin]: [CubeTensor; 2],
@@ -40,70 +38,26 @@ pub(crate) fn apply(
         width,
         rotated,
         head_dim,
-        ..
+        context,
+        inverse,
     } = rotation;
     assert!(
         width.is_multiple_of(2) && head_dim.is_multiple_of(2) && rotated.is_multiple_of(head_dim),
         "rotation needs pairs of columns in whole heads"
     );
-    let rows = x.meta.num_elements() / width;
-    let lanes = crate::ops::gpu::vector_width(&[width, rotated, head_dim]).max(2);
-    let out = empty_of(element, x, [rows, width]);
-    let count = rows * width / lanes;
-    unsafe {
-        rope_rotate::launch_unchecked(
-            &x.client,
-            groups(count.div_ceil(THREADS)),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            arg(x),
-            arg(cos),
-            arg(sin),
-            arg(&out),
-            count,
-            rotation,
-            crate::ops::gpu::element(&out),
-        );
-    }
-    out
-}
-
-#[cube(launch_unchecked)]
-fn rope_rotate<O: Numeric, N: Size>(
-    x: &[Vector<f32, N>],
-    cos: &[f32],
-    sin: &[f32],
-    out: &mut [Vector<O, N>],
-    count: usize,
-    #[comptime] rotation: Rotation,
-    #[define(O)] _element: ElemType,
-) {
-    let i = ABSOLUTE_POS;
-    if i >= count {
-        terminate!();
-    }
-    let per_row = comptime!(rotation.width) / N::value();
-    let row = i / per_row;
-    let column = (i % per_row) * N::value();
-    let value = x[i];
-    let mut rotated = value;
-    if column < comptime!(rotation.rotated) {
-        let half = comptime!(rotation.head_dim / 2);
-        let angle = (row % comptime!(rotation.context)) * half
-            + (column % comptime!(rotation.head_dim)) / 2;
-        let lanes = N::value();
-        #[unroll]
-        for pair in 0..comptime!(lanes / 2) {
-            let a = value.extract(pair * 2);
-            let b = value.extract(pair * 2 + 1);
-            let c = cos[angle + pair];
-            let mut s = sin[angle + pair];
-            if comptime!(rotation.inverse) {
-                s = -s;
-            }
-            rotated.insert(pair * 2, a * c - b * s);
-            rotated.insert(pair * 2 + 1, a * s + b * c);
-        }
-    }
-    out[i] = Vector::cast_from(rotated);
+    let y = empty_of(element, x, x.meta.shape());
+    let count = x.meta.num_elements();
+    let own = Numbers::from([
+        ("count", count),
+        ("width", width),
+        ("rotated", rotated),
+        ("head_dim", head_dim),
+        ("context", context),
+        ("inverse", inverse.into()),
+        ("half", is_f16(&y).into()),
+    ]);
+    let buffers = [("x", 1, x), ("cos", 1, cos), ("sin", 1, sin), ("y", 1, &y)];
+    let sizes = [THREADS, (count / 2).div_ceil(THREADS), 1];
+    launch_file("rope/rope.wgsl", sizes, &buffers, own);
+    y
 }

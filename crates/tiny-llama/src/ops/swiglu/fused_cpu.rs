@@ -1,7 +1,7 @@
 //! `SwiGLU`, the gate of the feed-forward layer: `silu(gate) · up`, forward and backward, both halves side by side.
 //! The products around it are in `linear`. Shazeer, "GLU Variants Improve Transformer", 2020.
 
-use super::Fused;
+use super::FusedSwiglu;
 use crate::ops::Float;
 use crate::ops::cpu::exp::sigmoid;
 use crate::ops::cpu::{filled, rows_per_task, tensor, values};
@@ -10,7 +10,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 
 type T = Float<Flex>;
 
-impl Fused for Flex {
+impl FusedSwiglu for Flex {
     /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
     fn forward(packed: T, _: Format) -> T {
         let [n, both] = packed.shape().dims();

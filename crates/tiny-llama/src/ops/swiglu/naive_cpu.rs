@@ -1,7 +1,7 @@
 //! The fused gate of stage 4 in its simplest form: one output element at a time.
 //! It is slow on purpose, because the lesson measures it: each product reads its operands from memory again.
 
-use super::Naive;
+use super::NaiveGates;
 use crate::ops::Float;
 use crate::ops::cpu::{tensor, values};
 use burn::backend::{Flex, TensorMetadata as _};
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 type T = Float<Flex>;
 
-impl Naive for Flex {
+impl NaiveGates for Flex {
     /// `out = silu(x · Wgᵀ) · (x · Wuᵀ)` element by element, and the two products for the backward pass. It runs on all threads, like the
     /// faster version. It is slow because every use of an element reads memory again, and because each sum is one long chain of additions.
     fn forward([x, w_gate, w_up]: [T; 3]) -> [T; 3] {

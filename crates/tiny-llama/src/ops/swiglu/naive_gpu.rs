@@ -1,7 +1,7 @@
 //! Stage 4's kernel: both SwiGLU products and the gate in one launch, with one invocation per output value.
 //! Correct, and slow on purpose: invocations do not share what they read.
 
-use super::Naive;
+use super::NaiveGates;
 use crate::ops::gpu::{arg, empty};
 use burn::backend::Cube;
 use burn::cubecl::{self, prelude::*};
@@ -9,7 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: u32 = 64;
 
-impl Naive for Cube {
+impl NaiveGates for Cube {
     /// out\[n,f\] = silu(Σ_k x\[n,k\]·w_gate\[f,k\]) · Σ_k x\[n,k\]·w_up\[f,k\]. Each output reads 3K values for 4K FLOPs: 0.33 FLOP per
     /// byte. 1 launch.
     fn forward([x, w_gate, w_up]: [CubeTensor; 3]) -> [CubeTensor; 3] {

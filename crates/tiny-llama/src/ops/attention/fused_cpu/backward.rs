@@ -8,18 +8,18 @@ use crate::ops::cpu::exp::exp;
 use crate::ops::cpu::reduce::sum2;
 use crate::ops::cpu::zeros;
 use crate::ops::linear::fused_cpu::multiply;
-use crate::ops::shapes::{Columns, Heads, Rows};
+use crate::ops::shapes::{Columns, Heads, QkvRows};
 
 /// The gradients of [`forward`](crate::ops::attention::fused_cpu::forward) in the form of `rows`, from its inputs, its outputs and `dout`, B·T × H·dh.
 ///
 /// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
 pub(crate) fn backward(
-    rows: Rows<&[f32]>,
+    rows: QkvRows<&[f32]>,
     out: &[f32],
     lse: &[f32],
     dout: &[f32],
     shape: Heads,
-) -> Rows<Vec<f32>> {
+) -> QkvRows<Vec<f32>> {
     let from = HeadRows::of_rows(rows, shape);
     assert_eq!(lse.len(), shape.rows() * shape.heads);
     let mut gradients = rows.map(|x| zeros(x.len()));

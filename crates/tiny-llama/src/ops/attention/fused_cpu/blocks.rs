@@ -1,7 +1,7 @@
 //! Addresses of attention heads in memory, and the workspace of a task of blocked attention.
 
 use crate::ops::cpu::transpose::transpose_serial;
-use crate::ops::shapes::{Columns, Heads, Rows};
+use crate::ops::shapes::{Columns, Heads, QkvRows};
 
 /// Queries and keys in one block: two blocks of scores and a block of values fit in a core's first-level cache.
 pub(super) const BLOCK: usize = 64;
@@ -52,7 +52,7 @@ impl HeadRows<*const f32> {
     }
 
     /// Queries, keys and values.
-    pub(super) fn of_rows(rows: Rows<&[f32]>, shape: Heads) -> [Self; 3] {
+    pub(super) fn of_rows(rows: QkvRows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
             .map(|(data, at)| Self::of(data, at, shape))

@@ -4,7 +4,7 @@
 use crate::ops::attention::fused_gpu::launch::{self, Shape, Values};
 use crate::ops::gpu::wgsl::{self, Program};
 use crate::ops::gpu::{MAX_GROUPS, empty};
-use crate::ops::shapes::{Heads, Rows};
+use crate::ops::shapes::{Heads, QkvRows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Value, context};
@@ -238,7 +238,7 @@ pub(crate) fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
 /// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
 /// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
 /// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
-pub(crate) fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<[CubeTensor; 2]> {
+pub(crate) fn forward(rows: &QkvRows<CubeTensor>, sizes: Heads) -> Option<[CubeTensor; 2]> {
     let tile = tile(&sizes, rows.first())?;
     let program = |shape| program(AttentionKernel::Output, tile, shape, false);
     let own = (tile.own(), DType::F32);
@@ -250,12 +250,12 @@ pub(crate) fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<[CubeTens
 /// back. 2 launches.
 pub(crate) fn backward(
     dout: &CubeTensor,
-    rows: &Rows<CubeTensor>,
+    rows: &QkvRows<CubeTensor>,
     out: &CubeTensor,
     lse: &CubeTensor,
     tables: Option<&[CubeTensor; 2]>,
     sizes: Heads,
-) -> Rows<CubeTensor> {
+) -> QkvRows<CubeTensor> {
     let tile = tile(&sizes, dout).expect("one fits, because the forward pass has run");
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     let rotated = tables.is_some();
@@ -340,28 +340,28 @@ mod tests {
         }
     }
 
-    fn forward_that_fits(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
+    fn forward_that_fits(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
         forward(rows, sizes).expect("it fits")
     }
 
     fn plain(
         dout: &CubeTensor,
-        rows: &Rows<CubeTensor>,
+        rows: &QkvRows<CubeTensor>,
         out: &CubeTensor,
         lse: &CubeTensor,
         sizes: Heads,
-    ) -> Rows<CubeTensor> {
+    ) -> QkvRows<CubeTensor> {
         backward(dout, rows, out, lse, None, sizes)
     }
 
     /// Gradients that the kernels rotate back, rotated again: they belong to the given rows.
     fn there_and_back(
         dout: &CubeTensor,
-        rows: &Rows<CubeTensor>,
+        rows: &QkvRows<CubeTensor>,
         out: &CubeTensor,
         lse: &CubeTensor,
         sizes: Heads,
-    ) -> Rows<CubeTensor> {
+    ) -> QkvRows<CubeTensor> {
         rotated_again(dout, sizes, |tables| {
             backward(dout, rows, out, lse, Some(tables), sizes)
         })

@@ -2,7 +2,7 @@
 
 use crate::ops::gpu::wgsl::{self, Wgsl};
 use crate::ops::gpu::{empty, empty_of};
-use crate::ops::shapes::{Columns, Heads, Rows};
+use crate::ops::shapes::{Columns, Heads, QkvRows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Value, context};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// As [`super::full::forward`], with the kernel that `program` makes, whose workgroups own `own` rows; the output has elements
 /// of type `element`. 1 launch.
 pub(super) fn forward<P: Wgsl>(
-    rows: &Rows<CubeTensor>,
+    rows: &QkvRows<CubeTensor>,
     sizes: Heads,
     (own, element): (usize, DType),
     program: impl FnOnce(Shape) -> P,
@@ -28,10 +28,10 @@ pub(super) fn forward<P: Wgsl>(
 /// Gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and dv.
 pub(super) fn backward(
     dout: &CubeTensor,
-    rows: &Rows<CubeTensor>,
+    rows: &QkvRows<CubeTensor>,
     sizes: Heads,
     launch: impl FnOnce(Shape, [&CubeTensor; 3], [&CubeTensor; 3]),
-) -> Rows<CubeTensor> {
+) -> QkvRows<CubeTensor> {
     let gradients = rows.as_ref();
     let gradients = gradients.map(|x| empty_of(x.dtype, dout, x.meta.shape()));
     let (of_rows, shape) = Shape::of(rows, sizes);
@@ -85,7 +85,7 @@ impl<T: Serialize> Serialize for Values<T> {
 
 impl Shape {
     /// The buffers of q, k and v, and the parameters of a text.
-    fn of(rows: &Rows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
+    fn of(rows: &QkvRows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
         let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
         let columns = [of_q, of_k, of_v];
         ([q, k, v], Self { sizes, columns })
@@ -155,8 +155,8 @@ pub(super) mod testing {
     pub(crate) fn rotated_again(
         dout: &CubeTensor,
         sizes: Heads,
-        backward: impl FnOnce(&[CubeTensor; 2]) -> Rows<CubeTensor>,
-    ) -> Rows<CubeTensor> {
+        backward: impl FnOnce(&[CubeTensor; 2]) -> QkvRows<CubeTensor>,
+    ) -> QkvRows<CubeTensor> {
         let (cos, sin) = tables(sizes.context, sizes.head_dim, 100.0);
         let tables = [cos, sin].map(|values| {
             let mut table = empty(dout, [sizes.context, sizes.head_dim / 2]);
@@ -176,9 +176,14 @@ pub(super) mod testing {
         backward(&tables).map(|it| rope::apply(&it, cos, sin, rotation, DType::F32))
     }
 
-    type Forward = fn(&Rows<CubeTensor>, Heads) -> [CubeTensor; 2];
-    type Backward =
-        fn(&CubeTensor, &Rows<CubeTensor>, &CubeTensor, &CubeTensor, Heads) -> Rows<CubeTensor>;
+    type Forward = fn(&QkvRows<CubeTensor>, Heads) -> [CubeTensor; 2];
+    type Backward = fn(
+        &CubeTensor,
+        &QkvRows<CubeTensor>,
+        &CubeTensor,
+        &CubeTensor,
+        Heads,
+    ) -> QkvRows<CubeTensor>;
 
     /// Asserts that outputs and gradients equal those of the CPU's kernels, within one tolerance each.
     pub(crate) fn agrees(
@@ -202,12 +207,12 @@ pub(super) mod testing {
     ) {
         let [q, k, _] = sizes.widths();
         let wide = q + 2 * k;
-        let rows = Rows::Packed(device.tensor(packed, [sizes.rows(), wide]));
+        let rows = QkvRows::Packed(device.tensor(packed, [sizes.rows(), wide]));
         let slopes = numbers(2, sizes.rows() * q);
         let dout = device.tensor(&slopes, [sizes.rows(), q]);
         let [out, lse] = forward(&rows, sizes);
         let gradients = backward(&dout, &rows, &out, &lse, sizes);
-        let values = Rows::Packed(packed);
+        let values = QkvRows::Packed(packed);
         let (want, by_head) = fused_cpu::forward(values, sizes);
         let wanted = fused_cpu::backward(values, &want, &by_head, &slopes, sizes);
         // The CPU's logarithms are ordered by sequence, head and row.

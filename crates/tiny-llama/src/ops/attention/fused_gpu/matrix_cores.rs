@@ -5,7 +5,7 @@
 use crate::ops::attention::fused_gpu::launch::{self, Buffers, Shape, Values};
 use crate::ops::gpu::MAX_GROUPS;
 use crate::ops::gpu::wgsl::{self, Numbers, Program};
-use crate::ops::shapes::{Heads, Rows};
+use crate::ops::shapes::{Heads, QkvRows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -37,7 +37,7 @@ fn backward_tile(head_dim: usize) -> usize {
 }
 
 /// As [`super::full::forward`], with f16 rows and output. 1 launch.
-pub(crate) fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
+pub(crate) fn forward(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
     launch::forward(rows, sizes, (OWN, DType::F16), forward_program)
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] 
 /// have rotated q and k, and the kernel rotates their gradients back. 1 launch.
 pub(crate) fn backward(
     dout: &CubeTensor,
-    rows: &Rows<CubeTensor>,
+    rows: &QkvRows<CubeTensor>,
     out: &CubeTensor,
     lse: &CubeTensor,
     [cos, sin]: [&CubeTensor; 2],
     sizes: Heads,
-) -> Rows<CubeTensor> {
+) -> QkvRows<CubeTensor> {
     launch::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
         let groups = shape.groups(OWN, sizes.kv_heads + sizes.heads);
         let buffers = [q, k, v, dout, out, dq, dk, dv, lse, cos, sin];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// Forward pass from f32 rows, as if q and k were already rotated.
-    fn forward_from_f32(rows: &Rows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
+    fn forward_from_f32(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
         let [out, lse] = forward(&rows.clone().map(half), sizes);
         [full(out), lse]
     }
@@ -159,11 +159,11 @@ mod tests {
     /// Backward pass that rotates the gradients forward again, so they belong to the given rows.
     fn backward_from_f32(
         dout: &CubeTensor,
-        rows: &Rows<CubeTensor>,
+        rows: &QkvRows<CubeTensor>,
         out: &CubeTensor,
         lse: &CubeTensor,
         sizes: Heads,
-    ) -> Rows<CubeTensor> {
+    ) -> QkvRows<CubeTensor> {
         let (rows, out) = (rows.clone().map(half), half(out.clone()));
         rotated_again(dout, sizes, |tables| {
             backward(dout, &rows, &out, lse, tables.each_ref(), sizes).map(full)

@@ -13,8 +13,6 @@ use serde::Serialize;
 #[derive(Clone, Copy)]
 pub(crate) enum Epilogue<'a> {
     Plain,
-    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
-    Parts,
     /// Adds a matrix. For a norm that follows it also stores x·gain and each block's sums of squares.
     Onto(&'a CubeTensor, Option<&'a PartialNorm>),
     /// Rotates by cos and sin.
@@ -44,14 +42,9 @@ pub(crate) enum Store {
 }
 
 impl<'a> Epilogue<'a> {
-    /// `Parts` where the next kernel adds them.
-    pub(crate) fn in_parts(in_parts: bool) -> Self {
-        if in_parts { Self::Parts } else { Self::Plain }
-    }
-
     pub(crate) fn store(self) -> Store {
         match self {
-            Self::Plain | Self::Parts => Store::Plain,
+            Self::Plain => Store::Plain,
             Self::Onto(_, norm) => Store::Onto {
                 for_norm: norm.is_some(),
             },
@@ -64,7 +57,7 @@ impl<'a> Epilogue<'a> {
     /// Its inputs, and what it stores for a norm.
     pub(crate) fn buffers(self) -> Vec<&'a CubeTensor> {
         match self {
-            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
+            Self::Plain | Self::Swiglu => Vec::new(),
             Self::Onto(one, norm) => {
                 let of = |it: &'a PartialNorm| [&it.gain, &it.scaled, &it.squares];
                 [one]
@@ -88,20 +81,16 @@ impl<'a> Epilogue<'a> {
 
     /// What happens to parts of a product's inner dimension.
     pub(crate) fn parts(self) -> Parts {
-        match self {
-            Self::Parts => Parts::Free,
-            _ if self.store().is_linear() => Parts::Launch,
-            _ => Parts::Never,
+        if self.store().is_linear() {
+            Parts::Launch
+        } else {
+            Parts::Never
         }
     }
 
     /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`finish`]).
     pub(crate) fn of_parts(self, splits: usize) -> Self {
-        if splits == 1 || matches!(self, Self::Parts) {
-            self
-        } else {
-            Self::Plain
-        }
+        if splits == 1 { self } else { Self::Plain }
     }
 }
 
@@ -112,15 +101,11 @@ pub(crate) fn finish<const N: usize>(
     thens: [Epilogue; N],
     splits: [usize; N],
 ) -> [CubeTensor; N] {
-    let counts = std::array::from_fn(|i| match thens[i] {
-        Epilogue::Parts => 1,
-        _ => splits[i],
-    });
     let add = match thens[0] {
         Epilogue::Onto(added, _) => Some(added),
         _ => None,
     };
-    reduce::sum_parts(outs, counts, add)
+    reduce::sum_parts(outs, splits, add)
 }
 
 impl Store {

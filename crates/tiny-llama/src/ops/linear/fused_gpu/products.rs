@@ -7,6 +7,7 @@ use crate::ops::linear::planner::{Plan, Problem};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Value, context};
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use std::array::from_fn;
 use std::cmp::Reverse;
@@ -109,6 +110,28 @@ impl Products {
         }
     }
 
+    /// The text of the products in a launch, each for its own workgroups, from the text of each.
+    pub(super) fn dispatched(&self, bodies: &[String]) -> String {
+        if let [body] = bodies {
+            return format!("  let group = id;{}", body.trim_end());
+        }
+        let [wide, ..] = self.groups();
+        let mut begin = 0;
+        let each = self.0.iter().zip(bodies).map(|(product, body)| {
+            let (first, [x, y, _]) = (begin, product.groups());
+            begin += product.count();
+            let (both, indented) = (x * y, body.trim_end().replace("\n  ", "\n    "));
+            format!(
+                "if place < {begin}u {{
+    let at = place - {first}u;
+    let group = vec3<u32>(at % {x}u, at / {x}u % {y}u, at / {both}u);{indented}
+  }}"
+            )
+        });
+        let each = each.collect::<Vec<_>>().join(" else ");
+        format!("  let place = id.y * {wide}u + id.x;\n  {each}")
+    }
+
     /// The buffers of one product after the other; a name ends with the product's number.
     pub(super) fn bindings(&self) -> Vec<Binding> {
         let all = self.0.iter().enumerate().flat_map(|(n, product)| {
@@ -124,21 +147,22 @@ impl Products {
 
 impl Serialize for Products {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.0[0].on_cores() {
+            return full::values(self)
+                .map_err(S::Error::custom)?
+                .serialize(serializer);
+        }
         let launched: usize = self.groups().iter().product();
-        let (of_launch, values): (_, fn(&Product) -> Value) = if self.0[0].on_cores() {
-            (matrix_cores::values_of_launch(self), matrix_cores::values)
-        } else {
-            (full::values_of_launch(self), full::values)
-        };
         let mut end = 0;
         let products = self.0.iter().enumerate().map(|(i, product)| {
             // The first workgroup of the product, the one after its last, and whether others follow.
             let begin = end;
             end += product.count();
             let bounded = i + 1 < self.0.len() || end < launched;
-            context! { groups => product.groups(), begin, end, bounded, ..values(product) }
+            context! { groups => product.groups(), begin, end, bounded, ..matrix_cores::values(product) }
         });
         let products: Vec<Value> = products.collect();
+        let of_launch = matrix_cores::values_of_launch(self);
         context! { groups => self.groups(), products, ..of_launch }.serialize(serializer)
     }
 }

@@ -53,7 +53,7 @@ fn large_products_take_large_tiles_and_long_ones_are_split() {
 
 #[test]
 fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
-    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw], false).map(|plan| plan.splits);
+    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw]).map(|plan| plan.splits);
     assert_eq!(of(problem(1024, 512, 512), problem(512, 512, 1024)), [2, 4]);
     let of_gates = [problem(1024, 512, 4096), problem(4096, 512, 1024)];
     assert_eq!(of(of_gates[0], of_gates[1]), [2, 1]);
@@ -64,7 +64,7 @@ fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
 
 #[test]
 fn pairs_with_many_tiles_take_narrow_ones() {
-    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw], false);
+    let of = |dx, dw| INVOCATIONS.pair(&[dx, dw]);
     let of_qkv = of(problem(4096, 1024, 2048), problem(2048, 1024, 4096));
     assert_eq!(of_qkv, [NARROW; 2]);
     let of_o = of(problem(4096, 1024, 1024), problem(1024, 1024, 4096));
@@ -96,7 +96,7 @@ fn every_plan_keeps_the_rules_of_its_fields() {
 #[test]
 fn f16_is_in_parts_only_where_it_has_to_be() {
     let of = |sizes| {
-        let plan = NATIVE.one(&Problem::new(sizes, false, true), Parts::Free);
+        let plan = NATIVE.one(&Problem::new(sizes, false, true), Parts::Launch);
         (plan.tile, plan.splits)
     };
     assert_eq!(of([1024, 512, 512]), ((64, 64), 1));
@@ -108,19 +108,17 @@ fn f16_is_in_parts_only_where_it_has_to_be() {
 
 /// dx and dW of every layer of `small`: 1,024 tokens, k inputs and m outputs.
 #[test]
-fn pairs_need_no_sums_but_those_of_dx_that_a_norm_adds() {
-    let of = |m, k, free| {
+fn pairs_of_small_need_no_sums_but_where_dx_is_long() {
+    let of = |m, k| {
         let dx = Problem::new([1024, k, m], false, false);
         let dw = Problem::new([m, k, 1024], true, false);
-        NATIVE
-            .pair(&[dx, dw], free)
-            .map(|plan| (plan.tile, plan.splits))
+        NATIVE.pair(&[dx, dw]).map(|plan| (plan.tile, plan.splits))
     };
     let [square, wide, half] = [(128, 128), (64, 128), (64, 64)];
-    assert_eq!(of(1024, 512, true), [(wide, 2), (half, 1)]);
-    assert_eq!(of(512, 512, false), [(wide, 1), (half, 1)]);
-    assert_eq!(of(4096, 512, true), [(square, 4), (square, 1)]);
-    assert_eq!(of(512, 2048, false), [(square, 1); 2]);
+    assert_eq!(of(1024, 512), [(wide, 1); 2]);
+    assert_eq!(of(512, 512), [(wide, 1), (half, 1)]);
+    assert_eq!(of(4096, 512), [(square, 4), (square, 1)]);
+    assert_eq!(of(512, 2048), [(square, 1); 2]);
 }
 
 #[test]
@@ -135,15 +133,13 @@ fn no_part_begins_past_the_end() {
                 Problem::new([n, k, m], false, false),
                 Problem::new([m, k, n], true, false),
             ];
-            for (plan, problem) in planner.pair(&problems, true).iter().zip(&problems) {
+            for (plan, problem) in planner.pair(&problems).iter().zip(&problems) {
                 within(*plan, problem);
             }
         }
         for inner in (4..=4096).step_by(4) {
             let problem = Problem::new([512, 512, inner], false, true);
-            for parts in [Parts::Launch, Parts::Free] {
-                within(planner.one(&problem, parts), &problem);
-            }
+            within(planner.one(&problem, Parts::Launch), &problem);
         }
     }
 }

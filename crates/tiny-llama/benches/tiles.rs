@@ -1,0 +1,118 @@
+//! Measures the planner's table of tiles again: `cargo bench --bench tiles -- small f16` says for each product of a step which tile is
+//! fastest, and which one the planner takes. Presets and formats (`f32`, `f16`, `split`) may be named; all formats of the device otherwise.
+
+use std::time::Instant;
+
+use burn::cubecl::future::block_on;
+use burn::tensor::{Device, DeviceKind};
+use burn_wgpu::wgpu;
+use protocol::config::{Preset, RunConfig};
+use tiny_llama::ops::adapter;
+use tiny_llama::ops::format::Format;
+use tiny_llama::ops::linear::{TileRun, tile_runs};
+
+/// Launches that are measured together, and measurements of which the median counts.
+const LAUNCHES: u32 = 20;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).collect();
+    let is_named = |name: &str| named.iter().any(|it| it == name);
+    let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
+    let device = match options.init() {
+        Ok(device) => device,
+        Err(error) => return eprintln!("no adapter: {error:?}"),
+    };
+    let formats = [
+        ("f32", Format::Full),
+        ("f16", Format::Native),
+        ("split", Format::Split),
+    ];
+    let known = |(name, format): &(&str, Format)| {
+        let wanted = is_named(name) || !formats.iter().any(|(it, _)| is_named(it));
+        wanted && (has_matrix_cores() || !format.on_matrix_cores())
+    };
+    let presets = named.iter().filter_map(|it| it.parse().ok());
+    let mut presets: Vec<Preset> = presets.collect();
+    if presets.is_empty() {
+        presets.push(Preset::Small);
+    }
+    for preset in presets {
+        for (name, format) in formats.iter().filter(|it| known(it)) {
+            for (product, sizes, transposed) in products(preset) {
+                let [rows, columns, inner] = sizes;
+                println!("\n{preset:?} {name}, {product}: {rows} × {columns} over {inner}");
+                report(&device, tile_runs(&device, *format, sizes, transposed));
+            }
+        }
+    }
+}
+
+/// Prints the times of tiles, the fastest first.
+fn report(device: &Device, tiles: Vec<TileRun>) {
+    let timed = tiles
+        .into_iter()
+        .map(|tile| (microseconds(device, &tile), tile));
+    let mut timed: Vec<(f64, TileRun)> = timed.collect();
+    timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    for (i, (time, tile)) in timed.iter().enumerate() {
+        let wins = if i == 0 { "  fastest" } else { "" };
+        let planned = if tile.planned { "  planned" } else { "" };
+        println!("  {time:9.1} µs  {}{wins}{planned}", tile.name);
+    }
+}
+
+/// The median time of a launch; the first one, which compiles, does not count.
+fn microseconds(device: &Device, tile: &TileRun) -> f64 {
+    let wait = || device.sync().expect("the device works");
+    tile.launch();
+    wait();
+    let mut times = [(); ROUNDS].map(|()| {
+        let start = Instant::now();
+        (0..LAUNCHES).for_each(|_| tile.launch());
+        wait();
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(LAUNCHES)
+    });
+    times.sort_by(f64::total_cmp);
+    times[ROUNDS / 2]
+}
+
+type NamedProduct = (String, [usize; 3], [bool; 2]);
+
+/// The products of a block and of the head, forward and backward: names, rows, columns and inner dimension, and whether A and B are
+/// stored transposed.
+fn products(preset: Preset) -> Vec<NamedProduct> {
+    let config = RunConfig::preset(preset);
+    let (model, n) = (&config.model, config.train.batch * config.train.context);
+    let d = model.hidden;
+    let kv = d / model.heads * model.kv_heads;
+    let layers = [
+        ("qkv", d, d + 2 * kv),
+        ("o", d, d),
+        ("gate-up", d, 2 * model.ffn),
+        ("down", model.ffn, d),
+        ("head", d, model.vocab),
+    ];
+    let all = layers.map(|(name, inputs, outputs)| {
+        [
+            (name.to_owned(), [n, outputs, inputs], [false, true]),
+            (
+                format!("dx of {name}"),
+                [n, inputs, outputs],
+                [false, false],
+            ),
+            (format!("dW of {name}"), [outputs, inputs, n], [true, false]),
+        ]
+    });
+    all.concat()
+}
+
+fn has_matrix_cores() -> bool {
+    let backends = wgpu::Backends::PRIMARY;
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let adapters = block_on(instance.enumerate_adapters(backends));
+    adapters.iter().any(adapter::has_matrix_cores)
+}

@@ -1,0 +1,69 @@
+//! The tiles of the planner's table on one product, each to be measured: `benches/tiles.rs`.
+
+use super::{by_plans, planner};
+use crate::ops::format::Format;
+use crate::ops::gpu::format::converted;
+use crate::ops::linear::fused_gpu::epilogue::Epilogue;
+use crate::ops::linear::planner::{Parts, Problem};
+use crate::ops::primitive;
+use burn::backend::Cube;
+use burn::tensor::{DType, Device, Tensor, TensorData};
+
+/// A product with one tile.
+pub struct TileRun {
+    /// The tile, the slices of a step, and the parts of the inner dimension.
+    pub name: String,
+    /// Whether the planner takes it.
+    pub planned: bool,
+    launch: Box<dyn Fn()>,
+}
+
+impl TileRun {
+    /// Launches the product, and the sum of its parts.
+    pub fn launch(&self) {
+        (self.launch)();
+    }
+}
+
+/// Every tile that a GPU allows for a product of these rows, columns and inner dimension, in several numbers of parts. `transposed` says
+/// whether A and B are stored so.
+pub fn tile_runs(
+    device: &Device,
+    format: Format,
+    sizes: [usize; 3],
+    [a_transposed, b_transposed]: [bool; 2],
+) -> Vec<TileRun> {
+    let [rows, columns, inner] = sizes;
+    let problem = Problem::new(sizes, a_transposed, b_transposed);
+    let [a, b] = [rows * inner, inner * columns].map(|count| {
+        let values: Vec<f32> = (0..count).map(|i| (i % 61) as f32 / 61.0 - 0.5).collect();
+        let data = TensorData::new(values, [1, count]);
+        let tensor = primitive::<Cube>(Tensor::<2>::from_data(data, device)); // [1, count]
+        match format {
+            Format::Native => converted(tensor, DType::F16),
+            Format::Full | Format::Split | Format::Emulated(_) => tensor,
+        }
+    });
+    let planner = planner(&[problem], format, &a);
+    let planned = planner.one(&problem, Parts::Launch);
+    let runs = planner.candidates(&problem).into_iter().map(|plan| {
+        let (a, b) = (a.clone(), b.clone());
+        TileRun {
+            name: format!(
+                "{:?}, step {}, {} slices, {} parts",
+                plan.tile, plan.step, plan.slices, plan.splits
+            ),
+            planned: plan == planned,
+            launch: Box::new(move || {
+                drop(by_plans(
+                    planner,
+                    [plan],
+                    [[&a, &b]],
+                    [Epilogue::Plain],
+                    [problem],
+                ));
+            }),
+        }
+    });
+    runs.collect()
+}
