@@ -24,7 +24,6 @@ import threading
 import time
 from contextlib import contextmanager
 
-PROTOCOL = 1
 VERSION = "0.1.0"
 PHASES = ("data", "forward", "backward", "communication", "optimizer")
 #: Gradients and memory are looked at in the first steps and then every so many seconds.
@@ -41,25 +40,22 @@ WAITING = 10_000
 _now = time.perf_counter
 
 
-def watch(model, optimizer, data=None, classes=None, samples=None, name=None, step=0):
+def watch(model, optimizer, data=None, **options):
     """Watches a training, if PERFLINGS_WATCH names a folder.
 
-    `data` is the loader that the training loop iterates; iterate `run.data` in its place. `classes` is the number of classes or tokens
-    that the loss chooses from; with it the first loss can be judged. `samples` are those of one step in this process; a loader tells
-    them. `step` is where a training goes on that was begun before; where the optimizer's state tells it, it need not be given.
+    `data` is the loader that the training loop iterates; iterate `run.data` in its place. The options are
+    `classes`: the number of classes or tokens that the loss chooses from; with it the first loss can be judged;
+    `samples`: those of one step in this process; a loader tells them;
+    `name`: what the run is called, else the script;
+    `step`: where a training goes on that was begun before; where the optimizer's state tells it, it need not be given.
     """
-    return _watch(model, optimizer, data, classes=classes, samples=samples, name=name, step=step)
-
-
-def _watch(model, optimizer, data=None, **options):
     folder = os.environ.get("PERFLINGS_WATCH")
-    if not folder:
-        return _Unwatched(data)
-    try:
-        return _Run(model, optimizer, data, folder, **options)
-    except Exception as error:  # noqa: BLE001
-        _warn(f"the training is not watched: {type(error).__name__}: {error}")
-        return _Unwatched(data)
+    if folder:
+        try:
+            return _Run(model, optimizer, data, folder, **options)
+        except Exception as error:  # noqa: BLE001
+            _warn(f"the training is not watched: {type(error).__name__}: {error}")
+    return _Unwatched(data)
 
 
 def _warn(text):
@@ -118,10 +114,6 @@ class _Lines:
             self.broken = True
             _warn(f"no more lines are written: {error}")
 
-    def close(self):
-        self.waiting.put(None)
-        self.thread.join(2.0)
-
 
 class _Clock:
     """Moments of the host and, on a GPU, of the device's stream; and values of the device, read once they have arrived."""
@@ -149,13 +141,10 @@ class _Clock:
         self.pending.append((self.mark()[1], read))
 
     def poll(self, all_of_them=False):
-        while self.pending:
-            event, read = self.pending[0]
-            if event is not None and not event.query():
-                if not all_of_them:
-                    return
+        while self.pending and (all_of_them or self.pending[0][0] is None or self.pending[0][0].query()):
+            event, read = self.pending.pop(0)
+            if event is not None:
                 event.synchronize()
-            self.pending.pop(0)
             read()
 
 
@@ -171,23 +160,6 @@ def _number(value):
     return value if math.isfinite(value) else str(value)
 
 
-def _guarded(method):
-    """Counts the time of a hook. A fault of ours ends the watching and never the training; a forked process does not watch."""
-
-    def call(self, *arguments, **named):
-        if self.off or os.getpid() != self.pid:
-            return
-        began = _now()
-        try:
-            method(self, *arguments, **named)
-        except Exception as error:  # noqa: BLE001
-            self.off = True
-            _warn(f"the training is not watched any more: {type(error).__name__}: {error}")
-        self.own_s += _now() - began
-
-    return call
-
-
 class _Data:
     """The loader, with the time that the training waits for its batches. Everything else of it is as before."""
 
@@ -201,15 +173,13 @@ class _Data:
         return len(self._loader)
 
     def __iter__(self):
-        batches = iter(self._loader)
+        batches, end = iter(self._loader), object()
         while True:
-            self._run._begin("data")
-            try:
-                batch = next(batches)
-            except StopIteration:
-                self._run.by_hand.discard("data")
+            self._run._do(self._run._open, "data", True)
+            batch = next(batches, end)
+            self._run._do(self._run._close, "data", True)
+            if batch is end:
                 return
-            self._run._end("data")
             yield batch
 
 
@@ -232,18 +202,15 @@ class _Run:
         self.data = data if data is None else _Data(self, data)
         # Of the losses of accumulated batches the last one is the step's, unless a framework joins them.
         self.joined = joined or (lambda losses: losses[-1])
-        self.step, self.described, self.began = step, False, None
+        self.step, self.described, self.began, self.evaluating, self.by_hand = step, False, None, None, set()
         self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
-        self.evaluating, self.by_hand = None, set()
         self.scale, self.skipped, self.looks, self.looked, self.reached = None, 0, 0, -math.inf, set()
         self.profiler, self.range, self.next_profile = None, None, _now() + PROFILE_AFTER_S
         self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"), self._doing)
-        self.lines.add(
-            "hello", protocol=PROTOCOL, version=VERSION, pid=self.pid, host=socket.gethostname(),
-            os=sys.platform, cores=os.cpu_count() or 1, date=time.strftime("%Y-%m-%d", time.gmtime()),
-        )
+        date, host, cores = time.strftime("%Y-%m-%d", time.gmtime()), socket.gethostname(), os.cpu_count()
+        self.lines.add("hello", protocol=1, version=VERSION, pid=self.pid, host=host, os=sys.platform, cores=cores, date=date)
         self._hook(hooks)
-        self._prepare_profiler()
+        self._try_profile(self._prepare_profile)
         atexit.register(self.close)
         before = sys.excepthook
 
@@ -253,11 +220,23 @@ class _Run:
 
         sys.excepthook = failed
 
+    def _do(self, hook, *arguments):
+        """Calls a hook and counts its time. A fault of ours ends the watching and never the training; a forked process does not watch."""
+        if self.off or os.getpid() != self.pid:
+            return
+        began = _now()
+        try:
+            hook(*arguments)
+        except Exception as error:  # noqa: BLE001
+            self.off = True
+            _warn(f"the training is not watched any more: {type(error).__name__}: {error}")
+        self.own_s += _now() - began
+
     # What the training calls.
 
     def loss(self, loss):
         """Tells the loss of this step, where it is neither what the model returns nor what `backward` is called on."""
-        self._tell(loss)
+        self._do(self._tell, loss)
         return loss
 
     @contextmanager
@@ -265,45 +244,44 @@ class _Run:
         """Times a part of the step by hand: data, forward, backward, communication or optimizer."""
         if name not in PHASES:
             _warn(f"there is no phase {name!r}; there are {', '.join(PHASES)}")
-        self._begin(name)
+        self._do(self._open, name, True)
         try:
             yield
         finally:
-            self._end(name)
+            self._do(self._close, name, True)
 
     def close(self, why=None):
-        if self.off or os.getpid() != self.pid:
-            return
+        self._do(self._finish, why)
         self.off = True
-        try:
-            self.clock.poll(all_of_them=True)
-            self.lines.add("ended", step=self.step, why=why)
-            self.lines.close()
-        except Exception as error:  # noqa: BLE001
-            _warn(f"the last lines are missing: {error}")
+
+    def _finish(self, why):
+        self.clock.poll(all_of_them=True)
+        self.lines.add("ended", step=self.step, why=why)
+        self.lines.waiting.put(None)
+        self.lines.thread.join(2.0)
 
     # Hooks.
 
     def _hook(self, of_model):
         if of_model:
-            self.model.register_forward_pre_hook(lambda *_: self._forward())
-            self.model.register_forward_hook(lambda _model, _inputs, out: self._forwarded(out))
-        self.optimizer.register_step_pre_hook(lambda *_: self._stepping())
-        self.optimizer.register_step_post_hook(lambda *_: self._stepped())
+            self.model.register_forward_pre_hook(lambda *_: self._do(self._forward))
+            self.model.register_forward_hook(lambda _model, _inputs, out: self._do(self._forwarded, out))
+        self.optimizer.register_step_pre_hook(lambda *_: self._do(self._stepping))
+        self.optimizer.register_step_post_hook(lambda *_: self._do(self._end_step))
         autograd, scaler = self.torch.autograd, self.torch.amp.GradScaler
         backward, scale, update = autograd.backward, scaler.scale, scaler.update
 
         def watched_backward(tensors, *arguments, **named):
-            self._backward(tensors)
+            self._do(self._backward, tensors)
             backward(tensors, *arguments, **named)
-            self._backwarded()
+            self._do(self._close, "backward")
 
         def watched_scale(this, outputs):
-            self._take_loss(outputs)
+            self._do(self._take_loss, outputs)
             return scale(this, outputs)
 
         def watched_update(this, *arguments, **named):
-            self._updated(this)
+            self._do(self._updated, this)
             return update(this, *arguments, **named)
 
         autograd.backward, scaler.scale, scaler.update = watched_backward, watched_scale, watched_update
@@ -311,7 +289,6 @@ class _Run:
     def _doing(self):
         return next(reversed(list(self.open)), "evaluation" if self.evaluating else None)
 
-    @_guarded
     def _forward(self):
         if not (self.model.training and self.torch.is_grad_enabled()):
             self.evaluating = self.evaluating or self.clock.mark()
@@ -323,22 +300,15 @@ class _Run:
         self.batches += 1
         self._open("forward")
 
-    @_guarded
     def _forwarded(self, out):
         if self.evaluating is None:
             self._close("forward")
             self._take_loss(_scalar(self.torch, out), new=True)
 
-    @_guarded
     def _backward(self, tensors):
         self._take_loss(tensors)
         self._open("backward")
 
-    @_guarded
-    def _backwarded(self):
-        self._close("backward")
-
-    @_guarded
     def _tell(self, loss):
         self.told_loss = self.clock.copy(loss) if self.torch.is_tensor(loss) else self.torch.tensor(float(loss))
 
@@ -347,19 +317,11 @@ class _Run:
         if self.torch.is_tensor(loss) and loss.numel() == 1 and (new or len(self.losses) < max(1, self.batches)):
             self.losses.append(loss.detach())
 
-    @_guarded
     def _stepping(self):
-        first = self.looks < FIRST_LOOKS
-        if self.profiler is None and (first or _now() - self.looked > LOOK_EVERY_S):
+        if self.profiler is None and (self.looks < FIRST_LOOKS or _now() - self.looked > LOOK_EVERY_S):
             self._look()
         self._open("optimizer")
 
-    @_guarded
-    def _stepped(self):
-        self._close("optimizer")
-        self._end_step()
-
-    @_guarded
     def _updated(self, scaler):
         # A scaler that found a gradient that is not finite leaves the optimizer's step out.
         if self.batches > 0:
@@ -369,24 +331,17 @@ class _Run:
             host = self.clock.copy(scaler._scale)
             self.clock.later(lambda: setattr(self, "scale", float(host)))
 
-    @_guarded
-    def _begin(self, name):
-        self._open(name)
-        self.by_hand.add(name)
-
-    @_guarded
-    def _end(self, name):
-        self.by_hand.discard(name)
-        self._close(name)
-
-    def _open(self, name):
+    def _open(self, name, by_hand=False):
         # Within a phase that is timed by hand, hooks of the same phase say nothing new.
-        if name in self.by_hand:
-            return
-        self.open[name] = self.clock.mark()
-        self.began = self.began or self.open[name]
+        if name not in self.by_hand:
+            self.open[name] = self.clock.mark()
+            self.began = self.began or self.open[name]
+        if by_hand:
+            self.by_hand.add(name)
 
-    def _close(self, name):
+    def _close(self, name, by_hand=False):
+        if by_hand:
+            self.by_hand.discard(name)
         begin = None if name in self.by_hand else self.open.pop(name, None)
         if begin is not None:
             end = self.clock.mark()
@@ -398,6 +353,7 @@ class _Run:
     # The end of a step.
 
     def _end_step(self):
+        self._close("optimizer")
         if not self.described:
             self._describe()
         step, begin, end, parts, profiled = self.step, self.began, self.clock.mark(), self.parts, self.profiler is not None
@@ -410,9 +366,9 @@ class _Run:
         self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
         self.began = end
         if profiled:
-            self._stop_profile(step, 1e3 * (end[0] - (begin or end)[0]))
-        elif _now() > self.next_profile:
-            self._start_profile()
+            self._try_profile(self._stop_profile, step, 1e3 * (end[0] - (begin or end)[0]))
+        elif self.rank == 0 and _now() > self.next_profile:
+            self._try_profile(self._start_profile)
         self.clock.poll()
 
     def _tell_step(self, step, begin, end, parts, loss, profiled, own_ms):
@@ -437,13 +393,12 @@ class _Run:
         if self.step == 0 and done is not None and (not torch.is_tensor(done) or done.device.type == "cpu"):
             # This step's update is in the count already.
             self.step = max(0, int(done) - 1)
-        cuda = self.device.type == "cuda"
-        named = torch.cuda.get_device_name(self.device) if cuda else f"{torch.get_num_threads()} threads of a CPU"
+        named = torch.cuda.get_device_name(self.device) if self.clock.cuda else f"{torch.get_num_threads()} threads of a CPU"
         samples = self.samples or (self.batch and self.batch * max(self.batches, 1))
         frozen = sum(p.numel() for p in self.model.parameters() if not p.requires_grad)
         self.lines.add(
             "run", name=self.name, rank=self.rank, ranks=self.ranks, classes=self.classes, samples=samples,
-            device={"kind": "gpu" if cuda else self.device.type, "name": named}, from_step=self.step,
+            device={"kind": "gpu" if self.clock.cuda else self.device.type, "name": named}, from_step=self.step,
             parameters=sum(p.numel() for p in trained), tensors=len(trained), frozen=frozen or None,
         )
 
@@ -463,15 +418,15 @@ class _Run:
             norms = norms if scale is None else norms / scale
             host = self.clock.copy(torch.stack([norms, zeros.to(norms.device)]))
         self.clock.later(lambda: self._tell_gradients(step, trained, have, host))
-        size = lambda tensors: sum(t.numel() * t.element_size() for t in tensors)  # noqa: E731
         state = [t for s in self.optimizer.state.values() for t in s.values() if torch.is_tensor(t) and t.dim()]
-        cuda = self.clock.cuda
-        self.lines.add(
-            "memory", weights=size(map(_local, self.model.parameters())), gradients=size(grads), moments=size(map(_local, state)),
-            peak_bytes=torch.cuda.max_memory_allocated(self.device) if cuda else None,
-            current_bytes=torch.cuda.memory_allocated(self.device) if cuda else None,
-            reason=None if cuda else "PyTorch does not count its memory on a CPU",
-        )
+        bytes_of = {"weights": self.model.parameters(), "gradients": grads, "moments": state}
+        bytes_of = {key: sum(_local(t).numel() * t.element_size() for t in tensors) for key, tensors in bytes_of.items()}
+        if self.clock.cuda:
+            bytes_of["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
+            bytes_of["current_bytes"] = torch.cuda.memory_allocated(self.device)
+        else:
+            bytes_of["reason"] = "PyTorch does not count its memory on a CPU"
+        self.lines.add("memory", **bytes_of)
 
     def _tell_gradients(self, step, trained, have, host):
         norms, zeros = host.tolist() if host is not None else ([], [])
@@ -480,19 +435,16 @@ class _Run:
         self.reached.update(key for key, (norm, _) in told.items() if math.isfinite(norm) and norm > 0)
         if self.looks < FIRST_LOOKS:
             return
-        rows = []
-        for p in trained:
-            norm, zero = told.get(id(p), (None, None))
-            rows.append({"name": self.names.get(id(p), "?"), "parameters": p.numel(), "norm": norm if norm is None else _number(norm)})
-            if zero is not None:
-                rows[-1]["zero_pct"] = 100.0 * zero / _local(p).numel()
+        rows = [{"name": self.names.get(id(p), "?"), "parameters": p.numel()} for p in trained]
+        for p, row in zip(trained, rows):
+            if id(p) in told:
+                norm, zero = told[id(p)]
+                row.update(norm=_number(norm), zero_pct=100.0 * zero / _local(p).numel())
         reached = [p for p in trained if id(p) in self.reached]
-        finite = all(map(math.isfinite, norms))
         self.lines.add(
-            "gradients", step=step, tensors=len(trained), with_grad=len(reached),
+            "gradients", step=step, tensors=len(trained), with_grad=len(reached), norm=_number(math.hypot(*norms)),
             params_pct=100.0 * sum(p.numel() for p in reached) / max(1, sum(p.numel() for p in trained)),
-            norm=_number(math.sqrt(sum(norm * norm for norm in norms)) if finite else math.nan),
-            rows=sorted(rows, key=lambda row: row["norm"] is not None)[:ROWS], loss_scale=self.scale, skipped=self.skipped or None,
+            rows=sorted(rows, key=lambda row: "norm" in row)[:ROWS], loss_scale=self.scale, skipped=self.skipped or None,
         )
 
     # Profiles, of the first process only: the others would wait for each.
@@ -501,45 +453,38 @@ class _Run:
         kinds = self.torch.profiler.ProfilerActivity
         return self.torch.profiler.profile(activities=[kinds.CPU] + ([kinds.CUDA] if self.clock.cuda else []))
 
-    def _prepare_profiler(self):
+    def _prepare_profile(self):
         """The profiler takes hold of the driver once, which must be before a graph is captured."""
-        try:
-            if self.rank > 0:
-                self.next_profile = math.inf
-            elif self.clock.cuda:
-                with self._profile():
-                    pass
-        except Exception as error:  # noqa: BLE001
-            self._give_up_profiles(error)
+        if self.clock.cuda and self.rank == 0:
+            with self._profile():
+                pass
 
     def _start_profile(self):
-        try:
-            self.began_profile, self.profiler = _now(), self._profile()
-            self.profiler.__enter__()
-            self.range = self.torch.profiler.record_function(f"ProfilerStep#{self.step}")
-            self.range.__enter__()
-        except Exception as error:  # noqa: BLE001
-            self._give_up_profiles(error)
-        self.began = self.clock.mark()
+        self.began_profile, self.profiler = _now(), self._profile()
+        self.profiler.__enter__()
+        self.range = self.torch.profiler.record_function(f"ProfilerStep#{self.step}")
+        self.range.__enter__()
 
     def _stop_profile(self, step, ms):
         profiler, self.profiler = self.profiler, None
-        try:
-            self.range.__exit__(None, None, None)
-            if self.clock.cuda:
-                self.torch.cuda.synchronize(self.device)
-            profiler.__exit__(None, None, None)
-            file = f"rank-{self.rank}-step-{step}.json"
-            profiler.export_chrome_trace(os.path.join(self.folder, file))
-            self.lines.add("profile", step=step, ms=ms, file=file)
-            self.next_profile = _now() + max(PROFILE_EVERY_S, (_now() - self.began_profile) / PROFILE_SHARE)
-        except Exception as error:  # noqa: BLE001
-            self._give_up_profiles(error)
-        self.began = self.clock.mark()
+        self.range.__exit__(None, None, None)
+        if self.clock.cuda:
+            self.torch.cuda.synchronize(self.device)
+        profiler.__exit__(None, None, None)
+        file = f"rank-{self.rank}-step-{step}.json"
+        profiler.export_chrome_trace(os.path.join(self.folder, file))
+        self.lines.add("profile", step=step, ms=ms, file=file)
+        self.next_profile = _now() + max(PROFILE_EVERY_S, (_now() - self.began_profile) / PROFILE_SHARE)
 
-    def _give_up_profiles(self, error):
-        self.profiler, self.next_profile = None, math.inf
-        _warn(f"no step is profiled: {error}")
+    def _try_profile(self, part, *arguments):
+        """Another tool may hold the profiler: then there are no profiles, and everything else goes on."""
+        try:
+            part(*arguments)
+        except Exception as error:  # noqa: BLE001
+            self.profiler, self.next_profile = None, math.inf
+            _warn(f"no step is profiled: {error}")
+        # The time of a profile belongs to no step.
+        self.began = self.clock.mark() if self.described else None
 
 
 def _local(tensor):
@@ -555,67 +500,58 @@ def _scalar(torch, out):
     return found[0] if found else None
 
 
-def _trainer_callback(base):
-    class TrainerCallback(base):
-        """For Hugging Face's Trainer: `Trainer(…, callbacks=[perflings.TrainerCallback(classes=vocabulary)])`."""
+class _ForTrainer:
+    """For Hugging Face's Trainer: `Trainer(…, callbacks=[perflings.TrainerCallback(classes=vocabulary)])`."""
 
-        def __init__(self, classes=None):
-            self.classes, self.run = classes, None
+    def __init__(self, classes=None):
+        self.classes, self.run = classes, None
 
-        def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
-            if self.run is None and optimizer is not None:
-                batches = args.gradient_accumulation_steps
-                # As the Trainer does it: a model that takes more arguments divides by the tokens of all accumulated batches.
-                taken = inspect.signature(model.forward).parameters.values()
-                divides = any(it.kind == inspect.Parameter.VAR_KEYWORD for it in taken)
-                self.run = _watch(
-                    model, getattr(optimizer, "optimizer", optimizer), classes=self.classes, step=state.global_step,
-                    samples=args.per_device_train_batch_size * batches,
-                    joined=lambda losses: sum(losses) / (1 if divides else len(losses)),
-                )
+    def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
+        if self.run is None and optimizer is not None:
+            batches = args.gradient_accumulation_steps
+            # As the Trainer does it: a model that takes more arguments divides by the tokens of all accumulated batches.
+            taken = inspect.signature(model.forward).parameters.values()
+            divides = any(it.kind == inspect.Parameter.VAR_KEYWORD for it in taken)
+            options = {"classes": self.classes, "step": state.global_step, "samples": args.per_device_train_batch_size * batches}
+            options["joined"] = lambda losses: sum(losses) / (1 if divides else len(losses))
+            self.run = watch(model, getattr(optimizer, "optimizer", optimizer), **options)
 
-        def on_train_end(self, args, state, control, **_):
-            if self.run is not None:
-                self.run.close()
-
-    return TrainerCallback
-
-
-def _lightning_callback(base):
-    class LightningCallback(base):
-        """For Lightning: `Trainer(…, callbacks=[perflings.LightningCallback(classes=vocabulary)])`."""
-
-        def __init__(self, classes=None):
-            self.classes, self.run = classes, None
-
-        def on_train_start(self, trainer, pl_module):
-            self.run = _watch(
-                pl_module, trainer.optimizers[0], classes=self.classes, step=trainer.global_step, hooks=False,
-                samples=getattr(trainer.train_dataloader, "batch_size", None),
-            )
-
-        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-            if isinstance(self.run, _Run):
-                self.run._forward()
-
-        def on_before_backward(self, trainer, pl_module, loss):
-            if isinstance(self.run, _Run):
-                self.run._forwarded(loss)
-
-        def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, args, state, control, **_):
+        if self.run is not None:
             self.run.close()
 
-    return LightningCallback
+
+class _ForLightning:
+    """For Lightning: `Trainer(…, callbacks=[perflings.LightningCallback(classes=vocabulary)])`."""
+
+    def __init__(self, classes=None):
+        self.classes, self.run = classes, None
+
+    def on_train_start(self, trainer, pl_module):
+        samples = getattr(trainer.train_dataloader, "batch_size", None)
+        options = {"classes": self.classes, "step": trainer.global_step, "samples": samples, "hooks": False}
+        self.run = watch(pl_module, trainer.optimizers[0], **options)
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if isinstance(self.run, _Run):
+            self.run._do(self.run._forward)
+
+    def on_before_backward(self, trainer, pl_module, loss):
+        if isinstance(self.run, _Run):
+            self.run._do(self.run._forwarded, loss)
+
+    def on_train_end(self, trainer, pl_module):
+        self.run.close()
 
 
 def __getattr__(name):
-    """The callbacks for frameworks are made when they are asked for."""
+    """The callbacks need a class of their framework: they are made when they are asked for."""
     if name == "TrainerCallback":
-        from transformers import TrainerCallback as base
+        from transformers import TrainerCallback
 
-        return _trainer_callback(base)
+        return type(name, (_ForTrainer, TrainerCallback), {})
     if name == "LightningCallback":
-        from lightning.pytorch.callbacks import Callback as base
+        from lightning.pytorch.callbacks import Callback
 
-        return _lightning_callback(base)
+        return type(name, (_ForLightning, Callback), {})
     raise AttributeError(name)

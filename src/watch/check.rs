@@ -20,8 +20,8 @@ pub fn check(path: &Path) -> CheckedFile {
     let mut out = CheckedFile::default();
     let (mut greeted, mut last) = (false, None);
     loop {
-        let followed = file.poll();
-        if followed.is_empty() {
+        let (before, followed) = (file.read_so_far(), file.poll());
+        if file.read_so_far() == before {
             return out;
         }
         for piece in followed {

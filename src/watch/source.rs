@@ -154,7 +154,8 @@ impl WatchSource {
             self.tell_rates();
         }
         let all_ended = !self.ranks.is_empty() && self.ranks.iter().all(WatchedRank::has_ended);
-        if !self.over && (ended.is_some() || self.job.is_none() && all_ended) {
+        let reads = self.reading_profile || self.waiting.is_some();
+        if !(self.over || reads) && (ended.is_some() || self.job.is_none() && all_ended) {
             self.end(ended);
         }
         if self.over && self.job.is_none() && !all_ended {

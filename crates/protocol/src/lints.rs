@@ -456,6 +456,61 @@ mod tests {
         assert_eq!(said(9.7, 8, recorded), ["coverage-above-step"]);
     }
 
+    /// The lints that hold for the training of another program with these losses and phases (data, forward, rest).
+    fn of_another(losses: &[f64], [data, forward, residual]: [f64; 3]) -> Vec<String> {
+        let mut run = RunStory::of(RunDescription::default());
+        for (step, loss) in losses.iter().enumerate() {
+            let phases = PhaseTimes {
+                data: Some(data),
+                forward,
+                residual,
+                step: data + forward + residual,
+                ..PhaseTimes::default()
+            };
+            let event = Event::Step(Step {
+                step: step as u64,
+                loss: Some(crate::Num(*loss)),
+                phases: Some(phases),
+                ..Step::default()
+            });
+            run.note(&event, 0);
+        }
+        lints(&run).into_iter().map(|lint| lint.name).collect()
+    }
+
+    #[test]
+    fn the_training_of_another_program_is_judged_without_a_configuration() {
+        let falls: Vec<f64> = (0..400).map(|step| 4.0 - 0.005 * f64::from(step)).collect();
+        let waves = |mean: f64| (0..400).map(move |step| mean + 0.2 * f64::from(step % 7 - 3));
+        let stays: Vec<f64> = waves(4.0).collect();
+        let none = Vec::<String>::new();
+        assert_eq!(of_another(&falls, [0.5, 19.0, 0.5]), none);
+        assert_eq!(
+            of_another(&falls, [0.5, 17.5, 2.0]),
+            none,
+            "a loop does more than train"
+        );
+        assert_eq!(of_another(&falls, [0.5, 14.5, 5.0]), ["ledger-open"]);
+        assert_eq!(of_another(&falls, [5.0, 14.5, 0.5]), ["waiting-for-data"]);
+        assert_eq!(of_another(&stays, [0.5, 19.0, 0.5]), ["loss-stuck"]);
+        assert_eq!(
+            of_another(&stays[..200], [0.5, 19.0, 0.5]),
+            none,
+            "too early to say"
+        );
+        let slow: Vec<f64> = waves(4.0)
+            .zip(0..)
+            .map(|(loss, step)| loss - 5e-4 * f64::from(step))
+            .collect();
+        assert_eq!(
+            of_another(&slow, [0.5, 19.0, 0.5]),
+            none,
+            "it moves, if slowly"
+        );
+        let breaks: Vec<f64> = falls.iter().copied().chain([f64::NAN]).collect();
+        assert_eq!(of_another(&breaks, [0.5, 19.0, 0.5]), ["not-finite"]);
+    }
+
     /// What a panel shows is judged: each figure of the evidence that cannot be right has its lint.
     #[test]
     fn a_stream_that_no_norm_can_save_is_told() {
