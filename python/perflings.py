@@ -6,13 +6,14 @@
 
 `watch` does nothing unless PERFLINGS_WATCH names a folder, as `perflings watch -- python train.py` sees to. It never stops the training:
 what goes wrong here is told once on stderr, and the training goes on without being watched. It never waits for the device, except in a
-step that it profiles, at most one a minute.
+step that it profiles, at most one a minute. Call it after `torch.compile` and after the model was wrapped (DDP, FSDP).
 
 Only the process that calls `watch` writes. Times of phases are the host's; on a GPU they are read from events of the device, a little
 later. The lines that are written are described in docs/watch.md.
 """
 
 import atexit
+import inspect
 import json
 import math
 import os
@@ -23,31 +24,74 @@ import threading
 import time
 from contextlib import contextmanager
 
-PROTOCOL = 1
 VERSION = "0.1.0"
-GRADIENTS_EVERY_S = 10.0
+PHASES = ("data", "forward", "backward", "communication", "optimizer")
+#: Gradients and memory are looked at in the first steps and then every so many seconds.
+FIRST_LOOKS = 3
+LOOK_EVERY_S = 10.0
+#: A profile comes at most every so many seconds, and may cost this share of the time until the next one.
+PROFILE_AFTER_S = 10.0
 PROFILE_EVERY_S = 60.0
-#: A profile may cost this share of the time until the next one.
 PROFILE_SHARE = 0.01
+#: Rows of the table of gradients, and lines that may wait for a slow disk.
 ROWS = 200
-ROW_OF_PHASE = ("data", "forward", "backward", "communication", "optimizer")
+WAITING = 10_000
 
 _now = time.perf_counter
 
 
-class _Lines:
-    """Writes lines on a thread of its own, so that a slow disk delays no step. Without lines it says what the process does."""
+def watch(model, optimizer, data=None, **options):
+    """Watches a training, if PERFLINGS_WATCH names a folder.
 
-    def __init__(self, path, phase):
-        self.began, self.phase = _now(), phase
+    `data` is the loader that the training loop iterates; iterate `run.data` in its place. The options are
+    `classes`: the number of classes or tokens that the loss chooses from; with it the first loss can be judged;
+    `samples`: those of one step in this process; a loader tells them;
+    `name`: what the run is called, else the script;
+    `step`: where a training goes on that was begun before; where the optimizer's state tells it, it need not be given.
+    """
+    folder = os.environ.get("PERFLINGS_WATCH")
+    if folder:
+        try:
+            return _Run(model, optimizer, data, folder, **options)
+        except Exception as error:  # noqa: BLE001
+            _warn(f"the training is not watched: {type(error).__name__}: {error}")
+    return _Unwatched(data)
+
+
+def _warn(text):
+    print(f"perflings: {text}", file=sys.stderr)
+
+
+class _Unwatched:
+    """What `watch` returns where nothing is watched: it gives everything back as it came."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def loss(self, loss):
+        return loss
+
+    @contextmanager
+    def phase(self, _name):
+        yield
+
+    def close(self, _why=None):
+        pass
+
+
+class _Lines:
+    """Writes lines on a thread of its own, so that a slow disk delays no step. Every two seconds without a line it says what the process
+    is doing."""
+
+    def __init__(self, path, doing):
+        self.began, self.doing, self.broken = _now(), doing, False
         self.file = open(path, "a", encoding="utf-8")
         self.waiting = queue.SimpleQueue()
-        self.dropped = False
         self.thread = threading.Thread(target=self._write, name="perflings", daemon=True)
         self.thread.start()
 
     def add(self, event, **parts):
-        if not self.dropped:
+        if not self.broken and self.waiting.qsize() < WAITING:
             line = {"t": round(_now() - self.began, 6), "event": event}
             line.update((key, part) for key, part in parts.items() if part is not None)
             self.waiting.put(line)
@@ -58,7 +102,7 @@ class _Lines:
                 try:
                     line = self.waiting.get(timeout=2.0)
                 except queue.Empty:
-                    line = {"event": "alive", "phase": self.phase()}
+                    line = {"event": "alive", "phase": self.doing()}
                 if line is None:
                     break
                 self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -66,35 +110,18 @@ class _Lines:
                     self.file.flush()
                     time.sleep(0.05)
             self.file.flush()
-        except (OSError, ValueError) as error:
-            self.dropped = True
+        except Exception as error:  # noqa: BLE001
+            self.broken = True
             _warn(f"no more lines are written: {error}")
 
-    def close(self):
-        self.waiting.put(None)
-        self.thread.join(2.0)
 
-
-def _warn(text):
-    print(f"perflings: {text}", file=sys.stderr)
-
-
-def _number(value):
-    """JSON has no NaN and no infinity; the reader takes them as text."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-
-
-class _Late:
-    """Values of the device that are read once they have arrived, so that nothing waits for them."""
+class _Clock:
+    """Moments of the host and, on a GPU, of the device's stream; and values of the device, read once they have arrived."""
 
     def __init__(self, torch, device):
-        self.torch, self.cuda = torch, device.type == "cuda"
-        self.pending = []
+        self.torch, self.cuda, self.pending = torch, device.type == "cuda", []
 
     def mark(self):
-        """This moment on the host and, on a GPU, in the device's stream."""
         if not self.cuda or self.torch.cuda.is_current_stream_capturing():
             return _now(), None
         event = self.torch.cuda.Event(enable_timing=True)
@@ -109,58 +136,28 @@ class _Late:
         host = self.torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         return host.copy_(tensor, non_blocking=True)
 
-    def then(self, read, mark=None):
-        self.pending.append((mark or self.mark(), read))
+    def later(self, read):
+        """Calls `read` once everything before this moment is done on the device."""
+        self.pending.append((self.mark()[1], read))
 
     def poll(self, all_of_them=False):
-        while self.pending:
-            (_, event), read = self.pending[0]
-            if event is not None and not event.query():
-                if not all_of_them:
-                    return
+        while self.pending and (all_of_them or self.pending[0][0] is None or self.pending[0][0].query()):
+            event, read = self.pending.pop(0)
+            if event is not None:
                 event.synchronize()
-            self.pending.pop(0)
             read()
 
 
-def _between(begin, end):
+def _ms(begin, end):
     """Milliseconds between two marks, on the device's clock where both have one."""
     if begin[1] is not None and end[1] is not None:
         return begin[1].elapsed_time(end[1])
     return 1e3 * (end[0] - begin[0])
 
 
-class _Unwatched:
-    """What `watch` returns where nothing is watched: it gives everything back as it came."""
-
-    def __init__(self, data=None):
-        self.data = data
-
-    def loss(self, loss):
-        return loss
-
-    @contextmanager
-    def phase(self, _name):
-        yield
-
-    def close(self, _why=None):
-        pass
-
-
-def _guarded(method):
-    """A fault of ours ends the watching and never the training."""
-
-    def call(self, *arguments, **named):
-        if self.off or os.getpid() != self.pid:
-            return None
-        try:
-            return method(self, *arguments, **named)
-        except Exception as error:  # noqa: BLE001
-            self.off = True
-            _warn(f"the training is not watched any more: {type(error).__name__}: {error}")
-            return None
-
-    return call
+def _number(value):
+    """JSON has no NaN and no infinity; the reader takes them as text."""
+    return value if math.isfinite(value) else str(value)
 
 
 class _Data:
@@ -176,47 +173,44 @@ class _Data:
         return len(self._loader)
 
     def __iter__(self):
-        batches = iter(self._loader)
+        batches, end = iter(self._loader), object()
         while True:
-            began = _now()
-            try:
-                batch = next(batches)
-            except StopIteration:
+            self._run._do(self._run._open, "data", True)
+            batch = next(batches, end)
+            self._run._do(self._run._close, "data", True)
+            if batch is end:
                 return
-            self._run._waited(began, _now())
             yield batch
 
 
 class _Run:
-    def __init__(self, torch, model, optimizer, data, classes, name, step, folder):
-        self.torch, self.model, self.optimizer = torch, model, optimizer
-        self.pid, self.off, self.data = os.getpid(), False, data
-        self.rank = _rank(torch)
-        self.classes, self.folder = classes, folder
-        self.name = name or os.path.basename(sys.argv[0]) or "training"
-        self.parameters = {id(p): (n, p) for n, p in model.named_parameters()}
-        self.device = next((p.device for _, p in self.parameters.values()), torch.device("cpu"))
-        self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"), self._phase)
-        self.late = _Late(torch, self.device)
-        self.step = step
-        self.described = False
-        self.phases = dict.fromkeys(ROW_OF_PHASE, None)
-        self.open_marks, self.parts = {}, []
-        self.latest_loss, self.asked_loss, self.scale = None, False, None
-        self.ended = self.late.mark()
-        self.evaluating = False
-        self.samples = getattr(data, "batch_size", None)
-        self.micro = 0
-        self.looked = -math.inf
-        self.profiler, self.next_profile, self.skipped = None, _now() + 10.0, 0
-        self.lines.add(
-            "hello", protocol=PROTOCOL, version=VERSION, pid=self.pid, host=socket.gethostname(),
-            os=sys.platform, cores=os.cpu_count() or 1, date=time.strftime("%Y-%m-%d", time.gmtime()),
-        )
-        if data is not None:
-            self.data = _Data(self, data)
-        self._hook()
-        self._prepare_profiler()
+    """A training that is watched. `parts` are the phases of the present step, each with its two marks."""
+
+    def __init__(self, model, optimizer, data, folder, classes=None, samples=None, name=None, step=0, hooks=True, joined=None):
+        import torch
+
+        self.torch, self.model, self.optimizer, self.folder = torch, model, optimizer, folder
+        self.off, self.pid, self.own_s = False, os.getpid(), 0.0
+        group = torch.distributed.is_available() and torch.distributed.is_initialized()
+        self.rank = torch.distributed.get_rank() if group else int(os.environ.get("RANK", 0))
+        self.ranks = torch.distributed.get_world_size() if group else int(os.environ.get("WORLD_SIZE", 1))
+        self.names = {id(p): name for name, p in model.named_parameters()}
+        self.device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        self.clock = _Clock(torch, self.device)
+        self.classes, self.name = classes, name or os.path.basename(sys.argv[0]) or "training"
+        self.batch, self.samples = getattr(data, "batch_size", None), samples
+        self.data = data if data is None else _Data(self, data)
+        # Of the losses of accumulated batches the last one is the step's, unless a framework joins them.
+        self.joined = joined or (lambda losses: losses[-1])
+        self.step, self.described, self.began, self.evaluating, self.by_hand = step, False, None, None, set()
+        self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
+        self.scale, self.skipped, self.looks, self.looked, self.reached = None, 0, 0, -math.inf, set()
+        self.profiler, self.range, self.next_profile = None, None, _now() + PROFILE_AFTER_S
+        self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"), self._doing)
+        date, host, cores = time.strftime("%Y-%m-%d", time.gmtime()), socket.gethostname(), os.cpu_count()
+        self.lines.add("hello", protocol=1, version=VERSION, pid=self.pid, host=host, os=sys.platform, cores=cores, date=date)
+        self._hook(hooks)
+        self._try_profile(self._prepare_profile)
         atexit.register(self.close)
         before = sys.excepthook
 
@@ -226,368 +220,338 @@ class _Run:
 
         sys.excepthook = failed
 
+    def _do(self, hook, *arguments):
+        """Calls a hook and counts its time. A fault of ours ends the watching and never the training; a forked process does not watch."""
+        if self.off or os.getpid() != self.pid:
+            return
+        began = _now()
+        try:
+            hook(*arguments)
+        except Exception as error:  # noqa: BLE001
+            self.off = True
+            _warn(f"the training is not watched any more: {type(error).__name__}: {error}")
+        self.own_s += _now() - began
+
     # What the training calls.
 
     def loss(self, loss):
-        """Tells the loss of this step, where it is not what the model returns or what `backward` is called on."""
-        self._tell_loss(loss)
+        """Tells the loss of this step, where it is neither what the model returns nor what `backward` is called on."""
+        self._do(self._tell, loss)
         return loss
 
     @contextmanager
     def phase(self, name):
         """Times a part of the step by hand: data, forward, backward, communication or optimizer."""
-        if name not in ROW_OF_PHASE:
-            _warn(f"there is no phase {name!r}; there are {', '.join(ROW_OF_PHASE)}")
-        self._begin(name)
+        if name not in PHASES:
+            _warn(f"there is no phase {name!r}; there are {', '.join(PHASES)}")
+        self._do(self._open, name, True)
         try:
             yield
         finally:
-            self._end(name)
+            self._do(self._close, name, True)
 
     def close(self, why=None):
-        if self.off or os.getpid() != self.pid:
-            return
+        self._do(self._finish, why)
         self.off = True
-        try:
-            self.late.poll(all_of_them=True)
-            self.lines.add("ended", slot="a", step=self.step, why=why)
-            self.lines.close()
-        except Exception:  # noqa: BLE001
-            pass
+
+    def _finish(self, why):
+        self.clock.poll(all_of_them=True)
+        self.lines.add("ended", step=self.step, why=why)
+        self.lines.waiting.put(None)
+        self.lines.thread.join(2.0)
 
     # Hooks.
 
-    def _hook(self):
-        torch = self.torch
-        self.model.register_forward_pre_hook(lambda *_: self._forward())
-        self.model.register_forward_hook(lambda _m, _i, out: self._forwarded(out))
-        self.optimizer.register_step_pre_hook(lambda *_: self._stepping())
-        self.optimizer.register_step_post_hook(lambda *_: self._stepped())
-        backward = torch.Tensor.backward
-        run = self
+    def _hook(self, of_model):
+        if of_model:
+            self.model.register_forward_pre_hook(lambda *_: self._do(self._forward))
+            self.model.register_forward_hook(lambda _model, _inputs, out: self._do(self._forwarded, out))
+        self.optimizer.register_step_pre_hook(lambda *_: self._do(self._stepping))
+        self.optimizer.register_step_post_hook(lambda *_: self._do(self._end_step))
+        autograd, scaler = self.torch.autograd, self.torch.amp.GradScaler
+        backward, scale, update = autograd.backward, scaler.scale, scaler.update
 
-        def watched(tensor, *arguments, **named):
-            run._backward(tensor)
-            result = backward(tensor, *arguments, **named)
-            run._end("backward")
-            return result
+        def watched_backward(tensors, *arguments, **named):
+            self._do(self._backward, tensors)
+            backward(tensors, *arguments, **named)
+            self._do(self._close, "backward")
 
-        torch.Tensor.backward = watched
-        scaler = torch.amp.GradScaler
-        scale, update = scaler.scale, scaler.update
-
-        def scaling(this, outputs):
-            if torch.is_tensor(outputs):
-                run._tell_loss(outputs, asked=False)
+        def watched_scale(this, outputs):
+            self._do(self._take_loss, outputs)
             return scale(this, outputs)
 
-        def updating(this, *arguments, **named):
-            run._updated(this)
+        def watched_update(this, *arguments, **named):
+            self._do(self._updated, this)
             return update(this, *arguments, **named)
 
-        scaler.scale, scaler.update = scaling, updating
+        autograd.backward, scaler.scale, scaler.update = watched_backward, watched_scale, watched_update
 
-    def _phase(self):
-        return next(reversed(list(self.open_marks)), "evaluation" if self.evaluating else None)
+    def _doing(self):
+        return next(reversed(list(self.open)), "evaluation" if self.evaluating else None)
 
-    def _training(self):
-        return self.model.training and self.torch.is_grad_enabled()
-
-    @_guarded
     def _forward(self):
-        if not self._training():
-            self.evaluating = True
+        if not (self.model.training and self.torch.is_grad_enabled()):
+            self.evaluating = self.evaluating or self.clock.mark()
             return
-        if self.evaluating:
-            # The time of an evaluation belongs to no step.
-            self.evaluating = False
-            self.ended = self.late.mark()
-        self.micro += 1
-        self._mark("forward")
+        if self.evaluating is not None:
+            if self.began is not None:
+                self.parts.append(("evaluation", self.evaluating, self.clock.mark()))
+            self.evaluating = None
+        self.batches += 1
+        self._open("forward")
 
-    @_guarded
     def _forwarded(self, out):
-        if self.evaluating or "forward" not in self.open_marks:
-            self.ended = self.late.mark()
-            return
-        self._close("forward")
-        loss = _scalar(self.torch, out)
-        if loss is not None:
-            self._take_loss(loss)
+        if self.evaluating is None:
+            self._close("forward")
+            self._take_loss(_scalar(self.torch, out), new=True)
 
-    @_guarded
-    def _backward(self, tensor):
-        if tensor.dim() == 0 and self.latest_loss is None:
-            self._take_loss(tensor)
-        self._mark("backward")
+    def _backward(self, tensors):
+        self._take_loss(tensors)
+        self._open("backward")
 
-    @_guarded
-    def _tell_loss(self, loss, asked=True):
-        if asked or self.latest_loss is None:
-            self._take_loss(loss)
-        self.asked_loss = self.asked_loss or asked
+    def _tell(self, loss):
+        self.told_loss = self.clock.copy(loss) if self.torch.is_tensor(loss) else self.torch.tensor(float(loss))
 
-    def _take_loss(self, loss):
-        if not self.asked_loss and loss.numel() == 1:
-            self.latest_loss = loss.detach()
+    def _take_loss(self, loss, new=False):
+        """Keeps a loss; one that is not of a new batch only where none is known of this batch."""
+        if self.torch.is_tensor(loss) and loss.numel() == 1 and (new or len(self.losses) < max(1, self.batches)):
+            self.losses.append(loss.detach())
 
-    @_guarded
     def _stepping(self):
-        if self.profiler is None and _now() - self.looked > GRADIENTS_EVERY_S:
-            self._look_at_gradients()
-        self._mark("optimizer")
+        if self.profiler is None and (self.looks < FIRST_LOOKS or _now() - self.looked > LOOK_EVERY_S):
+            self._look()
+        self._open("optimizer")
 
-    @_guarded
-    def _stepped(self):
-        self._close("optimizer")
-        self._end_step()
-
-    @_guarded
     def _updated(self, scaler):
         # A scaler that found a gradient that is not finite leaves the optimizer's step out.
-        if self.micro > 0:
+        if self.batches > 0:
             self.skipped += 1
             self._end_step()
-        scale = getattr(scaler, "_scale", None)
-        if scale is not None:
-            host = self.late.copy(scale)
-            self.late.then(lambda: setattr(self, "scale", float(host)))
+        if getattr(scaler, "_scale", None) is not None:
+            host = self.clock.copy(scaler._scale)
+            self.clock.later(lambda: setattr(self, "scale", float(host)))
 
-    @_guarded
-    def _waited(self, began, ended):
-        if self.evaluating:
-            return
-        self.parts.append(("data", (began, None), (ended, None)))
+    def _open(self, name, by_hand=False):
+        # Within a phase that is timed by hand, hooks of the same phase say nothing new.
+        if name not in self.by_hand:
+            self.open[name] = self.clock.mark()
+            self.began = self.began or self.open[name]
+        if by_hand:
+            self.by_hand.add(name)
 
-    @_guarded
-    def _begin(self, name):
-        self._mark(name)
-
-    @_guarded
-    def _end(self, name):
-        self._close(name)
-
-    def _mark(self, name):
-        self.open_marks[name] = self.late.mark()
-
-    def _close(self, name):
-        begin = self.open_marks.pop(name, None)
+    def _close(self, name, by_hand=False):
+        if by_hand:
+            self.by_hand.discard(name)
+        begin = None if name in self.by_hand else self.open.pop(name, None)
         if begin is not None:
-            self.parts.append((name, begin, self.late.mark()))
+            end = self.clock.mark()
+            self.parts.append((name, begin, end))
+            if "optimizer" in self.open:
+                # An optimizer that was given a closure makes the other phases within its own.
+                self.open["optimizer"] = end
 
-    # A step is over.
+    # The end of a step.
 
     def _end_step(self):
+        self._close("optimizer")
         if not self.described:
             self._describe()
-        step, begin, end, parts = self.step, self.ended, self.late.mark(), self.parts
-        loss = None if self.latest_loss is None else self.late.copy(self.latest_loss)
-        profiled = self.profiler is not None
-        self.late.then(lambda: self._tell_step(step, begin, end, parts, loss, profiled))
+        step, begin, end, parts, profiled = self.step, self.began, self.clock.mark(), self.parts, self.profiler is not None
+        loss = self.told_loss
+        if loss is None and self.losses:
+            loss = self.clock.copy(self.joined(self.losses))
+        own_ms, self.own_s = 1e3 * self.own_s, 0.0
+        self.clock.later(lambda: self._tell_step(step, begin or end, end, parts, loss, profiled, own_ms))
         self.step += 1
-        self.parts, self.latest_loss, self.asked_loss, self.micro = [], None, False, 0
-        self.open_marks.clear()
-        self.ended = end
+        self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
+        self.began = end
         if profiled:
-            self._stop_profile(step, 1e3 * (end[0] - begin[0]))
-        elif _now() > self.next_profile:
-            self._start_profile()
-        self.late.poll()
+            self._try_profile(self._stop_profile, step, 1e3 * (end[0] - (begin or end)[0]))
+        elif self.rank == 0 and _now() > self.next_profile:
+            self._try_profile(self._start_profile)
+        self.clock.poll()
 
-    def _tell_step(self, step, begin, end, parts, loss, profiled):
+    def _tell_step(self, step, begin, end, parts, loss, profiled, own_ms):
         phases = {}
         for name, since, until in parts:
-            phases[name] = phases.get(name, 0.0) + _between(since, until)
+            phases[name] = phases.get(name, 0.0) + _ms(since, until)
+        ms = _ms(begin, end) - phases.pop("evaluation", 0.0)
         self.lines.add(
-            "step", step=step, ms=_between(begin, end), profiled=profiled or None,
-            synced=True, loss=None if loss is None else _number(float(loss)),
-            phases={name: round(ms, 4) for name, ms in phases.items()},
+            "step", step=step, ms=round(max(ms, 0.0), 4), profiled=profiled or None, own_ms=round(own_ms, 4),
+            loss=None if loss is None else _number(float(loss)),
+            phases={name: round(ms, 4) for name, ms in phases.items() if name in PHASES},
         )
+
+    def _trained(self):
+        """The parameters of the optimizer that require a gradient and of which this process has a part."""
+        every = (p for group in self.optimizer.param_groups for p in group["params"])
+        return [p for p in every if p.requires_grad and _local(p).numel() > 0]
 
     def _describe(self):
-        torch = self.torch
-        self.described = True
-        trained = [p for group in self.optimizer.param_groups for p in group["params"]]
-        done = [s.get("step") for p in trained[:1] if (s := self.optimizer.state.get(p))]
-        if self.step == 0 and done and (not torch.is_tensor(done[0]) or done[0].device.type == "cpu"):
+        self.described, torch, trained = True, self.torch, self._trained()
+        done = self.optimizer.state.get(trained[0], {}).get("step") if trained else None
+        if self.step == 0 and done is not None and (not torch.is_tensor(done) or done.device.type == "cpu"):
             # This step's update is in the count already.
-            self.step = max(0, int(done[0]) - 1)
-        require = [p for p in trained if p.requires_grad]
-        frozen = sum(p.numel() for _, p in self.parameters.values() if not p.requires_grad)
-        kind = self.device.type
-        named = torch.cuda.get_device_name(self.device) if kind == "cuda" else _processor(torch)
-        samples = None if self.samples is None else self.samples * max(self.micro, 1)
+            self.step = max(0, int(done) - 1)
+        named = torch.cuda.get_device_name(self.device) if self.clock.cuda else f"{torch.get_num_threads()} threads of a CPU"
+        samples = self.samples or (self.batch and self.batch * max(self.batches, 1))
+        frozen = sum(p.numel() for p in self.model.parameters() if not p.requires_grad)
         self.lines.add(
-            "run", name=self.name, rank=self.rank, ranks=_ranks(torch), classes=self.classes,
-            device={"kind": "gpu" if kind == "cuda" else kind, "name": named},
-            parameters=sum(p.numel() for p in require), tensors=len(require), frozen=frozen or None,
-            samples=samples, from_step=self.step,
+            "run", name=self.name, rank=self.rank, ranks=self.ranks, classes=self.classes, samples=samples,
+            device={"kind": "gpu" if self.clock.cuda else self.device.type, "name": named}, from_step=self.step,
+            parameters=sum(p.numel() for p in trained), tensors=len(trained), frozen=frozen or None,
         )
 
-    def _look_at_gradients(self):
-        torch, self.looked = self.torch, _now()
-        trained = [p for group in self.optimizer.param_groups for p in group["params"] if p.requires_grad]
+    # Gradients and memory.
+
+    def _look(self):
+        self.looks, self.looked = self.looks + 1, _now()
+        torch, trained, step = self.torch, self._trained(), self.step
         have = [p for p in trained if p.grad is not None and not p.grad.is_sparse]
-        norms = [p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad for p in have]
-        norms = torch._foreach_norm(norms) if norms else []
-        host = self.late.copy(torch.stack([n.float() for n in norms])) if norms else None
-        step = self.step
-        self.late.then(lambda: self._tell_gradients(step, trained, have, host))
-        self._tell_memory(trained, have)
+        grads = [_local(p.grad) for p in have]
+        host = None
+        if grads:
+            zeros = torch.stack([(grad == 0).sum() for grad in grads]).float()
+            norms = torch.stack([norm.float() for norm in torch._foreach_norm(grads)])
+            # A fused optimizer divides by the scale itself.
+            scale = getattr(self.optimizer, "grad_scale", None)
+            norms = norms if scale is None else norms / scale
+            host = self.clock.copy(torch.stack([norms, zeros.to(norms.device)]))
+        self.clock.later(lambda: self._tell_gradients(step, trained, have, host))
+        state = [t for s in self.optimizer.state.values() for t in s.values() if torch.is_tensor(t) and t.dim()]
+        bytes_of = {"weights": self.model.parameters(), "gradients": grads, "moments": state}
+        bytes_of = {key: sum(_local(t).numel() * t.element_size() for t in tensors) for key, tensors in bytes_of.items()}
+        if self.clock.cuda:
+            bytes_of["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
+            bytes_of["current_bytes"] = torch.cuda.memory_allocated(self.device)
+        else:
+            bytes_of["reason"] = "PyTorch does not count its memory on a CPU"
+        self.lines.add("memory", **bytes_of)
 
     def _tell_gradients(self, step, trained, have, host):
-        norms = dict(zip(map(id, have), host.tolist() if host is not None else []))
-        scale = self.scale or 1.0
-        rows, reached = [], 0
-        for p in trained:
-            norm = norms.get(id(p))
-            norm = None if norm is None else norm / scale
-            reached += p.numel() if norm is not None and math.isfinite(norm) and norm > 0 else 0
-            name = self.parameters.get(id(p), ("?",))[0]
-            rows.append({"name": name, "parameters": p.numel(), "norm": None if norm is None else _number(norm)})
-        told = [n / scale for n in norms.values()]
+        norms, zeros = host.tolist() if host is not None else ([], [])
+        told = {id(p): (norm, zero) for p, norm, zero in zip(have, norms, zeros)}
+        # A part that is used now and then (an expert) or later (the first factor of LoRA) counts once it was reached.
+        self.reached.update(key for key, (norm, _) in told.items() if math.isfinite(norm) and norm > 0)
+        if self.looks < FIRST_LOOKS:
+            return
+        rows = [{"name": self.names.get(id(p), "?"), "parameters": p.numel()} for p in trained]
+        for p, row in zip(trained, rows):
+            if id(p) in told:
+                norm, zero = told[id(p)]
+                row.update(norm=_number(norm), zero_pct=100.0 * zero / _local(p).numel())
+        reached = [p for p in trained if id(p) in self.reached]
         self.lines.add(
-            "gradients", slot="a", step=step, tensors=len(trained),
-            with_grad=sum(1 for n in told if math.isfinite(n) and n > 0),
-            params_pct=100.0 * reached / max(1, sum(p.numel() for p in trained)),
-            norm=_number(math.sqrt(sum(n * n for n in told)) if all(map(math.isfinite, told)) else math.nan),
-            rows=rows[:ROWS], loss_scale=self.scale, skipped=self.skipped or None,
+            "gradients", step=step, tensors=len(trained), with_grad=len(reached), norm=_number(math.hypot(*norms)),
+            params_pct=100.0 * sum(p.numel() for p in reached) / max(1, sum(p.numel() for p in trained)),
+            rows=sorted(rows, key=lambda row: "norm" in row)[:ROWS], loss_scale=self.scale, skipped=self.skipped or None,
         )
 
-    def _tell_memory(self, trained, have):
-        bytes_of = lambda tensors: sum(t.numel() * t.element_size() for t in tensors)  # noqa: E731
-        state = [t for s in self.optimizer.state.values() for t in s.values() if self.torch.is_tensor(t) and t.dim()]
-        cuda = self.late.cuda
-        self.lines.add(
-            "memory", slot="a", weights=bytes_of(p for _, p in self.parameters.values()),
-            gradients=bytes_of(p.grad for p in have), moments=bytes_of(state),
-            peak_bytes=self.torch.cuda.max_memory_allocated(self.device) if cuda else None,
-            current_bytes=self.torch.cuda.memory_allocated(self.device) if cuda else None,
-            reason=None if cuda else "PyTorch does not count its memory on a CPU",
-        )
-
-    # Profiles.
-
-    def _prepare_profiler(self):
-        # The profiler takes hold of the driver once, which must be before a graph is captured.
-        try:
-            with self._profile():
-                pass
-        except Exception as error:  # noqa: BLE001
-            self.next_profile = math.inf
-            _warn(f"no step is profiled: {error}")
+    # Profiles, of the first process only: the others would wait for each.
 
     def _profile(self):
         kinds = self.torch.profiler.ProfilerActivity
-        wanted = [kinds.CPU] + ([kinds.CUDA] if self.late.cuda else [])
-        return self.torch.profiler.profile(activities=wanted)
+        return self.torch.profiler.profile(activities=[kinds.CPU] + ([kinds.CUDA] if self.clock.cuda else []))
+
+    def _prepare_profile(self):
+        """The profiler takes hold of the driver once, which must be before a graph is captured."""
+        if self.clock.cuda and self.rank == 0:
+            with self._profile():
+                pass
 
     def _start_profile(self):
-        try:
-            self.profiler = self._profile()
-            self.began_profile = _now()
-            self.profiler.__enter__()
-            self.ended = self.late.mark()
-        except Exception as error:  # noqa: BLE001
-            self._give_up_profiles(error)
+        self.began_profile, self.profiler = _now(), self._profile()
+        self.profiler.__enter__()
+        self.range = self.torch.profiler.record_function(f"ProfilerStep#{self.step}")
+        self.range.__enter__()
 
     def _stop_profile(self, step, ms):
         profiler, self.profiler = self.profiler, None
-        try:
-            if self.late.cuda:
-                self.torch.cuda.synchronize(self.device)
-            profiler.__exit__(None, None, None)
-            file = f"rank-{self.rank}-step-{step}.json"
-            profiler.export_chrome_trace(os.path.join(self.folder, file))
-            self.lines.add("profile", slot="a", step=step, ms=ms, file=file)
-            cost = _now() - self.began_profile
-            self.next_profile = _now() + max(PROFILE_EVERY_S, cost / PROFILE_SHARE)
-        except Exception as error:  # noqa: BLE001
-            self._give_up_profiles(error)
-        self.ended = self.late.mark()
+        self.range.__exit__(None, None, None)
+        if self.clock.cuda:
+            self.torch.cuda.synchronize(self.device)
+        profiler.__exit__(None, None, None)
+        file = f"rank-{self.rank}-step-{step}.json"
+        profiler.export_chrome_trace(os.path.join(self.folder, file))
+        self.lines.add("profile", step=step, ms=ms, file=file)
+        self.next_profile = _now() + max(PROFILE_EVERY_S, (_now() - self.began_profile) / PROFILE_SHARE)
 
-    def _give_up_profiles(self, error):
-        self.profiler, self.next_profile = None, math.inf
-        _warn(f"no step is profiled any more: {error}")
+    def _try_profile(self, part, *arguments):
+        """Another tool may hold the profiler: then there are no profiles, and everything else goes on."""
+        try:
+            part(*arguments)
+        except Exception as error:  # noqa: BLE001
+            self.profiler, self.next_profile = None, math.inf
+            _warn(f"no step is profiled: {error}")
+        # The time of a profile belongs to no step.
+        self.began = self.clock.mark() if self.described else None
+
+
+def _local(tensor):
+    """What this process has of a tensor that may be spread over several."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def _scalar(torch, out):
     """The loss among what a model returned: its `loss`, or the one number that has a gradient."""
     loss = out.get("loss") if hasattr(out, "get") else getattr(out, "loss", None)
-    if torch.is_tensor(loss):
-        return loss
-    parts = out if isinstance(out, (tuple, list)) else [out]
+    parts = [loss, *(out if isinstance(out, (tuple, list)) else [out])]
     found = [p for p in parts if torch.is_tensor(p) and p.numel() == 1 and p.requires_grad]
     return found[0] if found else None
 
 
-def _rank(torch):
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank()
-    return int(os.environ.get("RANK", 0))
+class _ForTrainer:
+    """For Hugging Face's Trainer: `Trainer(…, callbacks=[perflings.TrainerCallback(classes=vocabulary)])`."""
+
+    def __init__(self, classes=None):
+        self.classes, self.run = classes, None
+
+    def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
+        if self.run is None and optimizer is not None:
+            batches = args.gradient_accumulation_steps
+            # As the Trainer does it: a model that takes more arguments divides by the tokens of all accumulated batches.
+            taken = inspect.signature(model.forward).parameters.values()
+            divides = any(it.kind == inspect.Parameter.VAR_KEYWORD for it in taken)
+            options = {"classes": self.classes, "step": state.global_step, "samples": args.per_device_train_batch_size * batches}
+            options["joined"] = lambda losses: sum(losses) / (1 if divides else len(losses))
+            self.run = watch(model, getattr(optimizer, "optimizer", optimizer), **options)
+
+    def on_train_end(self, args, state, control, **_):
+        if self.run is not None:
+            self.run.close()
 
 
-def _ranks(torch):
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_world_size()
-    return int(os.environ.get("WORLD_SIZE", 1))
+class _ForLightning:
+    """For Lightning: `Trainer(…, callbacks=[perflings.LightningCallback(classes=vocabulary)])`."""
 
+    def __init__(self, classes=None):
+        self.classes, self.run = classes, None
 
-def _processor(torch):
-    return f"{torch.get_num_threads()} threads of a CPU"
+    def on_train_start(self, trainer, pl_module):
+        samples = getattr(trainer.train_dataloader, "batch_size", None)
+        options = {"classes": self.classes, "step": trainer.global_step, "samples": samples, "hooks": False}
+        self.run = watch(pl_module, trainer.optimizers[0], **options)
 
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if isinstance(self.run, _Run):
+            self.run._do(self.run._forward)
 
-def watch(model, optimizer, data=None, classes=None, name=None, step=0):
-    """Watches a training, if PERFLINGS_WATCH names a folder.
+    def on_before_backward(self, trainer, pl_module, loss):
+        if isinstance(self.run, _Run):
+            self.run._do(self.run._forwarded, loss)
 
-    `data` is the loader that the training loop iterates; iterate `run.data` in its place. `classes` is the number of classes or tokens
-    that the loss chooses from; with it the first loss can be judged. `step` is where a training goes on that was begun before; where
-    the optimizer's state tells it, it need not be given.
-    """
-    folder = os.environ.get("PERFLINGS_WATCH")
-    if not folder:
-        return _Unwatched(data)
-    try:
-        import torch
-
-        return _Run(torch, model, optimizer, data, classes, name, step, folder)
-    except Exception as error:  # noqa: BLE001
-        _warn(f"the training is not watched: {type(error).__name__}: {error}")
-        return _Unwatched(data)
+    def on_train_end(self, trainer, pl_module):
+        self.run.close()
 
 
 def __getattr__(name):
-    """`TrainerCallback` for Hugging Face's Trainer, `LightningCallback` for Lightning, made when they are asked for."""
+    """The callbacks need a class of their framework: they are made when they are asked for."""
     if name == "TrainerCallback":
-        from transformers import TrainerCallback as Base
+        from transformers import TrainerCallback
 
-        class TrainerCallback(Base):
-            def __init__(self, classes=None):
-                self.classes, self.run = classes, None
-
-            def on_train_begin(self, args, state, control, model=None, optimizer=None, **_):
-                if self.run is None and optimizer is not None:
-                    optimizer = getattr(optimizer, "optimizer", optimizer)
-                    self.run = watch(model, optimizer, classes=self.classes, step=state.global_step)
-
-            def on_train_end(self, args, state, control, **_):
-                if self.run is not None:
-                    self.run.close()
-
-        return TrainerCallback
+        return type(name, (_ForTrainer, TrainerCallback), {})
     if name == "LightningCallback":
         from lightning.pytorch.callbacks import Callback
 
-        class LightningCallback(Callback):
-            def __init__(self, classes=None):
-                self.classes, self.run = classes, None
-
-            def on_train_start(self, trainer, pl_module):
-                optimizer = trainer.optimizers[0]
-                self.run = watch(pl_module, optimizer, classes=self.classes, step=trainer.global_step)
-
-            def on_train_end(self, trainer, pl_module):
-                self.run.close()
-
-        return LightningCallback
+        return type(name, (_ForLightning, Callback), {})
     raise AttributeError(name)

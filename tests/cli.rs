@@ -24,6 +24,8 @@ mod recordings;
 mod runs;
 #[path = "cli/settings.rs"]
 mod settings;
+#[path = "cli/watching.rs"]
+mod watching;
 
 use std::path::Path;
 

@@ -66,7 +66,9 @@ impl App {
             return;
         }
         match event {
-            Event::Calibrated { .. } => self.bench.run.story.hear(&event, self.clock.now_ms),
+            Event::Calibrated { .. } | Event::Ranks { .. } => {
+                self.bench.run.story.hear(&event, self.clock.now_ms);
+            }
             Event::Compiling { kernels, latest } => self.bench.compiling(kernels, latest),
             Event::KernelUsed {
                 exercise, why_not, ..
@@ -169,6 +171,9 @@ impl App {
     /// A run of another program begins.
     fn foreign_run(&mut self, slot: Slot, event: &Event) {
         self.bench.replays(false);
+        if slot == Slot::B && self.bench.run.active == Slot::A {
+            self.tell("B begins here, beside what A showed before", false);
+        }
         self.bench.run.story.hear(event, self.clock.now_ms);
         self.bench.run.active = slot;
         self.bench.run.state = RunState::Warming;

@@ -42,7 +42,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 44] = [
+const KEYS: [(&str, A); 46] = [
     ("a", A::Answer(0)),
     ("choose", A::Choose),
     ("close", A::Close),
@@ -52,6 +52,7 @@ const KEYS: [(&str, A); 44] = [
     ("summary", A::Open(Overlay::Summary)),
     ("focus", A::FocusNext),
     ("hint", A::Hint),
+    ("glossary", A::Open(Overlay::Glossary)),
     ("in-f32", A::InF32),
     ("keep", A::RangeKeep),
     ("keep-value", A::KeepSearch),
@@ -65,6 +66,7 @@ const KEYS: [(&str, A); 44] = [
     ("list", A::Open(Overlay::Stages)),
     ("narrower", A::RangeWiden(-1)),
     ("locate", A::Locate),
+    ("mark-b", A::MarkB),
     ("next", A::NextStage),
     ("no", A::No),
     ("page", A::TurnPage(1)),
@@ -167,7 +169,7 @@ fn next_text(app: &App) -> &'static str {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
         Mode::Replay(shown) if shown.watched => {
-            return "The training of another program, while it runs";
+            return "{mark-b} makes what comes from here B, {glossary} explains the first lint";
         }
         Mode::Replay(_) => return "A recording: {pause} pauses, {step} advances one step",
         _ => {}

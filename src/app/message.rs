@@ -171,6 +171,8 @@ pub enum Action {
     ReplayStep,
     ReplayFaster,
     ReplaySlower,
+    /// What a watched training reports from now on is B.
+    MarkB,
     // What is seen.
     Open(Overlay),
     Close,

@@ -7,6 +7,7 @@ use super::pages::PAGE;
 use super::study::LessonPage;
 use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
+use crate::course::trace_lints::page_of;
 
 /// What the view reads of the other parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,10 +108,22 @@ impl App {
                 (attempts.len(), at)
             }
             Overlay::Skipped => (self.lesson.skipped_stages().len(), None),
-            Overlay::Glossary => (self.lesson.course.readings.len() + 1, None),
+            Overlay::Glossary => (course.readings.len() + 1, self.page_of_lint()),
             _ => (0, None),
         };
         (lines, at.unwrap_or(0))
+    }
+
+    /// The page about the first lint of a training that is watched, counted from the glossary, which is 0.
+    fn page_of_lint(&self) -> Option<usize> {
+        let lints = &self.shown_run().shown().lints;
+        let watched = lints.iter().filter(|_| self.mode.watches());
+        let pages = watched.filter_map(|lint| page_of(&lint.name));
+        let mut places = pages.filter_map(|page| {
+            let mut readings = self.lesson.course.readings.iter();
+            readings.position(|it| it.file == page)
+        });
+        places.next().map(|at| at + 1)
     }
 
     /// Closes what lies on top, one layer at a time.
@@ -223,6 +236,9 @@ impl View {
         self.search = Search::default();
         self.fault_shown = false;
         self.selected = context.at;
+        if overlay == Overlay::Glossary && context.at > 0 {
+            self.page = context.at;
+        }
         let journey = matches!(overlay, Overlay::Summary | Overlay::Skipped);
         let asked = (journey && !again).then_some(Effect::ReadJourney);
         asked.into_iter().collect()

@@ -22,7 +22,7 @@ use crate::sanitize;
 use crate::shell::show;
 use crate::tui::{SessionEnd, terminal};
 use crate::watch::check::check;
-use crate::watch::job::{Job, OUTPUT, code_of};
+use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
 use protocol::story::StreamStory;
 use protocol::{Device, Event};
@@ -44,17 +44,20 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
         .as_deref()
         .map(RecordingWriter::create)
         .transpose()?;
-    if terminal::is_present() && recording.is_none() {
+    let mut signals = if terminal::is_present() && recording.is_none() {
         shown(args, &mut source)?;
+        Signals::take()?
     } else {
-        follow(&mut source, recording)?;
-    }
+        let mut signals = Signals::take()?;
+        if let Some(signal) = follow(&mut source, recording, &mut signals)? {
+            told(&source)?;
+            std::process::exit(128 + signal);
+        }
+        signals
+    };
     told(&source)?;
     match source.job_mut() {
-        Some(job) => {
-            let code = code_of(job.wait()?);
-            std::process::exit(code);
-        }
+        Some(job) => std::process::exit(code_of(job.wait(&mut signals))),
         None => Ok(Exit::Ok),
     }
 }
@@ -200,9 +203,19 @@ fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
     Ok(())
 }
 
-/// Takes in what comes until the training is over.
-fn follow(source: &mut WatchSource, mut recording: Option<RecordingWriter>) -> Result<()> {
-    loop {
+/// Takes in what comes until the training is over. Signals go to the command; where there is none, one ends us, and is returned.
+fn follow(
+    source: &mut WatchSource,
+    mut recording: Option<RecordingWriter>,
+    signals: &mut Signals,
+) -> Result<Option<i32>> {
+    let ended_by = loop {
+        if let Some(signal) = signals.next() {
+            let Some(job) = source.job_mut() else {
+                break Some(signal);
+            };
+            job.pass_on(signal);
+        }
         let Some(heard) = source.try_recv() else {
             std::thread::sleep(Duration::from_millis(50));
             continue;
@@ -220,15 +233,15 @@ fn follow(source: &mut WatchSource, mut recording: Option<RecordingWriter>) -> R
             FromEngine::Malformed { line, .. } => notice(&sanitize::line(&line)),
             FromEngine::Gone { reason } => {
                 notice(&sanitize::line(&reason));
-                break;
+                break None;
             }
             FromEngine::Silent => {}
         }
-    }
+    };
     if let Some(recording) = recording {
         notice(&recording.finish()?.to_string());
     }
-    Ok(())
+    Ok(ended_by)
 }
 
 /// The figures of the run, and its lints.

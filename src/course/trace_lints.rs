@@ -1,7 +1,7 @@
-//! Which page of the course explains a lint of a profile.
+//! Which page of the course explains a lint of a profile, or of a watched training.
 
-/// Lints of `gputrace`, each with the page of the course that explains it.
-const PAGES: [(&str, &str); 7] = [
+/// Lints of `gputrace`, and of trainings that other programs make, each with the page of the course that explains it.
+const PAGES: [(&str, &str); 16] = [
     ("no-device-activity", "pytorch.md"),
     ("launch-bound", "pytorch-5.md"),
     ("sync-in-step", "pytorch-3.md"),
@@ -9,6 +9,15 @@ const PAGES: [(&str, &str); 7] = [
     ("one-kernel-dominates", "pytorch-4.md"),
     ("missing-backward", "pytorch-6.md"),
     ("profiler-overhead", "pytorch.md"),
+    ("host-bound", "pytorch-5.md"),
+    ("first-loss", "pytorch-1.md"),
+    ("gradient-coverage", "pytorch-6.md"),
+    ("not-finite", "pytorch-9.md"),
+    ("ledger-open", "pytorch.md"),
+    ("waiting-for-data", "pytorch.md"),
+    ("no-kernels", "pytorch.md"),
+    ("stuck-at-ln-vocab", "pytorch-6.md"),
+    ("loss-stuck", "pytorch-6.md"),
 ];
 
 /// The page that explains a lint; some lints have none.

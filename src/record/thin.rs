@@ -30,6 +30,7 @@ impl Thinning {
             Event::Evidence(evidence) => ("evidence", evidence.slot, 5.0),
             Event::Memory(memory) => ("memory", memory.slot, 5.0),
             Event::Load(_) => ("load", Slot::A, 2.0),
+            Event::Ranks { .. } => ("ranks", Slot::A, 2.0),
             Event::Pair(pair) if !pair.done => ("pair", Slot::A, 1.0),
             _ => return true,
         };

@@ -37,6 +37,7 @@ pub mod status;
 mod summary;
 mod throughput;
 pub mod timeline;
+mod watched;
 mod welcome;
 
 use content::{Content, ContentOf, Inside};
@@ -165,7 +166,15 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
 
 /// Draws a panel; the result is how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
-    let (content_of, reading) = row_of(panel, app);
+    let (content_of, mut reading) = row_of(panel, app);
+    let unreported = watched::unreported(panel, app);
+    let content_in = |area: Rect| match unreported {
+        Some(figure) => figure.content(app, theme, area),
+        None => content_of(app, theme, area),
+    };
+    if unreported.is_some() {
+        reading = &[];
+    }
     let (focused, is_strip) = (app.view.focus == Some(panel), is_strip(app));
     let explains = focused && app.view.expanded && !is_strip && !reading.is_empty();
     let mut inner = if is_strip {
@@ -173,11 +182,11 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     } else {
         inside(area)
     };
-    let mut content = content_of(app, theme, inner);
+    let mut content = content_in(inner);
     let reading = content.explained(reading);
     if explains {
         draw_reading(&reading, &mut inner, theme, frame);
-        content = content_of(app, theme, inner);
+        content = content_in(inner);
     } else if !is_strip && !app.reading().marks_row(panel) {
         // The learner who marks a row sees figures only.
         content.reading = reading;

@@ -248,6 +248,14 @@ struct Signals {
     stop: Arc<AtomicBool>,
     /// The process was stopped and goes on.
     resumed: Arc<AtomicBool>,
+    /// The terminal was given back: nothing blocks the program's end any more.
+    over: Arc<AtomicBool>,
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Signals {
@@ -264,7 +272,7 @@ impl Signals {
         let it = Self::default();
         signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))?;
-        let end = Arc::clone(&it.end);
+        let (end, over) = (Arc::clone(&it.end), Arc::clone(&it.over));
         let mut signals =
             signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU])?;
         let wait = move || {
@@ -274,6 +282,9 @@ impl Signals {
             end.store(true, Ordering::SeqCst);
             // A terminal that accepts no more output blocks the loop in a write for ever.
             std::thread::sleep(GRACE);
+            if over.load(Ordering::SeqCst) {
+                return;
+            }
             super::terminal::leave();
             std::process::exit(130);
         };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::follow::{Followed, FollowedFile};
 use super::line::{WatchEvent, read};
+use super::rank::not_after;
 
 /// What a file of watched lines holds, and its faults with their line numbers.
 #[derive(Debug, Default, PartialEq)]
@@ -19,8 +20,8 @@ pub fn check(path: &Path) -> CheckedFile {
     let mut out = CheckedFile::default();
     let (mut greeted, mut last) = (false, None);
     loop {
-        let followed = file.poll();
-        if followed.is_empty() {
+        let (before, followed) = (file.read_so_far(), file.poll());
+        if file.read_so_far() == before {
             return out;
         }
         for piece in followed {
@@ -37,13 +38,8 @@ pub fn check(path: &Path) -> CheckedFile {
                     WatchEvent::Run(run) => last = run.from_step.checked_sub(1),
                     WatchEvent::Step(step) => {
                         out.steps += 1;
-                        let before = last.filter(|last| step.step <= *last);
-                        if let Some(before) = before {
-                            let (now, next) = (step.step, before + 1);
-                            let why = format!(
-                                "`step` is {now} after {before}: write {next} or more, or `hello` before it"
-                            );
-                            out.faults.push((number, why));
+                        if let Some(before) = last.filter(|last| step.step <= *last) {
+                            out.faults.push((number, not_after(step.step, before)));
                         }
                         last = Some(step.step);
                     }

@@ -102,6 +102,11 @@ impl FollowedFile {
         out
     }
 
+    /// Bytes read so far.
+    pub(super) fn read_so_far(&self) -> u64 {
+        self.at
+    }
+
     fn read(&mut self, out: &mut Vec<Followed>) {
         let Some((file, _)) = &mut self.open else {
             return;

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -10,6 +13,9 @@ use anyhow::{Context, Result};
 pub const FOLDER_VARIABLE: &str = "PERFLINGS_WATCH";
 /// The file in the folder that the command writes its output to.
 pub const OUTPUT: &str = "output.log";
+
+/// How often it is asked whether the command has ended.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A command that was started.
 #[derive(Debug)]
@@ -62,17 +68,17 @@ impl Job {
         self.status
     }
 
-    /// Waits for its end.
-    ///
-    /// # Errors
-    /// When the system does not tell its end.
-    pub fn wait(&mut self) -> Result<ExitStatus> {
-        let status = self
-            .child
-            .wait()
-            .context("the command's end is not known")?;
-        self.status = Some(status);
-        Ok(status)
+    /// Waits for its end, and passes signals on meanwhile.
+    pub fn wait(&mut self, signals: &mut Signals) -> ExitStatus {
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            if let Some(signal) = signals.next() {
+                self.pass_on(signal);
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
     }
 
     pub fn pid(&self) -> u32 {
@@ -81,20 +87,70 @@ impl Job {
 
     /// Asks the command, and what it started, to end.
     pub fn terminate(&mut self) {
+        self.pass_on(TERMINATE);
+    }
+
+    /// Passes a signal on to the command and to what it started.
+    pub fn pass_on(&mut self, signal: i32) {
         if self.ended().is_some() {
             return;
         }
         #[cfg(unix)]
         {
             use rustix::process::{Pid, Signal, kill_process_group};
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, Signal::TERM);
+            let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(signal)) {
+                let _ = kill_process_group(group, signal);
             }
         }
         #[cfg(not(unix))]
         {
-            let _ = self.child.kill();
+            let _ = (signal, self.child.kill());
         }
+    }
+}
+
+#[cfg(unix)]
+use signal_hook::consts::{SIGKILL as KILL, SIGTERM as TERMINATE};
+#[cfg(not(unix))]
+const TERMINATE: i32 = 15;
+#[cfg(not(unix))]
+const KILL: i32 = 9;
+
+/// A command that is asked to end more often than this is killed.
+const ASKED: usize = 2;
+
+/// Signals that came to us and are meant for the command.
+#[derive(Debug, Default)]
+pub struct Signals {
+    latest: Arc<AtomicUsize>,
+    seen: usize,
+}
+
+impl Signals {
+    /// Begins to take signals; until then they end us alone.
+    ///
+    /// # Errors
+    /// When the system does not let us take them.
+    pub fn take() -> std::io::Result<Self> {
+        let it = Self::default();
+        #[cfg(unix)]
+        {
+            use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+            for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+                let latest = Arc::clone(&it.latest);
+                signal_hook::flag::register_usize(signal, latest, signal as usize)?;
+            }
+        }
+        Ok(it)
+    }
+
+    /// The signal that came since the last call, to be passed on; one that kills once the command was asked often enough.
+    pub fn next(&mut self) -> Option<i32> {
+        let signal = self.latest.swap(0, Ordering::SeqCst);
+        let signal = i32::try_from(signal).ok().filter(|signal| *signal > 0)?;
+        self.seen += 1;
+        Some(if self.seen > ASKED { KILL } else { signal })
     }
 }
 

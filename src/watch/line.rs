@@ -85,6 +85,8 @@ pub(super) struct WatchStep {
     pub loss: Option<Num>,
     pub profiled: bool,
     pub phases: BTreeMap<String, f64>,
+    /// Time of it that the program spent on being watched.
+    pub own_ms: Option<f64>,
 }
 
 /// The names of the phases that a step may tell.

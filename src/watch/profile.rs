@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::rank::WrittenProfile;
 use gputrace::figures::Summary;
 use gputrace::summary::summary;
-use protocol::{KernelRow, Lint, Slot, StepProfile};
+use protocol::{KernelRow, Lint, StepProfile};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -15,8 +16,13 @@ pub(super) struct ReadProfile {
     pub lints: Vec<Lint>,
 }
 
+/// Share of a step, without a kernel, above which what the device waits for is reported: copies, or the host's next launch.
+const COPIES: f64 = 0.02;
+const HOST: f64 = 0.30;
+
 /// Reads a trace. A file that cannot be read becomes a profile without rows that says why.
-pub(super) fn read(path: &Path, slot: Slot, step: u64, ms: Option<f64>) -> ReadProfile {
+pub(super) fn read(path: &Path, written: &WrittenProfile, on_cpu: bool) -> ReadProfile {
+    let (slot, step) = (written.slot, written.step);
     match gputrace::open(path, &mut |_| {}) {
         Ok(trace) => {
             // What the program does not tell is read off the trace: from the first event to the last.
@@ -24,9 +30,9 @@ pub(super) fn read(path: &Path, slot: Slot, step: u64, ms: Option<f64>) -> ReadP
             let span = whole.map(|(from, to)| from.abs_diff(to) as f64 / NS_PER_MS);
             of_summary(
                 &summary(&trace),
-                slot,
-                step,
-                ms.or(span).unwrap_or_default(),
+                written,
+                written.ms.or(span).unwrap_or_default(),
+                on_cpu,
             )
         }
         Err(error) => ReadProfile {
@@ -41,7 +47,12 @@ pub(super) fn read(path: &Path, slot: Slot, step: u64, ms: Option<f64>) -> ReadP
     }
 }
 
-fn of_summary(figures: &Summary, slot: Slot, step: u64, step_ms: f64) -> ReadProfile {
+fn of_summary(
+    figures: &Summary,
+    written: &WrittenProfile,
+    step_ms: f64,
+    on_cpu: bool,
+) -> ReadProfile {
     let of_host = figures.table.is_empty();
     let rows: Vec<KernelRow> = figures
         .rows()
@@ -58,16 +69,11 @@ fn of_summary(figures: &Summary, slot: Slot, step: u64, step_ms: f64) -> ReadPro
         })
         .collect();
     let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
-    let lints = figures.lints.iter().map(|lint| Lint {
-        name: lint.name.to_owned(),
-        why: lint.why.clone(),
-        next: lint.next.clone(),
-    });
     ReadProfile {
-        lints: lints.collect(),
+        lints: lints(figures, on_cpu),
         profile: StepProfile {
-            slot,
-            step,
+            slot: written.slot,
+            step: written.step,
             launches: u32::try_from(figures.launches.unwrap_or(figures.kernels))
                 .unwrap_or(u32::MAX),
             unique: u32::try_from(figures.distinct_names).unwrap_or(u32::MAX),
@@ -86,4 +92,39 @@ fn of_summary(figures: &Summary, slot: Slot, step: u64, step_ms: f64) -> ReadPro
             ..StepProfile::default()
         },
     }
+}
+
+/// The lints of a profile that mean something for one step of a training that is known to run. One on the CPU has no device, and a
+/// copy is at fault where the device waits for it: every training copies its batches.
+fn lints(figures: &Summary, on_cpu: bool) -> Vec<Lint> {
+    let share = |ns: u64, wall: u64| ns as f64 / wall.max(1) as f64;
+    let ledger = figures.ledger.filter(|it| it.wall > 0);
+    let waits_for_copies = ledger.is_some_and(|it| share(it.copies, it.wall) > COPIES);
+    let counts = |name: &str| match name {
+        "no-device-activity" => !on_cpu,
+        "copy-in-step" => waits_for_copies,
+        _ => true,
+    };
+    let told = figures.lints.iter().filter(|lint| counts(lint.name));
+    let mut found: Vec<Lint> = told
+        .map(|lint| Lint {
+            name: lint.name.to_owned(),
+            why: lint.why.clone(),
+            next: lint.next.clone(),
+        })
+        .collect();
+    let host = ledger.and_then(|it| Some(share(it.host_bound?, it.wall)));
+    let is_told = found.iter().any(|lint| lint.name == "launch-bound");
+    if let Some(host) = host.filter(|host| *host > HOST && !is_told) {
+        found.push(Lint {
+            name: "host-bound".to_owned(),
+            why: format!(
+                "For {:.0} % of the step no kernel runs, because the host has not launched the next one.",
+                100.0 * host
+            ),
+            next: "Look at what the host does between launches: Python, logging, tokens made on the spot. Fuse or replay many small kernels."
+                .to_owned(),
+        });
+    }
+    found
 }

@@ -5,37 +5,14 @@ use std::collections::VecDeque;
 use super::follow::{Followed, FollowedFile};
 use super::line::{WatchEvent, WatchStep, read};
 use protocol::stats::robust::{StepTimes, typical_phases};
-use protocol::{Event, ForeignRun, LogMessage, PhaseTimes, Slot, Throughput};
+use protocol::{Event, ForeignRun, LogMessage, PhaseTimes, RankReading, Slot, Throughput};
 
 /// Steps whose phases are averaged.
 const PHASES_OF: usize = 256;
-/// A process that wrote nothing for this long is called silent; it writes every two seconds while it lives.
-const SILENT_MS: u64 = 10_000;
-
-/// What a process of the training does.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RankState {
-    Running,
-    /// It wrote nothing for so many milliseconds.
-    Silent(u64),
-    /// It said that it is over, and why where that was early.
-    Ended(Option<String>),
-}
-
-/// What is shown of a process. Times are medians in milliseconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RankReading {
-    pub rank: u32,
-    pub host: Option<String>,
-    /// Its latest step; `None` before the first.
-    pub step: Option<u64>,
-    /// Median length of a step in milliseconds.
-    pub step_ms: Option<f64>,
-    pub phases: Option<PhaseTimes>,
-    /// The phase that it was in when it last said so.
-    pub phase: Option<String>,
-    pub state: RankState,
-}
+/// A process that wrote nothing, or made no step, for this long and for this many of its steps is said to be silent, or without a
+/// step. It writes every two seconds while it lives.
+const LONG_MS: f64 = 10_000.0;
+const LONG_STEPS: f64 = 4.0;
 
 /// A trace that a process wrote, to be read.
 #[derive(Debug, PartialEq)]
@@ -55,7 +32,6 @@ pub(super) struct RankNews {
     pub profiles: Vec<WrittenProfile>,
     /// Lines that could not be read: number, and why.
     pub faults: Vec<(u64, String)>,
-    pub ended: bool,
 }
 
 /// A process whose file is followed.
@@ -63,17 +39,21 @@ pub(super) struct RankNews {
 pub(super) struct WatchedRank {
     pub number: u32,
     file: FollowedFile,
-    /// When it last wrote, on the reader's clock in milliseconds.
+    /// When it last wrote, and when its last step came, on the reader's clock in milliseconds.
     heard_ms: Option<u64>,
+    stepped_ms: Option<u64>,
     host: Option<String>,
     pub run: ForeignRun,
     /// The slot that its events are about now.
     pub slot: Slot,
     step: Option<u64>,
     times: StepTimes,
+    /// The same of the time of a step that the program spends on being watched.
+    own: StepTimes,
     phases: VecDeque<PhaseTimes>,
     phase: Option<String>,
-    ended: Option<Option<String>>,
+    /// Why it ended; empty where its training was over.
+    ended: Option<String>,
     /// When its first and its latest step were told, in seconds, and how many there were.
     told_s: Option<(f64, f64)>,
     steps: u64,
@@ -87,11 +67,13 @@ impl WatchedRank {
             number,
             file,
             heard_ms: None,
+            stepped_ms: None,
             host: None,
             run: ForeignRun::default(),
             slot: Slot::A,
             step: None,
             times: StepTimes::default(),
+            own: StepTimes::default(),
             phases: VecDeque::new(),
             phase: None,
             ended: None,
@@ -107,12 +89,16 @@ impl WatchedRank {
         for followed in self.file.poll() {
             self.heard_ms = Some(now_ms);
             match followed {
-                Followed::BegunAgain => self.ended = None,
+                Followed::BegunAgain => self.begin_again(),
                 Followed::TooLong(line) => {
                     news.faults.push((line, "is longer than 1 MB".to_owned()));
                 }
                 Followed::Line(line, text) => match read(&text) {
-                    Ok(line) => self.take(line.t, line.event, &mut news),
+                    Ok(read) => {
+                        if let Err(why) = self.take(read.t, read.event, now_ms, &mut news) {
+                            news.faults.push((line, why));
+                        }
+                    }
                     Err(why) => news.faults.push((line, why)),
                 },
             }
@@ -120,28 +106,32 @@ impl WatchedRank {
         news
     }
 
-    fn take(&mut self, t: f64, event: WatchEvent, news: &mut RankNews) {
+    /// Takes in what a line says; the error says why it is not shown.
+    fn take(
+        &mut self,
+        t: f64,
+        event: WatchEvent,
+        now_ms: u64,
+        news: &mut RankNews,
+    ) -> Result<(), String> {
         let slot = self.slot;
-        match event {
+        let told = match event {
             WatchEvent::Hello(hello) => {
-                self.ended = None;
+                self.begin_again();
                 self.host.clone_from(&hello.host);
-                news.events.push((t, Event::Hello(hello.into())));
+                Event::Hello(hello.into())
             }
             WatchEvent::Run(run) => {
                 self.run = ForeignRun { slot, ..run };
                 self.run.rank.get_or_insert(self.number);
-                news.events.push((t, Event::Run(self.run.clone())));
+                self.step = self.run.from_step.checked_sub(1);
+                Event::Run(self.run.clone())
             }
-            WatchEvent::Step(step) => self.take_step(t, step, news),
-            WatchEvent::Gradients(it) => {
-                news.events
-                    .push((t, Event::Gradients(protocol::Gradients { slot, ..it })));
+            WatchEvent::Step(step) => return self.take_step(t, step, now_ms, news),
+            WatchEvent::Gradients(gradients) => {
+                Event::Gradients(protocol::Gradients { slot, ..gradients })
             }
-            WatchEvent::Memory(it) => {
-                news.events
-                    .push((t, Event::Memory(protocol::Memory { slot, ..it })));
-            }
+            WatchEvent::Memory(memory) => Event::Memory(protocol::Memory { slot, ..memory }),
             WatchEvent::Profile { step, ms, file } => {
                 news.profiles.push(WrittenProfile {
                     slot,
@@ -149,30 +139,44 @@ impl WatchedRank {
                     ms,
                     file,
                 });
+                return Ok(());
             }
-            WatchEvent::Alive { phase } => self.phase = phase,
-            WatchEvent::Log(message) => news.events.push((t, Event::Log(message))),
+            WatchEvent::Alive { phase } => {
+                self.phase = phase;
+                return Ok(());
+            }
+            WatchEvent::Log(message) => Event::Log(message),
             WatchEvent::Ended { why } => {
-                news.ended = true;
-                if let Some(why) = &why {
-                    let (level, text) = ("error".to_owned(), format!("The training ended: {why}"));
-                    news.events
-                        .push((t, Event::Log(LogMessage { level, text })));
-                }
-                self.ended = Some(why);
+                self.ended = Some(why.clone().unwrap_or_default());
+                let Some(why) = why else { return Ok(()) };
+                let (level, text) = ("error".to_owned(), format!("The training ended: {why}"));
+                Event::Log(LogMessage { level, text })
             }
-        }
+        };
+        news.events.push((t, told));
+        Ok(())
     }
 
-    fn take_step(&mut self, t: f64, step: WatchStep, news: &mut RankNews) {
-        if self.step.is_none() && self.run.name.is_empty() {
+    fn take_step(
+        &mut self,
+        t: f64,
+        step: WatchStep,
+        now_ms: u64,
+        news: &mut RankNews,
+    ) -> Result<(), String> {
+        if let Some(before) = self.step.filter(|before| step.step <= *before) {
+            return Err(not_after(step.step, before));
+        }
+        if self.run.name.is_empty() {
             // It told nothing of its run: this is all that is known.
             self.run.name = format!("rank {}", self.number);
             (self.run.slot, self.run.from_step) = (self.slot, step.step);
             news.events.push((t, Event::Run(self.run.clone())));
         }
+        let own_ms = step.own_ms;
         let step = step.into_step(self.slot);
         self.step = Some(step.step);
+        self.stepped_ms = Some(now_ms);
         self.steps += 1;
         self.told_s = match self.told_s {
             Some((first, _)) if t > first => Some((first, t)),
@@ -183,6 +187,7 @@ impl WatchedRank {
         if !step.profiled && step.ms > 0.0 {
             self.has_new_steps = true;
             self.times.push(step.ms);
+            own_ms.into_iter().for_each(|ms| self.own.push(ms));
             if let Some(phases) = step.phases {
                 if self.phases.len() == PHASES_OF {
                     self.phases.pop_front();
@@ -191,10 +196,29 @@ impl WatchedRank {
             }
         }
         news.events.push((t, Event::Step(step)));
+        Ok(())
     }
 
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
+    }
+
+    /// The command that it belonged to has ended: it cannot go on, even if it did not say that it was over.
+    pub(super) fn end(&mut self, why: String) {
+        self.ended.get_or_insert(why);
+    }
+
+    /// The job was begun again: nothing is known of the new run.
+    fn begin_again(&mut self) {
+        self.forget_steps();
+        (self.run, self.step, self.ended) = Default::default();
+    }
+
+    /// What is counted over steps begins anew.
+    fn forget_steps(&mut self) {
+        (self.times, self.own) = Default::default();
+        self.phases.clear();
+        (self.told_s, self.steps) = (None, 0);
     }
 
     /// Begins to be B: what it says from now on is of a run that goes on from here.
@@ -202,8 +226,7 @@ impl WatchedRank {
         self.slot = Slot::B;
         self.run.slot = Slot::B;
         self.run.from_step = self.step.map_or(self.run.from_step, |step| step + 1);
-        (self.times, self.phases) = (StepTimes::default(), VecDeque::new());
-        (self.told_s, self.steps) = (None, 0);
+        self.forget_steps();
         Event::Run(self.run.clone())
     }
 
@@ -236,20 +259,33 @@ impl WatchedRank {
 
     /// What is shown of it.
     pub(super) fn reading(&self, now_ms: u64) -> RankReading {
-        let quiet_ms = now_ms.saturating_sub(self.heard_ms.unwrap_or(now_ms));
-        let state = match &self.ended {
-            Some(why) => RankState::Ended(why.clone()),
-            None if quiet_ms >= SILENT_MS => RankState::Silent(quiet_ms),
-            None => RankState::Running,
+        let median = |times: &StepTimes| times.spread().map(|spread| spread.median);
+        let step_ms = median(&self.times);
+        let long_ms = LONG_MS.max(LONG_STEPS * step_ms.unwrap_or_default());
+        let since = |at_ms: Option<u64>| {
+            let passed_ms = now_ms.saturating_sub(at_ms.unwrap_or(now_ms));
+            let goes_on = self.ended.is_none();
+            (goes_on && passed_ms as f64 >= long_ms).then_some(passed_ms / 1000)
         };
         RankReading {
             rank: self.run.rank.unwrap_or(self.number),
             host: self.host.clone(),
             step: self.step,
-            step_ms: self.times.spread().map(|spread| spread.median),
+            step_ms,
             phases: self.typical_phases(),
             phase: self.phase.clone(),
-            state,
+            own_ms: median(&self.own),
+            no_step_s: since(self.stepped_ms),
+            silent_s: since(self.heard_ms),
+            ended: self.ended.clone(),
         }
     }
+}
+
+/// Why a step that does not come after the one before it is not shown.
+pub(super) fn not_after(step: u64, before: u64) -> String {
+    format!(
+        "`step` is {step} after {before}: write {} or more, or `hello` before it",
+        before.saturating_add(1)
+    )
 }

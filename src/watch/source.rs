@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::follow::{Followed, FollowedFile};
 use super::job::{Job, OUTPUT};
 use super::profile::{self, ReadProfile};
-use super::rank::{RankReading, WatchedRank, WrittenProfile};
+use super::rank::{WatchedRank, WrittenProfile};
 use crate::app::source::{EventSource, FromEngine, ReplayControl};
 use protocol::lints::lints;
 use protocol::story::StreamStory;
-use protocol::{Command, Event, Lint, LogMessage, Slot, StreamLine};
+use protocol::{Command, Event, Lint, LogMessage, RankReading, Slot, StreamLine};
 
 /// How often files are looked at: a file on a network is not asked more often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -96,12 +96,6 @@ impl WatchSource {
         self.job.as_mut()
     }
 
-    /// Every process, in the order of their numbers.
-    pub fn ranks(&self) -> Vec<RankReading> {
-        let now_ms = self.now_ms();
-        self.ranks.iter().map(|rank| rank.reading(now_ms)).collect()
-    }
-
     /// Whether nothing more will come: the command ended, or each process said that it is over.
     pub fn is_over(&self) -> bool {
         self.over
@@ -160,7 +154,8 @@ impl WatchSource {
             self.tell_rates();
         }
         let all_ended = !self.ranks.is_empty() && self.ranks.iter().all(WatchedRank::has_ended);
-        if !self.over && (ended.is_some() || self.job.is_none() && all_ended) {
+        let reads = self.reading_profile || self.waiting.is_some();
+        if !(self.over || reads) && (ended.is_some() || self.job.is_none() && all_ended) {
             self.end(ended);
         }
         if self.over && self.job.is_none() && !all_ended {
@@ -171,6 +166,14 @@ impl WatchSource {
 
     fn end(&mut self, status: Option<std::process::ExitStatus>) {
         self.over = true;
+        if let Some(status) = status {
+            let why = match status.success() {
+                true => String::new(),
+                false => format!("the command ended: {status}"),
+            };
+            let ranks = self.ranks.iter_mut();
+            ranks.for_each(|rank| rank.end(why.clone()));
+        }
         self.tell_rates();
         let slot = self.ranks.first().map_or(Slot::A, |rank| rank.slot);
         let shown = self.story.slot(slot);
@@ -245,19 +248,14 @@ impl WatchSource {
         if self.reading_profile {
             return;
         }
-        let Some(WrittenProfile {
-            slot,
-            step,
-            ms,
-            file,
-        }) = self.waiting.take()
-        else {
+        let Some(written) = self.waiting.take() else {
             return;
         };
+        let file = written.file.as_str();
         // The line may come from another host: only a plain name of this folder is opened.
         let is_plain = Path::new(&file)
             .file_name()
-            .is_some_and(|name| name == file.as_str());
+            .is_some_and(|name| name == file);
         if !is_plain {
             self.log(
                 "warn",
@@ -265,15 +263,22 @@ impl WatchSource {
             );
             return;
         }
+        let on_cpu = self.story.slot(written.slot).description.on_cpu();
         let (path, answer) = (self.place.folder().join(file), self.profiles.0.clone());
         let thread = std::thread::Builder::new().name("profile".to_owned());
         let begun = thread.spawn(move || {
-            let _ = answer.send(profile::read(&path, slot, step, ms));
+            let _ = answer.send(profile::read(&path, &written, on_cpu));
         });
         self.reading_profile = begun.is_ok();
     }
 
+    /// Tells what each process does, and the rate and the lints of the one that is shown.
     fn tell_rates(&mut self) {
+        let now_ms = self.now_ms();
+        let ranks: Vec<RankReading> = self.ranks.iter().map(|it| it.reading(now_ms)).collect();
+        if ranks != self.story.ranks {
+            self.tell(Event::Ranks { ranks });
+        }
         let Some(shown) = self.ranks.first_mut() else {
             return;
         };
@@ -390,11 +395,10 @@ mod tests {
         let run = source.story().slot(Slot::A);
         assert_eq!((run.first_loss(), run.steps()), (Some(123.0), 2));
         assert_eq!(run.loss.not_finite.map(|(step, _)| step), Some(1));
-        let ranks = source.ranks();
-        assert_eq!(
-            ranks.iter().map(|it| it.step).collect::<Vec<_>>(),
-            [Some(1), Some(7)]
-        );
+        source.tell_rates();
+        let ranks = source.story().ranks.iter();
+        let steps: Vec<Option<u64>> = ranks.map(|rank| rank.step).collect();
+        assert_eq!(steps, [Some(1), Some(7)]);
         write(folder.path(), 0, &[ENDED]);
         assert!(!source.is_over(), "the other process goes on");
         write(folder.path(), 1, &[ENDED]);

@@ -1,5 +1,6 @@
 //! `cargo xtask dist [TARGET]`: builds the program and packs it with its completions, manual pages and licences. Everything
 //! comes from this checkout and from crates that are cached or vendored; the same commit gives the same bytes.
+//! `cargo xtask wheel`: a wheel for pip, with the program and the module `perflings` that a PyTorch training imports.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 const DEFAULT: &str = "x86_64-unknown-linux-gnu.2.28";
 const USAGE: &str = "\
 cargo xtask dist [TARGET]   a package of the program in target/dist
+cargo xtask wheel           a wheel for pip in target/dist, from python/pyproject.toml (needs `pip install maturin`)
 
 TARGET is one that this machine can run, such as x86_64-unknown-linux-gnu.2.28 (needs `pip install cargo-zigbuild`)
 or aarch64-apple-darwin. Licences come from `cargo install --locked --features cli cargo-about`.";
@@ -23,6 +25,7 @@ fn main() -> Result<()> {
     match words[..] {
         ["dist"] => dist(DEFAULT),
         ["dist", target] if !target.starts_with('-') => dist(target),
+        ["wheel"] => wheel(),
         _ => bail!("{USAGE}"),
     }
 }
@@ -72,6 +75,16 @@ fn dist(target: &str) -> Result<()> {
     fs::write(out.join(format!("{archive}.sha256")), &line)?;
     print!("{} bytes in {}\n{line}", packed.len(), out.display());
     Ok(())
+}
+
+/// Builds the wheel for this machine's system, compiled as `cargo build --release` does it.
+fn wheel() -> Result<()> {
+    let mut maturin = Command::new("maturin");
+    maturin
+        .args(["build", "--release", "--locked", "--offline", "--strip"])
+        .args(["--out", "../target/dist"])
+        .current_dir("python");
+    done(&mut maturin, "It comes with `pip install maturin`.")
 }
 
 /// Builds the program and gives its path. No path of this machine gets into it: cargo names this checkout's files without its

@@ -166,6 +166,10 @@ pub enum Event {
     Started(Started),
     /// A run of another program begins.
     Run(ForeignRun),
+    /// What each process of a watched training does now.
+    Ranks {
+        ranks: Vec<RankReading>,
+    },
     Step(Step),
     #[serde(deserialize_with = "report::read_throughput")]
     Throughput(Throughput),

@@ -6,7 +6,7 @@ use crate::Lint;
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
 use crate::story::RunStory;
 use crate::thresholds;
-use crate::units::{number, parity, rate, show, signed_percent};
+use crate::units::{number, parity, percent, rate, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -19,17 +19,19 @@ type LintReason = (String, &'static str);
 type Rule = fn(&RunStory) -> Option<LintReason>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, Rule); 14] = [
+const LINTS: [(&str, Rule); 16] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
     ("backward-too-short", backward_too_short),
     ("ledger-open", ledger_open),
+    ("waiting-for-data", waiting_for_data),
     ("above-peak", above_peak),
     ("peak-too-low", peak_too_low),
     ("residual-stream", residual_stream),
     ("wrong-logits", wrong_logits),
     ("stuck-at-ln-vocab", stuck_at_ln_vocab),
+    ("loss-stuck", loss_stuck),
     ("below-entropy", below_entropy),
     ("no-kernels", no_kernels),
     ("coverage-above-step", coverage_above_step),
@@ -76,6 +78,12 @@ fn first_loss(run: &RunStory) -> Option<LintReason> {
 }
 
 fn not_finite(run: &RunStory) -> Option<LintReason> {
+    if let (true, Some((step, loss))) = (run.description.is_foreign(), run.loss.not_finite) {
+        return Some((
+            format!("The loss is {} at step {step}.", number(loss)),
+            "Look at the loss just before, at the learning rate, and at what divides or takes a logarithm.",
+        ));
+    }
     let (step, tensor) = run.not_finite.as_ref()?;
     Some((
         format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
@@ -128,9 +136,25 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
     if run.description.waits_once() {
         return None;
     }
+    let foreign = run.description.is_foreign();
+    let most = match foreign {
+        true => thresholds::WATCHED_PHASES_MISS_STEP,
+        false => thresholds::PHASES_MISS_STEP,
+    };
     let p = run
         .phases()
-        .filter(|p| p.step > 0.0 && p.residual.abs() > thresholds::PHASES_MISS_STEP * p.step)?;
+        .filter(|p| p.step > 0.0 && p.residual.abs() > most * p.step)?;
+    if foreign && p.residual > 0.0 {
+        return Some((
+            format!(
+                "No phase explains {:.1} ms of {:.1} ms of a step ({} %).",
+                p.residual,
+                p.step,
+                percent(100.0 * p.residual / p.step)
+            ),
+            "Look at what the loop does besides the model: copies, logging, checkpoints. `with run.phase(\"data\"):` gives it a name.",
+        ));
+    }
     Some((
         format!(
             "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({} %).",
@@ -139,6 +163,23 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
             signed_percent(100.0 * p.residual / p.step)
         ),
         "For each timer, find out what it waits for: enqueueing work is not doing it.",
+    ))
+}
+
+/// A step that waits for its batch computes nothing meanwhile.
+fn waiting_for_data(run: &RunStory) -> Option<LintReason> {
+    let p = run.phases()?;
+    let data = p
+        .data
+        .filter(|data| *data > thresholds::WAITS_FOR_DATA * p.step)?;
+    Some((
+        format!(
+            "{:.1} ms of {:.1} ms of a step are spent waiting for the next batch ({} %).",
+            data,
+            p.step,
+            percent(100.0 * data / p.step)
+        ),
+        "Prepare batches beside the training: more workers of the loader, less work for each sample, or data prepared beforehand.",
     ))
 }
 
@@ -233,15 +274,53 @@ fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
+/// Whatever the loss is: a training from step 0 moves it. Where guessing is known, `stuck_at_ln_vocab` says more.
+fn loss_stuck(run: &RunStory) -> Option<LintReason> {
+    let (losses, steps) = (recent(run), run.loss.last()?.0.saturating_add(1));
+    let whole = run.first_loss().is_some() && steps >= STUCK_AFTER_STEPS;
+    if !run.description.is_foreign() || !whole || stuck_at_ln_vocab(run).is_some() {
+        return None;
+    }
+    let first: Vec<f64> = run
+        .loss
+        .all()
+        .iter()
+        .take(RECENT)
+        .map(|it| it.mean)
+        .collect();
+    if losses.len() < RECENT || first.len() < RECENT {
+        return None;
+    }
+    let ((before, error_before), (now, error_now)) =
+        (mean_and_error(&first), mean_and_error(&losses));
+    let moved = (now - before).abs();
+    if moved > 3.0 * error_before.hypot(error_now) || moved > thresholds::LOSS_STUCK * before.abs()
+    {
+        return None;
+    }
+    Some((
+        format!(
+            "After {steps} steps the loss is {now:.3} as it was at first: {before:.3}, both means of {RECENT} steps."
+        ),
+        "Check that gradients arrive, that the optimizer has these parameters, and the learning rate.",
+    ))
+}
+
+/// The mean of values, and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (n * (n - 1.0))).sqrt())
+}
+
 fn below_entropy(run: &RunStory) -> Option<LintReason> {
     let entropy = run.description.entropy?;
     let losses = recent(run);
     if losses.len() < RECENT / 2 {
         return None;
     }
-    let n = losses.len() as f64;
-    let mean = losses.iter().sum::<f64>() / n;
-    let error = (losses.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+    let (mean, error) = mean_and_error(&losses);
     if mean + 4.0 * error >= entropy {
         return None;
     }
@@ -375,6 +454,61 @@ mod tests {
         assert_eq!(said(9.5, 8, each), ["coverage-above-step"]);
         assert_eq!(said(9.5, 8, recorded), Vec::<String>::new());
         assert_eq!(said(9.7, 8, recorded), ["coverage-above-step"]);
+    }
+
+    /// The lints that hold for the training of another program with these losses and phases (data, forward, rest).
+    fn of_another(losses: &[f64], [data, forward, residual]: [f64; 3]) -> Vec<String> {
+        let mut run = RunStory::of(RunDescription::default());
+        for (step, loss) in losses.iter().enumerate() {
+            let phases = PhaseTimes {
+                data: Some(data),
+                forward,
+                residual,
+                step: data + forward + residual,
+                ..PhaseTimes::default()
+            };
+            let event = Event::Step(Step {
+                step: step as u64,
+                loss: Some(crate::Num(*loss)),
+                phases: Some(phases),
+                ..Step::default()
+            });
+            run.note(&event, 0);
+        }
+        lints(&run).into_iter().map(|lint| lint.name).collect()
+    }
+
+    #[test]
+    fn the_training_of_another_program_is_judged_without_a_configuration() {
+        let falls: Vec<f64> = (0..400).map(|step| 4.0 - 0.005 * f64::from(step)).collect();
+        let waves = |mean: f64| (0..400).map(move |step| mean + 0.2 * f64::from(step % 7 - 3));
+        let stays: Vec<f64> = waves(4.0).collect();
+        let none = Vec::<String>::new();
+        assert_eq!(of_another(&falls, [0.5, 19.0, 0.5]), none);
+        assert_eq!(
+            of_another(&falls, [0.5, 17.5, 2.0]),
+            none,
+            "a loop does more than train"
+        );
+        assert_eq!(of_another(&falls, [0.5, 14.5, 5.0]), ["ledger-open"]);
+        assert_eq!(of_another(&falls, [5.0, 14.5, 0.5]), ["waiting-for-data"]);
+        assert_eq!(of_another(&stays, [0.5, 19.0, 0.5]), ["loss-stuck"]);
+        assert_eq!(
+            of_another(&stays[..200], [0.5, 19.0, 0.5]),
+            none,
+            "too early to say"
+        );
+        let slow: Vec<f64> = waves(4.0)
+            .zip(0..)
+            .map(|(loss, step)| loss - 5e-4 * f64::from(step))
+            .collect();
+        assert_eq!(
+            of_another(&slow, [0.5, 19.0, 0.5]),
+            none,
+            "it moves, if slowly"
+        );
+        let breaks: Vec<f64> = falls.iter().copied().chain([f64::NAN]).collect();
+        assert_eq!(of_another(&breaks, [0.5, 19.0, 0.5]), ["not-finite"]);
     }
 
     /// What a panel shows is judged: each figure of the evidence that cannot be right has its lint.

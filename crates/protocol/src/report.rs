@@ -108,6 +108,39 @@ pub struct ForeignRun {
     pub from_step: u64,
 }
 
+/// What one process of a watched training does. Times of steps and phases are in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankReading {
+    pub rank: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Its latest step; `None` before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// Median length of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_ms: Option<f64>,
+    /// Means of its phases over the steps of ordinary length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<PhaseTimes>,
+    /// The phase that it was in when it last said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Median time of a step that the program spends on being watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_ms: Option<f64>,
+    /// Seconds since its last step, where that is unusually long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_step_s: Option<u64>,
+    /// Seconds since its last line, where that is unusually long: the process may be gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_s: Option<u64>,
+    /// It is over; with the reason where that was early, else empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
 /// One optimizer step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {

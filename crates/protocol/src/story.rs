@@ -15,16 +15,20 @@
 
 mod description;
 mod phases;
+mod ranks;
 mod run;
 mod series;
+mod unpaired;
 
 pub use description::RunDescription;
 pub use phases::{PhaseName, Phases};
+pub use ranks::{RankPhase, rank_phases};
 pub use run::{RunStory, StepReading, Told};
 pub use series::{Bucket, Series, ThinCurve};
+pub use unpaired::{Unpaired, unpaired};
 
 use crate::stats::roofline::better;
-use crate::{Event, Hello, Load, Pair, Slot};
+use crate::{Event, Hello, Load, Pair, RankReading, Slot};
 
 /// Most runs that are kept besides those that the slots show.
 const KEPT: usize = 48;
@@ -44,6 +48,8 @@ pub struct StreamStory {
     pub hello: Hello,
     /// What other programs take of the machine.
     pub load: Option<Load>,
+    /// What each process of a watched training does; empty where none is watched.
+    pub ranks: Vec<RankReading>,
     /// The run that the stream began with.
     pub first: Option<RunDescription>,
     /// What A and B show; an empty story where that is nothing.
@@ -78,6 +84,7 @@ impl StreamStory {
         match event {
             Event::Hello(hello) => self.hello.clone_from(hello),
             Event::Load(load) => self.load = Some(load.clone()),
+            Event::Ranks { ranks } => self.ranks.clone_from(ranks),
             Event::Started(started) => self.begin(started.into(), at_ms),
             Event::Run(run) => self.begin(run.into(), at_ms),
             Event::Calibrated { .. } => {

@@ -75,6 +75,7 @@ impl Replay {
         let faster = match action {
             Action::ReplayFaster => 2.0,
             Action::ReplaySlower => 0.5,
+            Action::MarkB => return Some(ReplayControl::MarkB),
             Action::ReplayStep => {
                 self.paused = true;
                 return Some(ReplayControl::Step);

@@ -26,6 +26,11 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
         let said = format!(" mystery {seed}, level {level}");
         spans.push(Span::styled(said, theme.strong));
+    } else if app.mode.watches() {
+        spans.push(Span::styled(
+            " the training of another program",
+            theme.strong,
+        ));
     } else if app.can_edit() || app.mode.is_replay() {
         spans.push(Span::styled(" a free run", theme.strong));
     }

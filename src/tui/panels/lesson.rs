@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use strum::VariantArray;
 
 use super::content::Content;
-use super::{cards, exercise, knobs, mystery, question};
+use super::{cards, exercise, knobs, mystery, question, watched};
 use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures, truth};
 use crate::app::study::{Activity, LessonPage};
@@ -44,11 +44,10 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         if app.can_edit() {
             let said = "A run without a stage: {} opens the knobs.";
             w.keys(said, &[Action::Knobs]);
+        } else if watched::is_shown(app) {
+            return watched::page(app, theme, area);
         } else if app.mode.is_replay() {
-            w.text(match app.mode.watches() {
-                true => "The training of another program. Panels show what it reports; docs/watch.md says what it can report, and how.",
-                false => "A recorded run that belongs to no stage: it has no lesson.",
-            });
+            w.text("A recorded run that belongs to no stage: it has no lesson.");
         } else {
             w.dim("This course has no stage.");
         }

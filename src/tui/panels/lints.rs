@@ -4,8 +4,11 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::content::Content;
-use crate::app::App;
+use super::watched;
+use crate::app::{Action, App, Overlay};
+use crate::course::trace_lints::page_of;
 use crate::panel::Panel;
+use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::slot_label;
 use crate::tui::theme::Theme;
@@ -47,6 +50,13 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         w.line(format!("{mark} {}", lint.name), theme.bad);
         w.item("  why:  ", theme.dim, &lint.why);
         w.item("  next: ", theme.dim, &lint.next);
+        // Lints of the stages are explained by their stage.
+        if let Some(page) = page_of(&lint.name).filter(|_| watched::is_shown(app)) {
+            let page = app.lesson.course.readings.iter().find(|it| it.file == page);
+            let title = page.map_or("", |page| page.title.as_str());
+            let key = keys::label(Action::Open(Overlay::Glossary), app);
+            w.item("  page: ", theme.dim, &format!("{title}, {key}"));
+        }
     }
     let found = match run.lints.len() {
         n @ 1.. if !app.is_unsolved() => format!("{n} found"),

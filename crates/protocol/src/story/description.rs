@@ -139,6 +139,11 @@ impl RunDescription {
         })
     }
 
+    /// Whether another program makes its steps: one that has no configuration of ours.
+    pub fn is_foreign(&self) -> bool {
+        self.config.is_none()
+    }
+
     /// Whether it runs this configuration.
     pub fn has(&self, config: &RunConfig) -> bool {
         self.config.as_ref() == Some(config)

@@ -1,0 +1,330 @@
+//! The training of another program: its processes, what its two parts compare as, and which line of it would report a figure that did
+//! not come.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::content::Content;
+use crate::app::App;
+use crate::panel::Panel;
+use crate::tui::prose::ProseWriter;
+use crate::tui::text;
+use crate::tui::theme::Theme;
+use protocol::RankReading;
+use protocol::story::{PhaseName, RunStory, rank_phases, unpaired};
+use protocol::units::{ms, percent};
+
+/// A figure that a program may report.
+pub(super) struct ReportedFigure {
+    /// The panel that is empty without it.
+    panel: Option<Panel>,
+    name: &'static str,
+    is_told: fn(&RunStory) -> bool,
+    /// The line of Python that reports it; none where nothing does.
+    line: Option<&'static str>,
+    /// When it comes, or why it does not.
+    note: &'static str,
+}
+
+const fn figure(
+    panel: Option<Panel>,
+    name: &'static str,
+    is_told: fn(&RunStory) -> bool,
+    line: &'static str,
+    note: &'static str,
+) -> ReportedFigure {
+    ReportedFigure {
+        panel,
+        name,
+        is_told,
+        line: Some(line),
+        note,
+    }
+}
+
+/// A panel about something that only our engine tells.
+const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
+    ReportedFigure {
+        line: None,
+        ..figure(Some(panel), "", |_| false, "", note)
+    }
+}
+
+const WATCH: &str = "run = perflings.watch(model, optimizer)";
+
+/// Every figure, in the order of the page; `docs/watch.md` has the JSON line of each.
+const FIGURES: [ReportedFigure; 12] = [
+    figure(
+        Some(Panel::Loss),
+        "the loss",
+        |run| run.loss.first().is_some(),
+        "run.loss(loss)",
+        "of each step, where neither the model returns it nor `backward` is called on it",
+    ),
+    figure(
+        None,
+        "what guessing loses",
+        |run| run.description.ln_vocab.is_some(),
+        "perflings.watch(model, optimizer, classes=1000)",
+        "the number of classes or tokens; the first loss is judged by it",
+    ),
+    figure(
+        Some(Panel::Throughput),
+        "samples/s",
+        |run| run.throughput.is_some(),
+        "perflings.watch(model, optimizer, samples=32)",
+        "the samples of a step, all processes' own share; or data=loader, which tells them",
+    ),
+    figure(
+        Some(Panel::Ledger),
+        "phases",
+        |run| run.phases().is_some(),
+        WATCH,
+        "or `with run.phase(\"forward\"):` around a part of the step",
+    ),
+    figure(
+        None,
+        "waiting for data",
+        |run| run.phases().is_some_and(|phases| phases.data.is_some()),
+        "for batch in run.data:",
+        "after run = perflings.watch(model, optimizer, data=loader); or `with run.phase(\"data\"):`",
+    ),
+    figure(
+        Some(Panel::Gradients),
+        "gradients",
+        |run| run.gradients.is_some(),
+        WATCH,
+        "every ten seconds, before the optimizer's step",
+    ),
+    figure(
+        Some(Panel::Memory),
+        "memory",
+        |run| run.memory.is_some(),
+        WATCH,
+        "every ten seconds; a peak on GPUs only",
+    ),
+    figure(
+        Some(Panel::Kernels),
+        "kernels",
+        |run| run.kernels.is_some(),
+        WATCH,
+        "from a step that torch.profiler sees: the first after ten seconds, then at most one a minute",
+    ),
+    never(
+        Panel::Roofline,
+        "the trace of a step has no shapes, and so neither FLOP nor bytes of a kernel",
+    ),
+    never(
+        Panel::Exponents,
+        "only our engine counts the exponents of gradients",
+    ),
+    never(
+        Panel::Evidence,
+        "only our engine compares a model with a reference",
+    ),
+    never(
+        Panel::Timeline,
+        "the profiles are in the folder of the training: `perflings open FILE` shows the timeline of one",
+    ),
+];
+
+/// Whether what is shown is the training of another program.
+pub(super) fn is_shown(app: &App) -> bool {
+    let run = app.shown_run().shown();
+    app.mode.watches() || run.has_begun() && run.description.is_foreign()
+}
+
+/// The figure that a panel lacks, where another program did not report it.
+pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFigure> {
+    if !is_shown(app) {
+        return None;
+    }
+    let figure = FIGURES.iter().find(|it| it.panel == Some(panel))?;
+    let runs = &app.shown_run().story.slots;
+    (!runs.iter().any(figure.is_told)).then_some(figure)
+}
+
+impl ReportedFigure {
+    /// Why its panel is empty, and the line that would fill it.
+    pub(super) fn content<'a>(&self, app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+        let mut w = ProseWriter::new(app, theme, area.width);
+        w.dim("not reported:");
+        self.write(&mut w);
+        Content::text("", w.lines)
+    }
+
+    fn write(&self, w: &mut ProseWriter<'_>) {
+        if let Some(line) = self.line {
+            w.plain(line, w.theme.code);
+        }
+        w.dim(self.note);
+    }
+}
+
+/// The page in the place of a lesson.
+pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let story = &app.shown_run().story;
+    let run = app.shown_run().shown();
+    let mut w = ProseWriter::new(app, theme, area.width);
+    if story.ranks.is_empty() && !run.has_begun() {
+        w.text("Waiting for the first line of the training.");
+        w.blank();
+        w.dim("A PyTorch script writes lines once it has called");
+        w.plain(WATCH, theme.code);
+        w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
+        return titled(w.lines);
+    }
+    let description = &run.description;
+    let device = description.device.as_ref();
+    let device = device.map_or("device not reported", |it| it.name.as_str());
+    let mut hosts: Vec<&str> = story
+        .ranks
+        .iter()
+        .filter_map(|it| it.host.as_deref())
+        .collect();
+    hosts.dedup();
+    w.text(&format!(
+        "{} on {}: {device}",
+        description.name,
+        hosts.join(", ")
+    ));
+    ranks(&story.ranks, &mut w);
+    phases(&story.ranks, &mut w);
+    own_time(&story.ranks, &mut w);
+    compared(&story.slots, &mut w);
+    let missing = FIGURES
+        .iter()
+        .filter(|it| it.line.is_some() && !(it.is_told)(run));
+    for (at, figure) in missing.enumerate() {
+        if at == 0 {
+            w.heading("Not reported so far");
+        }
+        w.text(figure.name);
+        figure.write(&mut w);
+    }
+    titled(w.lines)
+}
+
+fn titled(lines: Vec<Line<'static>>) -> Content<'static> {
+    Content::titled("training", lines)
+}
+
+/// A line for each process: its step, the length of a step, and what it does.
+fn ranks(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
+    w.heading("Processes");
+    w.line("rank     step  step ms", theme.dim);
+    for rank in ranks {
+        let step = rank.step.map_or("-".to_owned(), |step| step.to_string());
+        let length = rank.step_ms.map_or("-".to_owned(), ms);
+        let (number, step) = (text::left(&rank.rank.to_string(), 5), text::right(&step, 8));
+        let figures = format!("{number}{step}{}  ", text::right(&length, 9));
+        let (said, style) = state(rank, theme);
+        w.item_in(&figures, theme.text, &said, style);
+    }
+}
+
+/// What a process does, in words.
+fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
+    let phase = rank.phase.as_deref();
+    let place = phase.map_or(String::new(), |phase| format!(", in {phase}"));
+    match (&rank.ended, rank.silent_s, rank.no_step_s, rank.step) {
+        (Some(why), ..) if why.is_empty() => ("over".to_owned(), theme.dim),
+        (Some(why), ..) => (format!("ended: {why}"), theme.bad),
+        (None, Some(seconds), ..) => {
+            let said = format!("silent for {seconds} s{place}: it may be gone");
+            (said, theme.bad)
+        }
+        (None, None, Some(seconds), _) => {
+            (format!("no step for {seconds} s{place}"), theme.warning)
+        }
+        (None, None, None, None) => ("before its first step".to_owned(), theme.dim),
+        (None, None, None, Some(_)) => match phase {
+            Some(phase) => (format!("in {phase}"), theme.text),
+            None => ("running".to_owned(), theme.good),
+        },
+    }
+}
+
+/// The median and the worst of each phase, where there are several processes.
+fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let (theme, phases) = (w.theme, rank_phases(ranks));
+    if ranks.len() < 2 || phases.is_empty() {
+        return;
+    }
+    w.heading("Phases of all processes");
+    w.line("ms             median    worst  rank", theme.dim);
+    for it in &phases {
+        let figures = [ms(it.median), ms(it.worst)].map(|time| text::right(&time, 9));
+        let name = text::left(it.name.into_str(), 12);
+        let style = if it.straggles { theme.bad } else { theme.text };
+        let line = format!("{name}{}  {}", figures.concat(), it.rank);
+        w.line(line, style);
+    }
+    let late: Vec<String> = phases
+        .iter()
+        .filter(|it| it.straggles)
+        .map(|it| format!("{} in {}", it.rank, it.name.into_str()))
+        .collect();
+    if !late.is_empty() {
+        let said = format!("The others wait for rank {}.", late.join(", and for rank "));
+        w.plain(&said, theme.bad);
+    }
+    if phases.iter().any(|it| it.name == PhaseName::Backward) {
+        w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
+    }
+}
+
+/// What the watching itself costs.
+fn own_time(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let told = ranks
+        .iter()
+        .filter_map(|it| Some((it.own_ms?, it.step_ms.filter(|step| *step > 0.0)?)));
+    let Some((own, step)) = told.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))) else {
+        return;
+    };
+    w.heading("The watching");
+    let (own_ms, share) = (ms(own), percent(100.0 * own / step));
+    w.text(&format!(
+        "It takes {own_ms} ms of a step, {share} %, as the program counts it."
+    ));
+}
+
+/// B beside A, and what that is worth.
+fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
+    if !b.has_begun() {
+        return;
+    }
+    w.heading("B beside A");
+    let Some(found) = unpaired(a, b) else {
+        w.dim("B has too few steps yet.");
+        return;
+    };
+    let (by, than) = match found.ratio < 1.0 {
+        true => (1.0 - found.ratio, "less"),
+        false => (found.ratio - 1.0, "more"),
+    };
+    let (change, wandered) = (percent(100.0 * by), percent(100.0 * found.wandered));
+    let said = format!("A step of B takes {change} % {than} time than one of A.");
+    w.plain(&said, w.theme.strong);
+    let worth = match by > found.wandered {
+        true => "this is more",
+        false => "so this says nothing",
+    };
+    w.text(&format!(
+        "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}. The load of the machine, its clocks and the state of the \
+         training may have changed as well: only runs in turns would tell."
+    ));
+    let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
+        let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
+        let name = Span::styled(text::left(name, 12), w.theme.dim);
+        let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
+        w.lines.push(Line::from_iter(cells));
+    };
+    row("ms", ["A", "B"]);
+    for (name, times) in found.phases {
+        let [of_a, of_b] = times.map(ms);
+        row(name.into_str(), [&of_a, &of_b]);
+    }
+}

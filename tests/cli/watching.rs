@@ -1,0 +1,219 @@
+//! `perflings watch` without a terminal: the command, its output, its end and its signals; lines of every sort.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+const HELLO: &str = r#"{"event":"hello","protocol":1,"host":"box"}"#;
+const ENDED: &str = r#"{"event":"ended"}"#;
+
+fn step(step: u64, loss: &str) -> String {
+    format!(r#"{{"t":{step}.0,"event":"step","step":{step},"loss":{loss},"ms":20}}"#)
+}
+
+/// Watches a shell script, with a recording, so that no screen is asked for.
+fn watched(learner: &Learner, script: &str) -> learner::Output {
+    learner.run(&[
+        "watch",
+        "lines",
+        "--record",
+        "run.jsonl",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ])
+}
+
+#[test]
+fn the_example_in_the_documentation_is_accepted() {
+    let documentation = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/watch.md"));
+    let documentation = documentation.expect("docs/watch.md");
+    let begin = "```sh\n#!/bin/sh\n";
+    let example = documentation.split_once(begin).expect("an example").1;
+    let example = example.split_once("```").expect("its end").0;
+    assert!(example.lines().count() < 30, "at most 30 lines");
+    let learner = Learner::new();
+    let script = learner.write("train.sh", example);
+    let said = watched(&learner, &format!("sh '{script}'"));
+    said.succeeds(&["loss", "lint"]);
+    let checked = learner.run(&["watch", "--check", "lines/rank-0.jsonl"]);
+    checked.succeeds(&[]);
+    assert!(checked.err.contains(", 0 faults"), "{}", checked.err);
+    // The recording is one like ours.
+    learner
+        .run(&["report", "run.jsonl"])
+        .succeeds(&["train.sh"]);
+    for event in ["hello", "run", "step", "gradients", "memory", "ended"] {
+        assert!(example.contains(&format!("\"{event}\"")), "{event}");
+    }
+}
+
+#[test]
+fn what_a_command_prints_is_shown_and_its_exit_code_is_ours() {
+    let learner = Learner::new();
+    let said = watched(&learner, "printf 'one\\rtwo\\n'; echo three >&2; exit 3");
+    said.fails(3, &["the command ended: exit status: 3"]);
+    assert_eq!(
+        said.out.lines().take(3).collect::<Vec<_>>(),
+        ["one", "two", "three"]
+    );
+    let killed = Learner::new();
+    watched(&killed, "kill -9 $$").fails(137, &["signal: 9"]);
+    let again = watched(&learner, "true");
+    assert_eq!(
+        again.code,
+        Some(0),
+        "no lines of a training are there: {}",
+        again.err
+    );
+    learner.write("lines/rank-0.jsonl", HELLO);
+    watched(&learner, "true").fails(2, &["holds rank-0.jsonl of another training"]);
+}
+
+/// A signal reaches the command, which ends as it likes; what does not end is killed at last.
+#[test]
+fn signals_are_passed_on_and_no_process_is_left() {
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+    let scripts = [
+        (
+            "trap 'exit 7' TERM; echo $$ > pid; while :; do sleep 0.1; done",
+            1,
+            7,
+        ),
+        (
+            "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
+            4,
+            137,
+        ),
+    ];
+    for (script, signals, code) in scripts {
+        let learner = Learner::new();
+        let args = [
+            "watch",
+            "lines",
+            "--record",
+            "run.jsonl",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let mut process = learner.process(&args);
+        process.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = process.spawn().expect("starts");
+        let until = Instant::now() + Duration::from_secs(20);
+        let written = || fs::read_to_string(learner.path("pid")).unwrap_or_default();
+        while written().trim().is_empty() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let pid = |number: &str| Pid::from_raw(number.trim().parse().expect("a number"));
+        let command = pid(&written()).expect("a process");
+        let ours = pid(&process.id().to_string()).expect("a process");
+        for _ in 0..signals {
+            kill_process(ours, Signal::TERM).expect("sent");
+            std::thread::sleep(Duration::from_millis(150));
+        }
+        let status = process.wait().expect("ends");
+        assert_eq!(status.code(), Some(code), "{script}");
+        assert!(test_kill_process(command).is_err(), "it is left: {script}");
+    }
+}
+
+/// Each line that cannot be read is named by number, and the others are shown.
+#[test]
+fn lines_of_every_sort_are_shown_or_named() {
+    let learner = Learner::new();
+    let file = learner.path("run.jsonl");
+    let mut lines = fs::File::create(&file).expect("created");
+    let mut add = |bytes: &[u8]| lines.write_all(&[bytes, b"\n"].concat()).expect("written");
+    add(HELLO.as_bytes());
+    add(step(0, "4.5").as_bytes());
+    add(&b"x".repeat(10 << 20));
+    add(&[0, 159, 146, 150, 27, b'[', b'2', b'J']);
+    add(step(1, "NaN").as_bytes());
+    add(step(1, "\"NaN\"").as_bytes());
+    add(step(0, "4.4").as_bytes());
+    add(br#"{"t":-1e300,"event":"step","step":2,"loss":4.3,"ms":20}"#);
+    add(br#"{"t":1e300,"event":"step","step":3,"loss":4.2,"ms":20,"of-a-later-version":{}}"#);
+    add(br#"{"event":"hello","protocol":2}"#);
+    add(br#"{"event":"step","step":18446744073709551615,"ms":1e308}"#);
+    add(ENDED.as_bytes());
+    drop(lines);
+    let said = learner.run(&["watch", "run.jsonl", "--record", "out.jsonl"]);
+    said.succeeds(&[]);
+    for (line, why) in [
+        (3, "longer than 1 MB"),
+        (4, "column"),
+        (5, "write it as text"),
+        (7, "`step` is 0 after 1"),
+        (10, "update perflings"),
+    ] {
+        let told = said
+            .err
+            .lines()
+            .find(|it| it.contains(&format!("line {line}:")));
+        assert!(
+            told.is_some_and(|it| it.contains(why)),
+            "{line}: {}",
+            said.err
+        );
+    }
+    assert!(
+        !said.err.contains('\u{1b}') && !said.err.contains("panicked"),
+        "{}",
+        said.err
+    );
+    learner
+        .run(&["report", "out.jsonl"])
+        .succeeds(&["not-finite"]);
+    let checked = learner.run(&["watch", "--check", "run.jsonl"]);
+    assert_eq!(checked.code, Some(1));
+    for line in [3, 4, 5, 7, 10] {
+        assert!(
+            checked.out.contains(&format!("run.jsonl:{line}: ")),
+            "{}",
+            checked.out
+        );
+    }
+}
+
+#[test]
+fn lines_come_from_standard_input_until_it_closes() {
+    let learner = Learner::new();
+    let mut process = learner.process(&["watch", "-"]);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = process.stderr(Stdio::piped()).spawn().expect("starts");
+    let text = format!("{HELLO}\n{}\n{}\n", step(0, "4.5"), step(1, "4.25"));
+    let mut input = process.stdin.take().expect("a pipe");
+    input.write_all(text.as_bytes()).expect("written");
+    drop(input);
+    let output = process.wait_with_output().expect("ends");
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success() && shown.contains("4.25"), "{shown}");
+}
+
+#[test]
+fn a_reader_that_leaves_and_a_full_disk_end_only_us() {
+    let learner = Learner::new();
+    let program = env!("CARGO_BIN_EXE_perflings");
+    let text = format!("{HELLO}\n{}\n{ENDED}\n", step(0, "4.5"));
+    learner.write("run.jsonl", text);
+    let piped = format!("'{program}' watch run.jsonl 2>&1 | true");
+    let status = std::process::Command::new("sh")
+        .args(["-c", &piped])
+        .current_dir(learner.home.path())
+        .status();
+    assert!(status.expect("runs").success());
+    if Path::new("/dev/full").exists() {
+        let said = learner.run(&["watch", "run.jsonl", "--record", "/dev/full"]);
+        assert!(
+            said.code != Some(0) && !said.err.contains("panicked"),
+            "{}",
+            said.err
+        );
+    }
+}
