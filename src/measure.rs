@@ -13,3 +13,4 @@ pub mod plan;
 pub mod report;
 pub mod runner;
 pub mod stage_table;
+pub mod weak_reference;

@@ -1,12 +1,11 @@
 //! Whether a changed kernel computes the same as the solution it was made from: both run on the host, at many sizes and with many
 //! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
 
-use super::lanes::host_buffers;
-use protocol::reference::real::{Functions, Real};
-use protocol::reference::{self, cost};
-use protocol::validate::{SizedText, validate};
+use protocol::reference::{self, Reference, cost};
+use protocol::validate::ParsedText;
 use protocol::{KernelFile, KernelRole, KernelShape, with_names};
-use wgsl_lockstep::{Launch, Shader};
+use wgsl_lockstep::Launch;
+use wgsl_lockstep::exact::Real;
 
 /// Largest size that is run, in floating-point operations and in elements of all buffers; and up to which every kind of values is.
 const MOST_FLOPS: f64 = 2e7;
@@ -30,15 +29,13 @@ pub fn equal(
 ) -> Result<(), String> {
     for (number, shape) in (0..).zip(shapes) {
         let sizes = with_names(&shape.sizes);
-        let sized = |text: &str| {
-            let found = validate(text, &file.spec, std::slice::from_ref(shape));
-            found.ok().and_then(|mut found| found.texts.pop())
-        };
-        let (Some(solution), Some(text)) = (sized(&file.solution), sized(text)) else {
+        let parsed = |text: &str| ParsedText::parse(text, &file.spec, shape);
+        let (Ok(solution), Ok(text)) = (parsed(&file.solution), parsed(text)) else {
             return Err(sizes);
         };
+        let reference = Reference::parse(&file.spec, &shape.sizes)?;
         let elements: usize = solution.counts.iter().sum();
-        let flops = cost::flops(file.spec.reference, &shape.sizes);
+        let flops = cost::flops(&file.spec, &shape.sizes);
         if flops > MOST_FLOPS || elements > MOST_ELEMENTS {
             continue;
         }
@@ -52,9 +49,8 @@ pub fn equal(
         for kind in kinds.chain(own) {
             let seed = seed.wrapping_add(number);
             let inputs = reference::inputs(&file.spec.bindings, shape, kind, seed)?;
-            let expected =
-                reference::outputs(file.spec.reference, &inputs, &shape.sizes, Functions::Host);
-            let run = |text: &SizedText| outputs(file, text, &inputs).ok_or_else(|| sizes.clone());
+            let expected = reference.outputs(&file.spec, &shape.sizes, &inputs, false)?;
+            let run = |text: &ParsedText| outputs(file, text, &inputs).ok_or_else(|| sizes.clone());
             let (right, found) = (run(&solution)?, run(&text)?);
             let mut pairs = expected.iter().zip(right.iter().zip(&found));
             if !pairs.all(|(expected, (right, found))| is_rounding(expected, right, found)) {
@@ -66,10 +62,10 @@ pub fn equal(
 }
 
 /// The outputs of a kernel; `None` if the kernel has any fault.
-fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<Vec<Vec<f32>>> {
-    let program = Shader::parse(&text.filled.text).ok()?;
-    let mut buffers = host_buffers(&file.spec, &text.counts, inputs);
-    let report = program
+fn outputs(file: &KernelFile, text: &ParsedText, inputs: &[Vec<u32>]) -> Option<Vec<Vec<f64>>> {
+    let mut buffers = reference::buffers(&file.spec, &text.counts, inputs, 0);
+    let report = text
+        .shader
         .run(&Launch::new(text.grid), &mut buffers, &mut ())
         .ok()?;
     if !report.complete || report.faults().next().is_some() || !report.unwritten.is_empty() {
@@ -77,14 +73,18 @@ fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<V
     }
     let all = file.spec.bindings.iter().zip(&buffers);
     let written = all.filter(|(binding, _)| binding.role != KernelRole::In);
-    Some(written.map(|(_, buffer)| buffer.to_f32()).collect())
+    let numbers = written.map(|(binding, buffer)| {
+        let words = buffer.to_u32().into_iter();
+        words.map(|word| binding.element.number(word)).collect()
+    });
+    Some(numbers.collect())
 }
 
 /// Whether the kernel's error is everywhere at most a few times the solution's.
-fn is_rounding(expected: &[Real], right: &[f32], found: &[f32]) -> bool {
-    let largest_error = |expected: &[Real], found: &[f32]| {
+fn is_rounding(expected: &[Real], right: &[f64], found: &[f64]) -> bool {
+    let largest_error = |expected: &[Real], found: &[f64]| {
         let pairs = expected.iter().zip(found);
-        let errors = pairs.map(|(expected, found)| (expected.value - f64::from(*found)).abs());
+        let errors = pairs.map(|(expected, found)| (expected.value - found).abs());
         errors.fold(
             0.0,
             |most: f64, it| if it >= most || it.is_nan() { it } else { most },
@@ -101,7 +101,7 @@ fn is_rounding(expected: &[Real], right: &[f32], found: &[f32]) -> bool {
             f64::max,
         );
         // Numbers that are none, as where a sum overflows, are the same too.
-        let bits = |it: &[f32]| it.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
+        let bits = |it: &[f64]| it.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
         bits(right) == bits(found) || largest_error(expected, found) <= allowed
     })
 }

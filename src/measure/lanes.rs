@@ -8,13 +8,11 @@ use std::thread::Builder;
 use super::background_job::BackgroundJob;
 use crate::lanes::{KernelLanes, LanesWanted};
 use protocol::reference;
-use protocol::validate::{SizedText, validate};
-use protocol::{KernelFile, KernelJob, KernelRole, KernelShape, KernelSpec, with_names};
+use protocol::validate::{ParsedText, validate};
+use protocol::{KernelFile, KernelJob, KernelShape, with_names};
 use wgsl_lockstep::lanes::{WorkgroupRun, record as record_run};
-use wgsl_lockstep::{Buffer, Launch, LaunchLimits, Location, STACK_BYTES, Shader};
+use wgsl_lockstep::{Launch, LaunchLimits, Location, STACK_BYTES};
 
-/// What a buffer holds that the kernel has to write: a NaN that no arithmetic produces.
-const POISON: u32 = 0x7fc0_dead;
 /// Limits of the run: the view of the lanes has to appear within seconds.
 const LIMITS: LaunchLimits = LaunchLimits {
     steps_per_workgroup: 1_000_000,
@@ -62,7 +60,7 @@ fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
         line => format!("line {line}: {}", it.message),
     })?;
     let mut best: Option<KernelLanes> = None;
-    for (shape, text) in tried.iter().zip(&checked.texts) {
+    for (shape, text) in tried.iter().zip(&checked) {
         let found = KernelLanes {
             file: file.name.clone(),
             shape: shape.label.clone(),
@@ -91,13 +89,12 @@ fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
 fn at_shape(
     file: &KernelFile,
     shape: &KernelShape,
-    text: &SizedText,
+    text: &ParsedText,
     seed: u64,
     group: Option<u32>,
 ) -> Result<WorkgroupRun, String> {
     let values = shape.values.first().copied();
     let inputs = reference::inputs(&file.spec.bindings, shape, values, seed)?;
-    let shader = Shader::parse(&text.filled.text).map_err(|why| why.to_string())?;
     let [across, down, _] = text.grid.map(|groups| groups.max(1));
     let at = |number: u32| {
         [
@@ -118,28 +115,8 @@ fn at_shape(
         let at = text.filled.origin(&location.span).start;
         starts.partition_point(|start| *start <= at) as u32
     };
-    let mut buffers = host_buffers(&file.spec, &text.counts, &inputs);
-    let run = record_run(&shader, &launch, &mut buffers, &file.text, &line);
+    let mut buffers = reference::buffers(&file.spec, &text.counts, &inputs, 0);
+    let run = record_run(&text.shader, &launch, &mut buffers, &file.text, &line);
     run.map_err(|why| why.to_string())?
         .ok_or_else(|| "no workgroup ran".to_owned())
-}
-
-/// All buffers of a kernel with so many elements each, before a launch on the host.
-pub(super) fn host_buffers(
-    spec: &KernelSpec,
-    counts: &[usize],
-    inputs: &[Vec<f32>],
-) -> Vec<Buffer> {
-    let mut inputs = inputs.iter();
-    let bindings = (0..).zip(spec.bindings.iter().zip(counts));
-    let buffers = bindings.map(|(number, (binding, count))| match binding.role {
-        KernelRole::Out => Buffer {
-            initialized: false,
-            ..Buffer::from_f32(0, number, &vec![f32::from_bits(POISON); *count])
-        },
-        KernelRole::In | KernelRole::InOut => {
-            Buffer::from_f32(0, number, inputs.next().map_or(&[], Vec::as_slice))
-        }
-    });
-    buffers.collect()
 }

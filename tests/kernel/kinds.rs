@@ -109,6 +109,63 @@ const KINDS: &[Kind] = &[
         "let i = id.y * COLS + id.x + select(0u, 1u, id.y == 4095u && id.x == 2047u);",
         "`x` has length 8388608",
     ),
+    // Right forms that round otherwise than the reference, and errors that are not much larger.
+    (
+        "swiglu",
+        "let s = g / (1.0 + exp(-g));",
+        "let s = g * (0.5 + 0.5 * tanh(clamp(0.5 * g, -40.0, 40.0)));",
+        "let s = select(g / (1.0 + exp(-g)), g, g > 8.0);",
+        "fails at",
+    ),
+    (
+        "softmax",
+        "y[row * COLS + c] = exp(x[row * COLS + c] - most) / total;",
+        "y[row * COLS + c] = exp2((x[row * COLS + c] - (most + log(total))) * 1.442695);",
+        "y[row * COLS + c] = exp(x[row * COLS + c] - most) / min(total, 4.0);",
+        "fails at",
+    ),
+    (
+        "softmax",
+        "sum += exp(x[row * COLS + c] - most);",
+        "sum = exp(x[row * COLS + c] - most) + sum;",
+        "sum += floor(exp(x[row * COLS + c] - most) * 1048576.0) / 1048576.0;",
+        "fails at",
+    ),
+    (
+        "rope",
+        "turn - 6.2831853 * floor(turn / 6.2831853)",
+        "fract(turn / 6.2831853) * 6.2831853",
+        "turn - 6.28318 * floor(turn / 6.28318)",
+        "fails at",
+    ),
+    (
+        "adamw",
+        "w - LR * DECAY * w - LR",
+        "w * (1.0 - LR * DECAY) - LR",
+        "w - 0.95 * LR * DECAY * w - LR",
+        "fails at",
+    ),
+    (
+        "rms-norm",
+        "inverseSqrt(total / f32(COLS) + 1e-5)",
+        "1.0 / sqrt(total / f32(COLS) + 1e-5)",
+        "inverseSqrt(total / f32(COLS) + 1.02e-5)",
+        "fails at",
+    ),
+    (
+        "matmul",
+        "tile_a[place] = from_a;",
+        "tile_a[place] = from_a * 1.0;",
+        "tile_a[place] = bitcast<f32>(bitcast<u32>(from_a) & 0xffff0000u);",
+        "fails at",
+    ),
+    (
+        "embedding",
+        "if (tokens[t] == row) {",
+        "if (row == tokens[T - 1u - t]) { sum += dy[(T - 1u - t) * COLS + col]; }\n        if (tokens[t] == row && T == 0u) {",
+        "if (tokens[t] == row && (t == 0u || tokens[t - 1u] != row)) {",
+        "fails at",
+    ),
     // A workgroup at an edge is not the measure.
     (
         "block-size",

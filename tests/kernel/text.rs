@@ -420,9 +420,9 @@ fn grids_follow_the_workgroup() {
     let job = job_of("block-size", |_, _, solution| Ok(solution.to_owned()));
     let file = &job.files[0];
     let checked = validate::validate(&file.text, &file.spec, &job.shapes).expect("is right");
-    assert_eq!(checked.texts[1].grid, [4, 7, 1]);
-    assert_eq!(checked.texts[1].counts, [7 * 997; 3]);
-    assert_eq!(checked.facts.workgroup, [256, 1, 1]);
+    assert_eq!(checked[1].grid, [4, 7, 1]);
+    assert_eq!(checked[1].counts, [7 * 997; 3]);
+    assert_eq!(validate::facts(&checked).workgroup, [256, 1, 1]);
 }
 
 #[test]
@@ -439,5 +439,5 @@ fn workgroup_memory_is_that_of_the_largest_shape() {
         shape.sizes.insert("N".to_owned(), n);
     }
     let checked = validate::validate(&text, &file.spec, &shapes).expect("is right");
-    assert_eq!(checked.facts.workgroup_bytes, 400);
+    assert_eq!(validate::facts(&checked).workgroup_bytes, 400);
 }

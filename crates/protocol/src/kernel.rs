@@ -78,11 +78,15 @@ pub struct KernelFile {
 }
 
 /// What a kernel computes, on which buffers: `[[kernel]]` of exercise.toml without its file names. The entry point is
-/// `main`; every buffer is a `var<storage, read_write>` of `array<f32>` in group 0.
+/// `main`; every buffer is a `var<storage, read_write>` array in group 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelSpec {
-    /// Computes the expected outputs.
-    pub reference: KernelReference,
+    /// A plain loop in WGSL on the same buffers and with the same grid, run with numbers that carry their error: it says which outputs
+    /// are right.
+    pub reference: String,
+    /// Floating-point operations by shape, as a sum of products; none for a copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flops: Vec<SizeProduct>,
     /// In the order of `@binding`.
     #[serde(rename = "binding")]
     pub bindings: Vec<KernelBinding>,
@@ -96,23 +100,31 @@ pub struct KernelSpec {
     pub matrix_cores: bool,
 }
 
-/// The plain computations that kernels are held against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KernelReference {
-    #[default]
-    Swiglu,
-    SwigluBackward,
-    RmsNorm,
-    HeadsFirst,
-    Matmul,
-    /// The same of operands that are rounded to f16.
-    HalfMatmul,
-    Rope,
-    Softmax,
-    Attention,
-    Adamw,
-    Residual,
+impl KernelSpec {
+    /// Elements of each buffer.
+    ///
+    /// # Errors
+    /// When a size is missing, or a buffer would be too large.
+    pub fn counts(&self, sizes: &Sizes) -> Result<Vec<usize>, String> {
+        let counts = self.bindings.iter();
+        let counts = counts.map(|binding| Ok(binding.count.value(sizes)? as usize));
+        counts.collect()
+    }
+
+    /// Workgroups along each axis, for workgroups of this size.
+    ///
+    /// # Errors
+    /// When a size is missing, or there would be too many.
+    pub fn groups(&self, sizes: &Sizes, workgroup: [u32; 3]) -> Result<[u64; 3], String> {
+        let mut sizes = sizes.clone();
+        let own = ["WX", "WY", "WZ"].map(str::to_owned);
+        sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
+        let mut counts = [1; 3];
+        for (product, count) in self.grid.iter().zip(&mut counts) {
+            *count = product.value(&sizes)?;
+        }
+        Ok(counts)
+    }
 }
 
 /// A named choice of sizes, and of numbers where an idea needs its own.
@@ -153,16 +165,49 @@ impl KernelShape {
     }
 }
 
-/// One storage buffer of f32.
+/// One storage buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelBinding {
     pub name: String,
     pub role: KernelRole,
+    /// Of an element.
+    #[serde(default, rename = "type", skip_serializing_if = "KernelType::is_float")]
+    pub element: KernelType,
     /// Number of elements.
     pub count: SizeProduct,
     #[serde(default)]
     pub fill: KernelFill,
+    /// Of integers that are read: all are smaller than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<SizeProduct>,
+}
+
+/// The type of a buffer's elements, of four bytes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum KernelType {
+    #[default]
+    F32,
+    U32,
+    I32,
+}
+
+impl KernelType {
+    fn is_float(&self) -> bool {
+        *self == Self::F32
+    }
+
+    /// The number that a word in memory holds.
+    pub fn number(self, word: u32) -> f64 {
+        match self {
+            Self::F32 => f32::from_bits(word).into(),
+            Self::U32 => word.into(),
+            Self::I32 => (word as i32).into(),
+        }
+    }
 }
 
 /// Who writes a buffer.
@@ -233,6 +278,14 @@ pub enum KernelFill {
     /// N(0, 1), and numbers that the learner's text names, or near those, of both signs.
     #[strum(serialize = "numbers near those that the text names")]
     Written,
+    /// Integers, drawn evenly from 0 to below `below`; the next two are, too.
+    #[strum(serialize = "indices in any order")]
+    Index,
+    /// At most three different ones.
+    #[strum(serialize = "indices that are often the same")]
+    Repeated,
+    #[strum(serialize = "indices in rising order")]
+    Sorted,
 }
 
 impl KernelFill {
@@ -253,6 +306,9 @@ impl KernelFill {
         Self::Zero,
         Self::Written,
     ];
+
+    /// What a buffer of integers holds.
+    pub const OF_INTEGERS: [Self; 3] = [Self::Index, Self::Repeated, Self::Sorted];
 
     /// What a shape is tried with whose size the learner's text names.
     pub const OF_TEXT: [Self; 2] = [Self::Normal, Self::Written];
@@ -458,7 +514,7 @@ pub struct KernelMatch {
     /// The largest error over what rounding explains there, 1 at most.
     #[serde(default)]
     pub share: f64,
-    /// `reference` (plain Rust, f64) or `solution` (the course's kernel on this device).
+    /// `reference` (the exercise's plain loop, f64) or `solution` (the course's kernel on this device).
     pub against: String,
 }
 

@@ -1,57 +1,137 @@
-//! The plain reference of each exercise's kernel: outputs in f64, each with the error that f32 arithmetic may cause. It is simple
-//! and slow on purpose, because every kernel is compared with it. Inputs come from this program's seeded generator.
+//! What a kernel of an exercise is held against: the numbers in its buffers, drawn by seed; the right outputs, from the exercise's own
+//! plain loop in WGSL, run with numbers that carry their error; and how far outputs are off.
 
 pub mod cost;
-pub mod real;
 
-use half::f16;
+use naga::Scalar;
+use wgsl_lockstep::exact::{Accuracy, Real};
+use wgsl_lockstep::{Buffer, LaunchLimits, Shader};
 
-use super::kernel::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape};
+use super::kernel::{KernelBinding, KernelFill, KernelRole, KernelShape, KernelSpec, KernelType};
 use super::size::Sizes;
-use crate::config::{NORM_EPS, ROPE_THETA};
+use super::template;
 use crate::random::{Rng, hash};
-use real::{Functions, ROUND, Real, adding, adding_cut, dot, sum};
 
-/// AdamW's constants, the same as elsewhere in this program.
-const LR: f64 = 3e-4;
-const BETA1: f64 = 0.9;
-const BETA2: f64 = 0.999;
-const ADAM_EPS: f64 = 1e-8;
-const DECAY: f64 = 0.01;
+/// A NaN that no arithmetic produces: marks elements that were never written.
+pub const POISON: u32 = 0x7fc0_dead;
+/// Marks elements past the end of an output. As a float it is finite, so a kernel that reads it gives another result.
+pub const SENTINEL: u32 = 0x5bad_c0de;
+/// Limits of a reference: minutes.
+const LIMITS: LaunchLimits = LaunchLimits {
+    steps_per_workgroup: 1 << 32,
+    steps: 1 << 32,
+    memory: 1 << 30,
+    findings: 1,
+};
 
-/// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold for a
-/// kernel that uses these `functions`.
-pub fn outputs(
-    reference: KernelReference,
-    inputs: &[Vec<f32>],
-    sizes: &Sizes,
-    functions: Functions,
-) -> Vec<Vec<Real>> {
-    let wide = |values: &Vec<f32>| values.iter().map(|x| f64::from(*x)).collect();
-    let x: Vec<Vec<f64>> = inputs.iter().map(wide).collect();
-    let size = |name: &str| sizes.get(name).map_or(0, |n| *n as usize);
-    match reference {
-        KernelReference::Swiglu => vec![swiglu(&x)],
-        KernelReference::SwigluBackward => swiglu_backward(&x).into(),
-        KernelReference::RmsNorm => vec![rms_norm(&x, size("COLS"))],
-        KernelReference::HeadsFirst => vec![heads_first(&x[0], ["T", "H", "D"].map(size))],
-        KernelReference::Matmul => vec![matmul(&x, ["M", "N", "K"].map(size), adding)],
-        KernelReference::HalfMatmul => {
-            let half = |x: &f32| f64::from(f16::from_f32(*x));
-            let round = |values: &Vec<f32>| values.iter().map(half).collect();
-            let x: Vec<Vec<f64>> = inputs.iter().map(round).collect();
-            vec![matmul(&x, ["M", "N", "K"].map(size), adding_cut)]
-        }
-        KernelReference::Rope => vec![rope(&x[0], ["H", "D"].map(size), functions)],
-        KernelReference::Softmax => vec![softmax(&x[0], size("COLS"))],
-        KernelReference::Attention => vec![attention(&x, ["H", "T", "D"].map(size))],
-        KernelReference::Adamw => adamw(&x, size("STEP"), functions).into(),
-        KernelReference::Residual => {
-            let pairs = x[0].iter().zip(&x[1]);
-            let sums = pairs.map(|(x, y)| Real::exact(*x) + Real::exact(*y));
-            vec![sums.collect()]
+impl From<KernelType> for Scalar {
+    fn from(element: KernelType) -> Self {
+        match element {
+            KernelType::F32 => Self::F32,
+            KernelType::U32 => Self::U32,
+            KernelType::I32 => Self::I32,
         }
     }
+}
+
+/// The plain loop of an exercise at the sizes of one shape, parsed.
+#[derive(Debug)]
+pub struct Reference {
+    shader: Shader,
+}
+
+impl Reference {
+    /// Reads the reference of a kernel at these sizes.
+    ///
+    /// # Errors
+    /// When it is no WGSL, or names a size that there is not.
+    pub fn parse(spec: &KernelSpec, sizes: &Sizes) -> Result<Self, String> {
+        let filled = template::fill(&spec.reference, sizes)
+            .map_err(|unknown| format!("the reference names no size with `{}`", unknown.name))?;
+        let shader = Shader::parse(&filled.text);
+        let shader = shader.map_err(|error| format!("the reference: {error}"))?;
+        Ok(Self { shader })
+    }
+
+    /// The outputs for these inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold
+    /// for a kernel that runs on a device, or else on the host.
+    ///
+    /// # Errors
+    /// When the reference does not fit its buffers, or is no plain loop.
+    pub fn outputs(
+        &self,
+        spec: &KernelSpec,
+        sizes: &Sizes,
+        inputs: &[Vec<u32>],
+        device: bool,
+    ) -> Result<Vec<Vec<Real>>, String> {
+        let counts = spec.counts(sizes)?;
+        let workgroup = self.shader.entry_points().next();
+        let workgroup = workgroup.map_or([1; 3], |(_, size)| size);
+        let groups = spec.groups(sizes, workgroup)?;
+        let buffers = buffers(spec, &counts, inputs, 0);
+        let accuracy = Accuracy {
+            device,
+            cuts_sums: spec.matrix_cores,
+        };
+        let all = self
+            .shader
+            .exact(groups.map(|count| count as u32), &buffers, accuracy, LIMITS)
+            .map_err(|error| format!("the reference: {error}"))?;
+        let outputs = spec.bindings.iter().zip(all);
+        let outputs = outputs.filter(|(binding, _)| binding.role != KernelRole::In);
+        outputs
+            .map(|(binding, values)| match values.is_empty() {
+                true => Err(format!("the reference never writes `{}`", binding.name)),
+                false => Ok(values),
+            })
+            .collect()
+    }
+}
+
+/// The words of all buffers before a launch, in binding order: the inputs, and `POISON` in the outputs. Each has `guard` elements past
+/// its end.
+pub fn contents(
+    spec: &KernelSpec,
+    counts: &[usize],
+    inputs: &[Vec<u32>],
+    guard: usize,
+) -> Vec<Vec<u32>> {
+    let mut inputs = inputs.iter();
+    let each = spec.bindings.iter().zip(counts).map(|(binding, count)| {
+        let mut words = match binding.role {
+            KernelRole::Out => Vec::new(),
+            KernelRole::In | KernelRole::InOut => inputs.next().cloned().unwrap_or_default(),
+        };
+        words.resize(*count, POISON);
+        words.resize(count + guard, marker_past_end(binding));
+        words
+    });
+    each.collect()
+}
+
+/// The marker past the end of a buffer.
+pub fn marker_past_end(binding: &KernelBinding) -> u32 {
+    match binding.role {
+        KernelRole::In => POISON,
+        KernelRole::Out | KernelRole::InOut => SENTINEL,
+    }
+}
+
+/// The same as buffers of a launch on the host. What lies past the end counts as written.
+pub fn buffers(
+    spec: &KernelSpec,
+    counts: &[usize],
+    inputs: &[Vec<u32>],
+    guard: usize,
+) -> Vec<Buffer> {
+    let contents = contents(spec, counts, inputs, guard);
+    let numbered = (0..).zip(spec.bindings.iter().zip(contents));
+    let each = numbered.map(|(number, (binding, words))| Buffer {
+        initialized: guard > 0 || binding.role != KernelRole::Out,
+        ..Buffer::from_u32(0, number, &words)
+    });
+    each.collect()
 }
 
 /// Values of the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values. `values` fills all buffers
@@ -64,7 +144,7 @@ pub fn inputs(
     shape: &KernelShape,
     values: Option<KernelFill>,
     seed: u64,
-) -> Result<Vec<Vec<f32>>, String> {
+) -> Result<Vec<Vec<u32>>, String> {
     // Each drawn shape has its own numbers.
     let seed = match shape.is_drawn() {
         true => seed ^ hash(shape.label.bytes()),
@@ -77,6 +157,10 @@ pub fn inputs(
         let count = binding.count.value(&shape.sizes)?;
         let own = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         let mut rng = Rng::named(seed, "kernel input", number);
+        if let Some(below) = &binding.below {
+            let kind = values.map_or(*own, of_integers);
+            return Ok(integers(kind, below.value(&shape.sizes)?, count, &mut rng));
+        }
         let row = binding.count.row(&shape.sizes).max(1);
         let fill = values.unwrap_or(*own);
         let mut drawn = draw(fill, &shape.numbers, count, row, &mut rng);
@@ -84,12 +168,34 @@ pub fn inputs(
         if far && number.is_multiple_of(2) {
             drawn.iter_mut().for_each(|x| *x = -*x);
         }
-        Ok(match *own {
-            KernelFill::Positive => drawn.into_iter().map(f32::abs).collect(),
-            _ => drawn,
-        })
+        if *own == KernelFill::Positive {
+            drawn.iter_mut().for_each(|x| *x = x.abs());
+        }
+        Ok(drawn.into_iter().map(f32::to_bits).collect())
     })
     .collect()
+}
+
+/// What integers are where all buffers hold numbers of one kind: each kind stands for one of theirs.
+fn of_integers(kind: KernelFill) -> KernelFill {
+    let kinds = KernelFill::OF_INTEGERS;
+    let at = KernelFill::DRAWN.iter().position(|drawn| *drawn == kind);
+    kinds[at.unwrap_or(0) % kinds.len()]
+}
+
+/// `count` integers below `below`.
+fn integers(kind: KernelFill, below: u64, count: u64, rng: &mut Rng) -> Vec<u32> {
+    let mut draw = || rng.below(below.max(1) as usize) as u32;
+    let few = [draw(), draw(), draw()];
+    let mut drawn: Vec<u32> = (0..count).map(|_| draw()).collect();
+    match kind {
+        KernelFill::Repeated => drawn
+            .iter_mut()
+            .for_each(|x| *x = few[*x as usize % few.len()]),
+        KernelFill::Sorted => drawn.sort_unstable(),
+        _ => {}
+    }
+    drawn
 }
 
 /// The `count` elements of a buffer whose rows have `row` elements.
@@ -138,6 +244,8 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Huge => size * rng.normal(),
             KernelFill::Rising => rng.normal() + 4.0 * at as f64,
             KernelFill::Falling => rng.normal() - 4.0 * at as f64,
+            // Of integers.
+            KernelFill::Index | KernelFill::Repeated | KernelFill::Sorted => 0.0,
         };
         drawn as f32
     };
@@ -165,12 +273,13 @@ impl Difference {
 /// The difference of each element, which may be at most `most`. `None` when the lengths differ.
 pub fn differences<'a>(
     expected: &'a [Real],
-    found: &'a [f32],
+    found: &'a [u32],
+    element: KernelType,
     most: f64,
 ) -> Option<impl Iterator<Item = Difference> + Clone + use<'a>> {
     let pairs = expected.iter().zip(found).enumerate();
     let all = pairs.map(move |(at, (real, found))| {
-        let (found, bound) = (f64::from(*found), real.bound().min(most));
+        let (found, bound) = (element.number(*found), real.bound().min(most));
         // An element beyond the range of f32 has no right value.
         let any =
             found == real.value || real.value.is_nan() || real.value.abs() > f64::from(f32::MAX);
@@ -191,158 +300,6 @@ pub fn differences<'a>(
     (expected.len() == found.len()).then_some(all)
 }
 
-/// gate, up [N] → silu(gate)·up
-fn swiglu(x: &[Vec<f64>]) -> Vec<Real> {
-    let rows = x[0].iter().zip(&x[1]);
-    let silu = |g: Real| g * g.sigmoid();
-    rows.map(|(g, u)| silu(Real::exact(*g)) * Real::exact(*u))
-        .collect()
-}
-
-/// dy, gate, up [N] → dgate, dup. With s = 1/(1 + e^−g): silu' = s·(1 + g·(1 − s)).
-fn swiglu_backward(x: &[Vec<f64>]) -> [Vec<Real>; 2] {
-    let rows = x[0].iter().zip(&x[1]).zip(&x[2]);
-    let (gate, up) = rows
-        .map(|((dy, g), u)| {
-            let ([dy, g, u], one) = ([*dy, *g, *u].map(Real::exact), Real::exact(1.0));
-            let s = g.sigmoid();
-            (dy * u * s * (one + g * (one - s)), dy * g * s)
-        })
-        .unzip();
-    [gate, up]
-}
-
-/// x [ROWS, COLS], gain [COLS] → x/√(mean x² + ε)·gain
-fn rms_norm(x: &[Vec<f64>], cols: usize) -> Vec<Real> {
-    let row = |row: &[f64]| -> Vec<Real> {
-        let (sum, size) = dot(row.iter().map(|x| (*x, *x)));
-        let sum = Real::exact(sum).off_by(adding(cols) * size);
-        let mean = sum / Real::exact(cols as f64) + Real::written(NORM_EPS);
-        let scale = Real::exact(1.0) / mean.sqrt();
-        let pairs = row.iter().zip(&x[1]);
-        pairs
-            .map(|(x, gain)| Real::exact(*x) * scale * Real::exact(*gain))
-            .collect()
-    };
-    x[0].chunks(cols.max(1)).flat_map(row).collect()
-}
-
-/// x [T, H, D] → the same numbers as [H, T, D]
-fn heads_first(x: &[f64], [t, h, d]: [usize; 3]) -> Vec<Real> {
-    let mut out = Vec::with_capacity(t * h * d);
-    for head in 0..h {
-        for token in 0..t {
-            let start = (token * h + head) * d;
-            out.extend(x[start..start + d].iter().copied().map(Real::exact));
-        }
-    }
-    out
-}
-
-/// a [M, K], b [K, N] → a·b; `error` gives the error of adding that many products.
-fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3], error: fn(usize) -> f64) -> Vec<Real> {
-    let mut out = Vec::with_capacity(m * n);
-    for row in 0..m {
-        for col in 0..n {
-            let (sum, size) = dot((0..k).map(|p| (x[0][row * k + p], x[1][p * n + col])));
-            out.push(Real::exact(sum).off_by(error(k) * size));
-        }
-    }
-    out
-}
-
-/// x [T, H, D] → pairs (2i, 2i+1) rotated by t·θ^(−2i/D)
-fn rope(x: &[f64], [h, d]: [usize; 2], functions: Functions) -> Vec<Real> {
-    let rotated_values = |(pair, values): (usize, &[f64; 2])| {
-        let (token, i) = (pair * 2 / (h * d).max(1), pair % (d / 2).max(1));
-        let (sin, cos) = angle(token, 2.0 * i as f64 / d as f64).sin_cos(functions);
-        let [x, y] = values.map(Real::exact);
-        [x * cos - y * sin, x * sin + y * cos]
-    };
-    let pairs = x.as_chunks::<2>().0.iter().enumerate();
-    pairs.flat_map(rotated_values).collect()
-}
-
-/// t·θ^−e modulo 2π: θ^−e is e^(−e·ln θ), and the 2π that is subtracted or divided by is an f32.
-fn angle(token: usize, e: f64) -> Real {
-    let exponent = e * ROPE_THETA.ln();
-    let speed = match e {
-        0.0 => Real::exact(1.0),
-        _ => Real::exact(-exponent).off_by(adding(1) * exponent).exp(),
-    };
-    let turn = Real::exact(token as f64) * speed;
-    turn.off_by(4.0 * ROUND * turn.value)
-}
-
-/// x [ROWS, COLS] → softmax of each row
-fn softmax(x: &[f64], cols: usize) -> Vec<Real> {
-    let row = |row: &[f64]| {
-        let (powers, total) = powers(row.iter().copied().map(Real::exact));
-        powers.into_iter().map(move |it| it / total)
-    };
-    x.chunks(cols.max(1)).flat_map(row).collect()
-}
-
-/// e^(x − m) with the largest m, and their sum.
-fn powers(row: impl Iterator<Item = Real> + Clone) -> (Vec<Real>, Real) {
-    let larger = |one: Real, other: Real| match one.value < other.value {
-        true => other,
-        false => one,
-    };
-    let most = row.clone().reduce(larger).unwrap_or_default();
-    // A kernel may also subtract m and the logarithm of the sum together.
-    let less = |x: Real| (x - most).off_by(ROUND * (x.value.abs() + most.value.abs()));
-    let powers: Vec<Real> = row.map(|x| less(x).exp()).collect();
-    let total = sum(powers.iter().copied());
-    (powers, total)
-}
-
-/// q, k, v [H, T, D] → causal softmax(q·kᵀ/√D)·v
-fn attention(x: &[Vec<f64>], [h, t, d]: [usize; 3]) -> Vec<Real> {
-    let at = |buffer: &[f64], row: usize, i: usize| buffer[row * d + i];
-    let root = Real::exact(d as f64).sqrt();
-    let mut out = Vec::with_capacity(h * t * d);
-    for head in 0..h {
-        for query in 0..t {
-            let (q, first) = (head * t + query, head * t);
-            let score = |key: usize| {
-                let (sum, size) = dot((0..d).map(|i| (at(&x[0], q, i), at(&x[1], first + key, i))));
-                Real::exact(sum).off_by(adding(d) * size) / root
-            };
-            let scores: Vec<Real> = (0..=query).map(score).collect();
-            let (powers, total) = powers(scores.iter().copied());
-            for i in 0..d {
-                let weighted = powers.iter().zip(first..);
-                let weighted = weighted.map(|(p, key)| *p * Real::exact(at(&x[2], key, i)));
-                out.push(sum(weighted) / total);
-            }
-        }
-    }
-    out
-}
-
-/// gradient, weight, m, v [N] → weight, m, v after this step of AdamW; v holds squares, so it is positive
-fn adamw(x: &[Vec<f64>], step: usize, functions: Functions) -> [Vec<Real>; 3] {
-    let one = Real::exact(1.0);
-    let [beta1, beta2] = [BETA1, BETA2].map(Real::written);
-    let [correct1, correct2] = [beta1, beta2].map(|beta| one - beta.power(step as f64, functions));
-    let (rate, decay) = (Real::written(LR), Real::written(DECAY));
-    let mut out = [const { Vec::new() }; 3];
-    for (((g, w), m), v) in x[0].iter().zip(&x[1]).zip(&x[2]).zip(&x[3]) {
-        let [g, w, m, v] = [*g, *w, *m, *v].map(Real::exact);
-        let m = beta1 * m + (one - beta1) * g;
-        let v = beta2 * v + (one - beta2) * (g * g);
-        let update = (m / correct1) / ((v / correct2).sqrt() + Real::written(ADAM_EPS));
-        out[0].push(w - rate * decay * w - rate * update);
-        out[1].push(m);
-        out[2].push(v);
-    }
-    out
-}
-
-#[cfg(test)]
-mod forms;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,18 +307,43 @@ mod tests {
     #[test]
     fn a_wrong_element_is_found() {
         let expected = [1.0, -4.0].map(|x| Real::exact(x).off_by(0.25));
-        assert!(differences(&expected, &[1.0], 9.0).is_none());
+        let all = |expected: &[Real], found: &[f32]| {
+            let words: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
+            let all = differences(expected, &words, KernelType::F32, 9.0)?;
+            Some(all.map(|it| it.share).collect::<Vec<f64>>())
+        };
+        assert_eq!(all(&expected, &[1.0]), None);
         let shares = |found: &[f32]| -> Vec<f64> {
-            let all = differences(&expected, found, 9.0).expect("equal lengths");
-            all.map(|it| it.share.round()).collect()
+            let all = all(&expected, found).expect("equal lengths");
+            all.into_iter().map(f64::round).collect()
         };
         assert_eq!(shares(&[1.0, -3.0]), [0.0, 4.0]);
         assert_eq!(shares(&[f32::NAN, -4.0]), [f64::INFINITY, 0.0]);
         let exact = [Real::exact(1.0)];
-        let found = differences(&exact, &[1.000_000_1], 9.0).expect("equal lengths");
-        assert_eq!(
-            found.map(|it| it.share).collect::<Vec<_>>(),
-            [f64::INFINITY]
-        );
+        assert_eq!(all(&exact, &[1.000_000_1]), Some(vec![f64::INFINITY]));
+        let whole = [7.0, -2.0].map(Real::exact);
+        let found = [8, -2_i32 as u32];
+        let shares = differences(&whole, &found, KernelType::I32, 9.0).expect("equal lengths");
+        let shares: Vec<f64> = shares.map(|it| it.share).collect();
+        assert_eq!(shares, [f64::INFINITY, 0.0]);
+    }
+
+    #[test]
+    fn indices_are_in_range_repeated_or_sorted() {
+        let mut rng = Rng::named(1, "indices", 0);
+        let [any, few, sorted] =
+            KernelFill::OF_INTEGERS.map(|kind| integers(kind, 50, 400, &mut rng));
+        for all in [&any, &few, &sorted] {
+            assert!(all.len() == 400 && all.iter().all(|index| *index < 50));
+        }
+        let different = |all: &[u32]| {
+            let mut all = all.to_vec();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
+        };
+        assert!(!any.is_sorted() && different(&any) > 40);
+        assert!(different(&few) <= 3 && !few.is_sorted());
+        assert!(sorted.is_sorted() && different(&sorted) > 40);
     }
 }

@@ -70,6 +70,21 @@ impl SizeProduct {
         }
     }
 
+    /// The same of an amount of work: without a limit, and with fractions.
+    ///
+    /// # Errors
+    /// When a size is missing.
+    pub fn work(&self, sizes: &Sizes) -> Result<f64, String> {
+        let mut work = 1.0;
+        for factor in &self.factors {
+            work *= factor.value(sizes)? as f64;
+        }
+        match &self.divisor {
+            None => Ok(work),
+            Some(divisor) => Ok(work / divisor.value(sizes)? as f64),
+        }
+    }
+
     /// Of a number of elements: how many lie in the last axis.
     pub fn row(&self, sizes: &Sizes) -> u64 {
         let last = self.factors.last();

@@ -14,13 +14,13 @@ use naga::{
     ShaderStage, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
-use super::kernel::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec};
-use super::size::SizeProduct;
+use super::kernel::{KernelBinding, KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec};
 use super::template::{self, FilledTemplate, UnknownSize};
 use crate::config::nearest;
 use message::whole;
 use scan::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
 use tree::{blocks, functions};
+use wgsl_lockstep::Shader;
 
 /// Limits that every WebGPU device supports.
 const MAX_WORKGROUP: [u32; 3] = [256, 256, 64];
@@ -41,45 +41,31 @@ const MAX_BRANCHES: u64 = 1000;
 const MAX_NESTED: usize = 120;
 const MAX_WORD: usize = 200;
 
-/// A text that passed all checks.
-#[derive(Clone, Debug)]
-pub struct ValidatedText {
-    pub facts: KernelFacts,
-    /// One for each shape.
-    pub texts: Vec<SizedText>,
-}
-
-/// A text with the sizes of one shape put in.
-#[derive(Clone, Debug)]
-pub struct SizedText {
+/// A text with the sizes of one shape put in, parsed once for all that is done with it.
+#[derive(Debug)]
+pub struct ParsedText {
     pub filled: FilledTemplate,
+    pub facts: KernelFacts,
+    pub shader: Shader,
     /// Workgroups along each axis.
     pub grid: [u32; 3],
     /// Elements of each buffer.
     pub counts: Vec<usize>,
 }
 
-/// Checks a text against its exercise, at every shape.
-///
-/// # Errors
-/// With the first fault.
-pub fn validate(
-    text: &str,
-    spec: &KernelSpec,
-    shapes: &[KernelShape],
-) -> Result<ValidatedText, KernelError> {
-    if text.len() as u64 > MAX_BYTES {
-        return Err(too_large(text.len() as u64));
-    }
-    if text.trim().is_empty() {
-        let instead = "reset the exercise to get the starter back";
-        return Err(whole("the file is empty", instead));
-    }
-    let mut checked = ValidatedText {
-        facts: KernelFacts::default(),
-        texts: Vec::new(),
-    };
-    for shape in shapes {
+impl ParsedText {
+    /// Parses a text at a shape and checks it against its exercise.
+    ///
+    /// # Errors
+    /// With the first fault.
+    pub fn parse(text: &str, spec: &KernelSpec, shape: &KernelShape) -> Result<Self, KernelError> {
+        if text.len() as u64 > MAX_BYTES {
+            return Err(too_large(text.len() as u64));
+        }
+        if text.trim().is_empty() {
+            let instead = "reset the exercise to get the starter back";
+            return Err(whole("the file is empty", instead));
+        }
         let filled = template::fill(text, &shape.sizes)
             .map_err(|unknown| no_size(text, &unknown, &shape.sizes))?;
         let source = Source {
@@ -87,24 +73,42 @@ pub fn validate(
             filled: &filled,
             shape,
         };
-        let facts = source.validate(spec).map_err(|error| error.at(shape))?;
-        checked.facts = KernelFacts {
-            workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
-            ..facts
-        };
-        let grid = source.grid(&spec.grid, facts.workgroup);
-        let grid = grid.map_err(not_launched)?;
-        let counts = spec.bindings.iter();
-        let counts = counts.map(|it| Ok(it.count.value(&shape.sizes)? as usize));
-        let counts = counts.collect::<Result<_, String>>();
+        let (facts, module, info) = source.validate(spec).map_err(|error| error.at(shape))?;
+        let grid = source.grid(spec, facts.workgroup).map_err(not_launched)?;
+        let counts = spec.counts(&shape.sizes);
         let counts = counts.map_err(|what| whole(what, "another count in exercise.toml"))?;
-        checked.texts.push(SizedText {
+        Ok(Self {
+            shader: Shader::new(module, info, &filled.text),
             filled,
+            facts,
             grid,
             counts,
-        });
+        })
     }
-    Ok(checked)
+}
+
+/// Parses a text at every shape.
+///
+/// # Errors
+/// With the first fault.
+pub fn validate(
+    text: &str,
+    spec: &KernelSpec,
+    shapes: &[KernelShape],
+) -> Result<Vec<ParsedText>, KernelError> {
+    let all = shapes
+        .iter()
+        .map(|shape| ParsedText::parse(text, spec, shape));
+    all.collect()
+}
+
+/// What texts at several shapes say about themselves together.
+pub fn facts<'a>(texts: impl IntoIterator<Item = &'a ParsedText>) -> KernelFacts {
+    let all = texts.into_iter().map(|text| text.facts);
+    all.fold(KernelFacts::default(), |all, facts| KernelFacts {
+        workgroup_bytes: facts.workgroup_bytes.max(all.workgroup_bytes),
+        ..facts
+    })
 }
 
 /// The error of a placeholder that names no size of the exercise.
@@ -154,7 +158,10 @@ impl Source<'_> {
         self.spanned(span, message, instead)
     }
 
-    fn validate(&self, spec: &KernelSpec) -> Result<KernelFacts, KernelError> {
+    fn validate(
+        &self,
+        spec: &KernelSpec,
+    ) -> Result<(KernelFacts, Module, ModuleInfo), KernelError> {
         let code = without_comments(&self.filled.text);
         let (extensions, capabilities): (&[&str], _) = match spec.matrix_cores {
             true => (
@@ -188,12 +195,13 @@ impl Source<'_> {
             let mut all = functions(&module).flat_map(|it| it.expressions.iter());
             all.any(|(_, expression)| is_one(expression))
         };
-        Ok(KernelFacts {
+        let facts = KernelFacts {
             matrix_cores: has(|it| matches!(it, Expression::CooperativeMultiplyAdd { .. })),
             workgroup: entry.workgroup_size,
             workgroup_bytes,
             array_length: has(|it| matches!(it, Expression::ArrayLength(_))),
-        })
+        };
+        Ok((facts, module, info))
     }
 
     /// Refuses text on which a parser would overflow: very long words and deep nesting.
@@ -312,8 +320,11 @@ impl Source<'_> {
     /// Checks that the bindings are declared as in the exercise.
     fn declared(&self, module: &Module, spec: &KernelSpec) -> Result<(), KernelError> {
         let expected = |index: usize| {
-            let name = &spec.bindings[index].name;
-            format!("@group(0) @binding({index}) var<storage, read_write> {name}: array<f32>;")
+            let KernelBinding { name, element, .. } = &spec.bindings[index];
+            let element = element.into_str();
+            format!(
+                "@group(0) @binding({index}) var<storage, read_write> {name}: array<{element}>;"
+            )
         };
         let last = spec.bindings.len().saturating_sub(1);
         let mut found = vec![None; spec.bindings.len()];
@@ -345,8 +356,10 @@ impl Source<'_> {
                 );
                 return wrong(message, expected(index));
             }
-            if !is_array_of_f32(module, variable.ty) {
-                return wrong(format!("`{name}` is not array<f32>"), expected(index));
+            let element = spec.bindings[index].element;
+            if !is_array_of(module, variable.ty, element.into()) {
+                let message = format!("`{name}` is not array<{}>", element.into_str());
+                return wrong(message, expected(index));
             }
         }
         match found.iter().position(Option::is_none) {
@@ -445,14 +458,10 @@ impl Source<'_> {
     }
 
     /// Workgroups along each axis.
-    fn grid(&self, grid: &[SizeProduct], workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
-        let mut sizes = self.shape.sizes.clone();
-        let own = ["WX", "WY", "WZ"].map(str::to_owned);
-        sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
-        let mut counts = [1; 3];
-        for ((product, count), axis) in grid.iter().zip(&mut counts).zip(["x", "y", "z"]) {
-            let groups = product.value(&sizes);
-            let groups = groups.map_err(|what| whole(what, "another grid in exercise.toml"))?;
+    fn grid(&self, spec: &KernelSpec, workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
+        let counts = spec.groups(&self.shape.sizes, workgroup);
+        let counts = counts.map_err(|what| whole(what, "another grid in exercise.toml"))?;
+        for (groups, axis) in counts.into_iter().zip(["x", "y", "z"]) {
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;
                 let message = format!(
@@ -461,9 +470,8 @@ impl Source<'_> {
                 let instead = format!("a larger workgroup along {axis}");
                 return Err(self.near(&["@workgroup_size"], message, instead));
             }
-            *count = groups as u32;
         }
-        Ok(counts)
+        Ok(counts.map(|groups| groups as u32))
     }
 }
 
@@ -515,13 +523,13 @@ fn branches(block: &Block) -> u64 {
     each.sum()
 }
 
-fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
+fn is_array_of(module: &Module, ty: Handle<Type>, element: Scalar) -> bool {
     match module.types[ty].inner {
         TypeInner::Array {
             base,
             size: ArraySize::Dynamic,
             ..
-        } => module.types[base].inner == TypeInner::Scalar(Scalar::F32),
+        } => module.types[base].inner == TypeInner::Scalar(element),
         _ => false,
     }
 }

@@ -74,6 +74,9 @@ impl Interpreter<'_> {
                 }
             }
         }
+        if self.exact.is_some() {
+            self.load_numbers(node.scalar, &from, mask, out);
+        }
         self.frames[frame].values[pointer.index()] = from;
         Ok(())
     }
@@ -125,6 +128,9 @@ impl Interpreter<'_> {
                     }
                 }
             }
+        }
+        if self.exact.is_some() {
+            self.store_numbers(node.scalar, &to, &from, mask);
         }
         self.frames[frame].values[pointer.index()] = to;
         self.frames[frame].values[value.index()] = from;

@@ -361,6 +361,9 @@ impl Interpreter<'_> {
         let code = &self.codes[frame];
         let span = code.function.expressions.get_span(handle);
         let node = &code.nodes[handle.index()];
+        if self.exact.is_some() && self.evaluate_exact(frame, handle, mask, out)? {
+            return Ok(());
+        }
         match code.function.expressions[handle] {
             Expression::Load { pointer } => self.load(frame, pointer, span, mask, out),
             Expression::Access { base, .. } | Expression::AccessIndex { base, .. }
@@ -400,7 +403,7 @@ impl Interpreter<'_> {
                 if let Expression::Select { condition, .. } = *expression {
                     self.branch(frame, condition, handle, mask);
                 }
-                if code.watches[handle.index()] != Watch::Nothing {
+                if code.watches[handle.index()] != Watch::Nothing && self.exact.is_none() {
                     self.look(frame, handle, span, mask, out);
                 }
                 Ok(())

@@ -9,6 +9,7 @@ use naga::{
 
 use super::access::Site;
 use super::evaluate::{Code, Context};
+use super::exact::{Exact, Number};
 use super::finding::{FindingKind, Findings, Invocation};
 use super::memory::{Epochs, Shared};
 use super::open::{Liberty, OpenResult, Watch, watch};
@@ -33,6 +34,8 @@ pub(crate) enum EarlyEnd {
 pub(crate) struct Frame {
     pub(crate) values: Vec<LaneValues>,
     pub(crate) locals: Vec<Vec<u32>>,
+    /// As in `LaneValues`, for each local variable.
+    pub(crate) numbers: Vec<Vec<Number>>,
     result: LaneValues,
     /// Whether its constants are set.
     ready: bool,
@@ -55,6 +58,8 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) private: Vec<Vec<u32>>,
     /// Lanes in a workgroup.
     pub(crate) lanes: usize,
+    /// Floats carry their error.
+    pub(crate) exact: Option<Exact>,
     /// Lanes in a subgroup.
     pub(crate) subgroup: usize,
     pub(crate) first_subgroup: Option<Span>,
@@ -98,11 +103,16 @@ impl<'a> Interpreter<'a> {
         size: [u32; 3],
         shared: Vec<Shared<'a>>,
         observer: &'a mut dyn Observer,
+        exact: Option<Exact>,
     ) -> Self {
-        let lanes = size.iter().product::<u32>() as usize;
+        let own = || size.iter().product::<u32>() as usize;
+        let lanes = exact
+            .as_ref()
+            .map_or_else(own, |exact| exact.lanes() as usize);
         let frame = |code: &Code<'_>| Frame {
             values: vec![LaneValues::default(); code.nodes.len()],
             locals: vec![Vec::new(); code.function.local_variables.len()],
+            numbers: vec![Vec::new(); code.function.local_variables.len()],
             ..Frame::default()
         };
         Self {
@@ -113,6 +123,7 @@ impl<'a> Interpreter<'a> {
             private: vec![Vec::new(); shared.len()],
             shared,
             lanes,
+            exact,
             subgroup: launch.subgroup_size.clamp(1, 128) as usize,
             first_subgroup: None,
             liberties: [None; Liberty::ALL.len()],
@@ -140,6 +151,9 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(crate) fn run(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
+        if self.exact.is_some() {
+            return self.run_exact(entry);
+        }
         let [x, y, z] = self.launch.groups;
         let only = self.launch.only;
         let rows = (0..z).flat_map(move |z| (0..y).map(move |y| (y, z)));
@@ -155,6 +169,17 @@ impl<'a> Interpreter<'a> {
     }
 
     fn workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
+        self.begin(entry)?;
+        self.observer.workgroup_start(self.group, self.lanes as u32);
+        let mut mask = Mask::full(self.lanes);
+        self.call(0, &mut mask)?;
+        self.workgroups += 1;
+        self.observer.workgroup_end(self.group);
+        Ok(())
+    }
+
+    /// Sets the memory of a workgroup, and the arguments of the entry point.
+    pub(crate) fn begin(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
         (self.group_steps, self.group_rounds) = (0, 0);
         self.local_clock.begin();
         self.global_clock.begin();
@@ -183,11 +208,6 @@ impl<'a> Interpreter<'a> {
             }
             self.set_argument(0, at, |value| value.words.clone_from(&words));
         }
-        self.observer.workgroup_start(self.group, self.lanes as u32);
-        let mut mask = Mask::full(self.lanes);
-        self.call(0, &mut mask)?;
-        self.workgroups += 1;
-        self.observer.workgroup_end(self.group);
         Ok(())
     }
 
@@ -222,11 +242,11 @@ impl<'a> Interpreter<'a> {
             match built_in {
                 BuiltIn::GlobalInvocationId => each(&|lane| self.invocation(lane).global[axis]),
                 BuiltIn::LocalInvocationId => each(&|lane| self.invocation(lane).local[axis]),
-                BuiltIn::WorkGroupId => each(&|_| self.group[axis]),
+                BuiltIn::WorkGroupId => each(&|lane| self.invocation(lane).workgroup[axis]),
                 BuiltIn::NumWorkGroups => each(&|_| self.launch.groups[axis]),
                 BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
                 _ if axis > 0 => break,
-                BuiltIn::LocalInvocationIndex => each(&|lane| lane),
+                BuiltIn::LocalInvocationIndex => each(&|lane| self.invocation(lane).lane),
                 BuiltIn::SubgroupSize => each(&|_| self.subgroup as u32),
                 BuiltIn::SubgroupInvocationId => each(&|lane| lane % self.subgroup as u32),
                 BuiltIn::SubgroupId => each(&|lane| lane / self.subgroup as u32),
@@ -250,7 +270,12 @@ impl<'a> Interpreter<'a> {
 
     /// A lane of this workgroup.
     pub(crate) fn invocation(&self, lane: u32) -> Invocation {
-        self.invocation_in(lane, self.group)
+        let Some(exact) = &self.exact else {
+            return self.invocation_in(lane, self.group);
+        };
+        let ([x, y, _], (group, lane)) = (self.launch.groups.map(u64::from), exact.place(lane));
+        let group = [group % x, group / x % y, group / (x * y)];
+        self.invocation_in(lane, group.map(|at| at as u32))
     }
 
     fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
@@ -338,16 +363,25 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Runs a function's body; its arguments are set.
-    fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
+    pub(crate) fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         if !std::mem::replace(&mut self.frames[frame].ready, true) {
             self.prepare(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {
-            let Frame { values, locals, .. } = &mut self.frames[frame];
+            let Frame {
+                values,
+                locals,
+                numbers,
+                ..
+            } = &mut self.frames[frame];
             let local = &mut locals[handle.index()];
+            numbers[handle.index()].clear();
             match variable.init {
-                Some(init) => local.clone_from(&values[init.index()].words),
+                Some(init) => {
+                    local.clone_from(&values[init.index()].words);
+                    numbers[handle.index()].clone_from(&values[init.index()].numbers);
+                }
                 None => {
                     let words = self.context.layout.size(variable.ty).words as usize;
                     local.clear();
@@ -440,9 +474,10 @@ impl<'a> Interpreter<'a> {
             Statement::Return { value } => {
                 if let Some(value) = value {
                     let frame = &mut self.frames[frame];
-                    let value = &frame.values[value.index()].words;
-                    let result = frame.result.resize(value.len());
-                    copy_lanes(result, value, mask);
+                    let value = &frame.values[value.index()];
+                    frame.result.take_numbers(value, mask);
+                    let result = frame.result.resize(value.words.len());
+                    copy_lanes(result, &value.words, mask);
                 }
                 mask.lanes.clear();
             }
@@ -486,9 +521,7 @@ impl<'a> Interpreter<'a> {
                 self.depth -= 1;
                 if let Some(result) = result {
                     let value = std::mem::take(&mut self.frames[callee].result);
-                    self.frames[frame].values[result.index()]
-                        .words
-                        .clone_from(&value.words);
+                    self.frames[frame].values[result.index()].copy(&value);
                     self.frames[callee].result = value;
                 }
             }

@@ -16,7 +16,7 @@ const DATA: u8 = 1;
 const OPEN: u8 = 2;
 
 /// What is known about a module before it runs.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// By function, the entry points last; for each expression, whether it depends on the contents of a buffer.
     functions: Vec<Facts>,
@@ -25,7 +25,7 @@ pub(crate) struct Flow {
     barriers: HashSet<(u32, u32)>,
 }
 
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Facts {
     /// Of each expression where it was evaluated last, and wherever it was evaluated.
     values: Vec<u8>,

@@ -53,6 +53,7 @@ mod access;
 mod arithmetic;
 mod collective;
 mod evaluate;
+pub mod exact;
 mod execute;
 mod finding;
 mod flow;
@@ -73,12 +74,13 @@ use flow::Flow;
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::process_overrides;
 use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags};
-use naga::{Module, ShaderStage, Span};
+use naga::{Handle, Module, ShaderStage, Span};
 
 pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
 pub use open::{Liberty, OpenResult};
 
 /// A parsed and validated shader.
+#[derive(Debug)]
 pub struct Shader {
     module: Module,
     info: ModuleInfo,
@@ -455,9 +457,7 @@ impl Shader {
     /// # Errors
     /// When naga does not accept the source.
     pub fn parse(source: &str) -> Result<Self, SourceError> {
-        let lines =
-            std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1));
-        let lines: Vec<u32> = lines.collect();
+        let lines = line_starts(source);
         let known = without_subgroups(source);
         let module = naga::front::wgsl::parse_str(&known).map_err(|error| SourceError {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
@@ -478,12 +478,21 @@ impl Shader {
             location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
             message: chain(error.as_inner()),
         })?;
-        Ok(Self {
+        Ok(Self::of(module, info, lines))
+    }
+
+    /// A shader that naga parsed from this source and validated.
+    pub fn new(module: Module, info: ModuleInfo, source: &str) -> Self {
+        Self::of(module, info, line_starts(source))
+    }
+
+    fn of(module: Module, info: ModuleInfo, lines: Vec<u32>) -> Self {
+        Self {
             flow: Flow::new(&module),
             module,
             info,
             lines,
-        })
+        }
     }
 
     /// The shader with the values of its overrides. One with a default value needs none.
@@ -495,12 +504,7 @@ impl Shader {
         let (module, info) = process_overrides(&self.module, &self.info, entry, &values)
             .map_err(|error| RunError::Misfit(chain(&error)))?;
         let (module, info) = (module.into_owned(), info.into_owned());
-        Ok(Self {
-            flow: Flow::new(&module),
-            module,
-            info,
-            lines: self.lines.clone(),
-        })
+        Ok(Self::of(module, info, self.lines.clone()))
     }
 
     /// Names of the compute entry points, with their workgroup sizes.
@@ -544,7 +548,7 @@ impl Shader {
                 let mut finding = Finding::new(kind, location, Invocation::default());
                 finding.variable = self
                     .variable(buffer)
-                    .and_then(|variable| variable.name.clone());
+                    .and_then(|(_, variable)| variable.name.clone());
                 finding.count = u64::from(*subgroup_size);
                 report.findings.push(finding);
                 break;
@@ -567,25 +571,28 @@ impl Shader {
         observer: &mut dyn Observer,
     ) -> Result<LaunchReport, RunError> {
         if self.module.overrides.is_empty() {
-            prepare::run(self, launch, buffers, observer)
+            prepare::run(self, launch, buffers, observer, None).map(|(report, _)| report)
         } else {
-            prepare::run(&self.with_overrides(launch)?, launch, buffers, observer)
+            let given = self.with_overrides(launch)?;
+            prepare::run(&given, launch, buffers, observer, None).map(|(report, _)| report)
         }
     }
 
-    fn variable(&self, buffer: &Buffer) -> Option<&naga::GlobalVariable> {
+    fn variable(
+        &self,
+        buffer: &Buffer,
+    ) -> Option<(Handle<naga::GlobalVariable>, &naga::GlobalVariable)> {
         let mut all = self.module.global_variables.iter();
         let place = (buffer.group, buffer.binding);
-        let found = all.find(|(_, variable)| {
+        all.find(|(_, variable)| {
             let own = variable.binding.map(|own| (own.group, own.binding));
             own == Some(place)
-        });
-        found.map(|(_, variable)| variable)
+        })
     }
 
     /// Whether two contents of a buffer are the same, or floats that differ by rounding.
     fn agree(&self, own: &Buffer, other: &Buffer) -> bool {
-        let floats = self.variable(own).is_some_and(|variable| {
+        let floats = self.variable(own).is_some_and(|(_, variable)| {
             let layout = layout::Layout::new(&self.module);
             let inner = &self.module.types[variable.ty].inner;
             let inner = match *inner {
@@ -647,6 +654,12 @@ fn without_subgroups(source: &str) -> String {
         bytes[place].fill(b' ');
     }
     String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned())
+}
+
+/// Where each line begins, in bytes.
+fn line_starts(source: &str) -> Vec<u32> {
+    let later = source.match_indices('\n').map(|(at, _)| at as u32 + 1);
+    std::iter::once(0).chain(later).collect()
 }
 
 fn locate(lines: &[u32], span: Option<Span>) -> Location {

@@ -102,11 +102,10 @@ impl<'a> Shared<'a> {
         bytes: Vec<u8>,
         granule: u32,
         space: Space,
-        written: bool,
+        shadowed: bool,
         initialized: bool,
     ) -> Self {
         let shift = granule.trailing_zeros();
-        let shadowed = written || !initialized;
         let cells = if shadowed { bytes.len() >> shift } else { 0 };
         Self {
             variable,
@@ -126,6 +125,11 @@ impl<'a> Shared<'a> {
 
     pub(crate) fn space(&self) -> Space {
         self.space
+    }
+
+    /// Whether it held defined bytes before the launch.
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized
     }
 
     pub(crate) fn name(&self) -> &'a str {

@@ -3,6 +3,7 @@
 use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, ShaderStage, StorageAccess};
 
 use super::evaluate::{Code, Context, ExpressionInfo};
+use super::exact::Exact;
 use super::execute::{EarlyEnd, Interpreter};
 use super::layout::Layout;
 use super::memory::Shared;
@@ -18,7 +19,8 @@ pub(crate) fn run(
     launch: &Launch<'_>,
     buffers: &mut [Buffer],
     observer: &mut dyn Observer,
-) -> Result<LaunchReport, RunError> {
+    exact: Option<Exact>,
+) -> Result<(LaunchReport, Option<Exact>), RunError> {
     let module = &program.module;
     let wanted = |entry: &EntryPoint| {
         entry.stage == ShaderStage::Compute && launch.entry.is_none_or(|name| name == entry.name)
@@ -50,25 +52,29 @@ pub(crate) fn run(
             is_data,
         ));
     }
-    let lanes = size.map(u64::from).into_iter().fold(1, u64::saturating_mul);
+    let own = || size.map(u64::from).into_iter().fold(1, u64::saturating_mul);
+    let lanes = exact.as_ref().map_or_else(own, Exact::lanes);
     // Some workgroups alone touch little of the shadow memory, and what is not touched takes no memory.
-    let with_shadow = launch.only.is_empty();
+    let with_shadow = launch.only.is_empty() && exact.is_none();
     let needed = memory(&context, &codes, buffers, (lanes, with_shadow), used);
     if needed > launch.limits.memory || lanes > MOST_LANES {
         let limit = launch.limits.memory;
         return Err(RunError::Memory { needed, limit });
     }
-    let shared = bind(&context, buffers, used)?;
-    let mut machine = Interpreter::new(program, &context, &codes, launch, size, shared, observer);
+    let shared = bind(&context, buffers, exact.is_none(), used)?;
+    let mut machine = Interpreter::new(
+        program, &context, &codes, launch, size, shared, observer, exact,
+    );
     let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {
         if let Some(at) = find(buffers, variable).filter(|_| used(handle)) {
             buffers[at].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
         }
     }
+    let exact = machine.exact.take();
     match result {
-        Ok(()) => Ok(machine.report(true)),
-        Err(EarlyEnd::Limit) => Ok(machine.report(false)),
+        Ok(()) => Ok((machine.report(true), exact)),
+        Err(EarlyEnd::Limit) => Ok((machine.report(false), exact)),
         Err(EarlyEnd::Error(error)) => Err(error),
     }
 }
@@ -145,6 +151,7 @@ fn find(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
 fn bind<'a>(
     context: &Context<'a>,
     buffers: &mut [Buffer],
+    with_shadow: bool,
     used: impl Fn(Handle<GlobalVariable>) -> bool,
 ) -> Result<Vec<Shared<'a>>, RunError> {
     let all = &context.module.global_variables;
@@ -194,7 +201,8 @@ fn bind<'a>(
             None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
             None => (Vec::new(), true),
         };
-        Shared::new(variable, bytes, size.granule, space, written, initialized)
+        let shadowed = with_shadow && (written || !initialized);
+        Shared::new(variable, bytes, size.granule, space, shadowed, initialized)
     });
     Ok(shared.collect())
 }

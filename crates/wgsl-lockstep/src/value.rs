@@ -2,6 +2,9 @@
 
 use naga::{Handle, LocalVariable};
 
+use super::arithmetic::f;
+use super::exact::Number;
+
 /// The variable that a pointer points to. WGSL cannot select between pointers, so it is the same for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
@@ -30,6 +33,9 @@ pub(crate) struct Outside {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneValues {
     pub(crate) words: Vec<u32>,
+    /// In an exact run, the floats with their errors, in the order of the words. Without any, the words are exact; with them, the words
+    /// mean nothing.
+    pub(crate) numbers: Vec<Number>,
     pub(crate) root: Option<Root>,
     /// Whether all lanes have the same offset.
     pub(crate) uniform: bool,
@@ -68,8 +74,29 @@ impl LaneValues {
         (self.uniform && first != super::OUTSIDE).then_some(first as usize)
     }
 
+    /// Takes the numbers of the active lanes, before their words.
+    pub(crate) fn take_numbers(&mut self, other: &Self, mask: &Mask) {
+        if mask.is_full() {
+            return self.numbers.clone_from(&other.numbers);
+        }
+        let exact = |value: &Self, at: usize| Number::exact(f(value.words[at]).into());
+        if other.numbers.is_empty() && self.numbers.is_empty() {
+            return;
+        }
+        if self.numbers.is_empty() {
+            self.words.resize(mask.total, 0);
+            self.numbers = (0..mask.total).map(|at| exact(self, at)).collect();
+        }
+        for &lane in &mask.lanes {
+            let at = lane as usize;
+            let number = other.numbers.get(at).copied();
+            self.numbers[at] = number.unwrap_or_else(|| exact(other, at));
+        }
+    }
+
     pub(crate) fn copy(&mut self, other: &Self) {
         self.words.clone_from(&other.words);
+        self.numbers.clone_from(&other.numbers);
         self.root = other.root;
         self.uniform = other.uniform;
         self.outside.clone_from(&other.outside);

@@ -10,16 +10,17 @@ use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
-use crate::judge::course::Found;
+use crate::judge::course::{CourseTrial, Found};
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::judge::met;
 use crate::lanes::LanesWanted;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes;
+use crate::measure::weak_reference::weakness;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::shell::exercise::in_folder;
 use protocol::random;
-use protocol::{KernelJob, KernelStarter};
+use protocol::{KernelJob, KernelShape, KernelStarter};
 use wgsl_lockstep::lanes::listing;
 
 impl Commands for Kernels {
@@ -72,6 +73,21 @@ impl Commands for Kernels {
     }
 
     fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
+        let solution = job(exercise, self, Text::Solution);
+        let drawn = solution.shapes.iter();
+        let drawn = drawn.filter(|shape| shape.is_drawn() && !shape.is_of_text());
+        let drawn: Vec<KernelShape> = drawn.cloned().collect();
+        let references = solution.files.iter().map(|file| {
+            let found = match weakness(&file.spec, &drawn, solution.seed) {
+                Ok(None) => (
+                    Some(true),
+                    "refuses zeros, inputs and what is 1 % off".to_owned(),
+                ),
+                Ok(Some(why)) | Err(why) => (Some(false), why),
+            };
+            trial(exercise, &format!("reference of {}", file.name), found)
+        });
+        let references: Vec<CourseTrial> = references.collect();
         let texts = [Text::Starter, Text::Solution].into_iter();
         let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
         let tried = texts.map(|text| {
@@ -96,7 +112,7 @@ impl Commands for Kernels {
             }
             trial(exercise, &name, found)
         });
-        Ok(Some(tried.collect()))
+        Ok(Some(references.into_iter().chain(tried).collect()))
     }
 }
 

@@ -54,20 +54,20 @@ impl Kernels {
     /// What is wrong with the texts of the files; `toml` names exercise.toml in messages.
     pub(super) fn problems(&self, toml: &str) -> Vec<FileError> {
         let mut found = Vec::new();
-        for file in self.kernels.iter().map(|kernel| &kernel.file) {
+        for Kernel { file, spec } in &self.kernels {
             let mut fail = |what| found.push(FileError::new(toml, 0, what));
             let name = &file.name;
             if file.starter == file.solution {
                 let what = "and its solution say the same; the starter must hold a task";
                 fail(format!("{name} {what}"));
             }
-            for text in [&file.starter, &file.solution] {
+            for text in [&file.starter, &file.solution, &spec.reference] {
                 if let Some(shape) = self.shapes.first()
                     && let Err(other) = template::fill(text, &shape.sizes)
                 {
                     let known = shape.sizes.keys().map(String::as_str);
                     fail(format!(
-                        "{name} or its solution, line {}: {}",
+                        "{name}, its solution or its reference, line {}: {}",
                         line_of(text, other.place.start),
                         unknown("size", &other.name, known)
                     ));

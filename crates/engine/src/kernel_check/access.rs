@@ -18,7 +18,7 @@ pub(super) struct HostRun {
     pub report: LaunchReport,
     pub pattern: AccessPattern,
     /// Contents of all buffers afterwards.
-    pub found: Vec<Vec<f32>>,
+    pub found: Vec<Vec<u32>>,
     /// Invocations of a workgroup.
     pub invocations: u64,
 }

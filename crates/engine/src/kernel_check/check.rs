@@ -1,7 +1,7 @@
-//! One check from beginning to end, on a thread with a large stack. A hang, a panic or an error of the driver becomes a line of the
+//! One check from beginning to end, on a thread with a large stack: a file's text is parsed once for each size, interpreted on the host,
+//! run on a device, and timed. Each stage takes what the one before it made. A hang, a panic or an error of the driver becomes a line of the
 //! report. A watcher reports what takes too long and stops waiting for it.
 
-use std::cell::OnceCell;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -14,12 +14,11 @@ use super::timing;
 use super::trial::KernelTrial;
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use protocol::random::Rng;
-use protocol::reference::cost;
-use protocol::reference::real::Functions;
-use protocol::validate::{self, ValidatedText};
+use protocol::reference::{Reference, cost};
+use protocol::validate::{self, ParsedText};
 use protocol::{
-    KernelAccess, KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch, KernelProgress,
-    KernelReport, KernelResult, KernelShape, KernelUntimed, same_text,
+    KernelAccess, KernelError, KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch,
+    KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed, same_text,
 };
 use wgsl_lockstep::STACK_BYTES;
 
@@ -28,7 +27,7 @@ use wgsl_lockstep::STACK_BYTES;
 const CPU_FLOPS: f64 = 1e8;
 /// Steps of some workgroups at the last, real shape.
 const STEPS_REAL: u64 = 2 * STEPS;
-/// Largest text, in bytes, that is validated again for each size named in it.
+/// Largest text, in bytes, that is parsed again for each size named in it.
 const READ_AGAIN: usize = 16 << 10;
 /// Loop iterations after which llvmpipe, the CPU driver, silently ends an invocation.
 const CPU_ROUNDS: u64 = 65_000;
@@ -56,17 +55,21 @@ pub fn check(
         file: Some(0),
         ..CheckState::default()
     };
-    let (news, inbox) = channel();
+    let (outbox, inbox) = channel();
     let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
     let work = move || {
-        leave_out_unfit(&mut own_job);
+        let mut news = CheckNews {
+            state: own_state,
+            outbox,
+        };
+        let parsed = parse(&mut own_job, &mut news);
         let mut worker = CheckWorker {
             job: &own_job,
-            state: own_state,
+            parsed: &parsed,
             news,
         };
         worker.run(&device);
-        worker.tell();
+        worker.news.tell();
     };
     let thread = Builder::new().name("kernel check".into());
     let mut report = match thread.stack_size(STACK_BYTES).spawn(work) {
@@ -81,79 +84,68 @@ pub fn check(
     report
 }
 
-/// Removes the sizes taken from a learner's text that the text does not fit, or that would take too long.
-fn leave_out_unfit(job: &mut KernelJob) {
-    let files = &job.files;
-    job.shapes.retain(|shape| {
-        let mut specs = files.iter().map(|file| (&file.text, &file.spec));
-        !shape.is_of_text()
-            || specs.all(|(text, spec)| {
-                text.len() <= READ_AGAIN
-                    && cost::flops(spec.reference, &shape.sizes) <= CPU_FLOPS
-                    && validate::validate(text, spec, std::slice::from_ref(shape)).is_ok()
-            })
-    });
-}
-
-struct CheckWorker<'a> {
-    job: &'a KernelJob,
-    state: CheckState,
-    news: Sender<CheckState>,
-}
-
-impl<'a> CheckWorker<'a> {
-    fn run(&mut self, device: &str) {
-        let files = self.job.files.iter();
-        let numbered = files.enumerate();
-        let texts = numbered.map(|(index, file)| self.validate(index, file));
-        let texts: Vec<Option<ValidatedText>> = texts.collect();
-        if texts.iter().all(Option::is_none) {
-            return;
-        }
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(why) => {
-                self.state.report.failed = Some(why);
-                return;
-            }
+/// Parses every file at every shape; a file with an error has no texts. Leaves out the sizes taken from a learner's text that a file does
+/// not fit, or that would take too long.
+fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec<ParsedText>>> {
+    let mut all: Vec<Option<Vec<Option<ParsedText>>>> = Vec::new();
+    for (index, file) in job.files.iter().enumerate() {
+        news.state.report.files.push(KernelResult {
+            name: file.name.clone(),
+            ..KernelResult::default()
+        });
+        news.compiles(index, "");
+        let texts = match &file.unreadable {
+            Some(error) => Err(error.clone()),
+            None => job
+                .shapes
+                .iter()
+                .map(|shape| parsed_at(file, shape))
+                .collect(),
         };
-        self.state.report.device = opened.as_ref().map(|gpu| gpu.info.clone());
-        let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
-        let gpu = opened.as_ref();
-        let gpu = gpu.filter(|gpu| gpu.matrix_cores || !matrix_cores);
-        self.state.report.host_only = match (&opened, gpu) {
-            (_, Some(_)) => None,
-            (None, None) => Some(no_adapter()),
-            (Some(gpu), None) => Some(format!(
-                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
-                gpu.info.name
-            )),
-        };
-        for (index, checked) in texts.iter().enumerate() {
-            let Some(checked) = checked else { continue };
-            let long = match self.on_host(index, checked, gpu.is_none()) {
-                Ok(long) => long,
-                Err(fault) => {
-                    self.result(index).fault = Some(*fault);
-                    continue;
-                }
-            };
-            let Some(gpu) = gpu else { continue };
-            if let Err(trouble) = self.file(gpu, index, checked, &long) {
-                let fault = fault(&trouble, &self.state);
-                self.result(index).fault = Some(fault);
-                if matches!(trouble, GpuError::Lost(_)) {
-                    self.state.report.restart = true;
-                    // Closing a device would wait for its running work.
-                    std::mem::forget(opened);
-                    return;
-                }
-            }
-        }
-        let kept = opened.map(|gpu| (device.to_owned(), gpu));
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        let result = news.result(index);
+        result.error = texts.as_ref().err().cloned();
+        all.push(texts.ok());
     }
+    let fits = |number: usize| {
+        let mut files = all.iter();
+        files.all(|texts| texts.as_ref().is_some_and(|texts| texts[number].is_some()))
+    };
+    let shapes = job.shapes.iter().enumerate();
+    let kept = shapes.map(|(number, shape)| !shape.is_of_text() || fits(number));
+    let kept: Vec<bool> = kept.collect();
+    let mut kept_shapes = kept.iter();
+    job.shapes
+        .retain(|_| kept_shapes.next().is_some_and(|kept| *kept));
+    let remaining = all.into_iter().enumerate().map(|(index, texts)| {
+        let texts = texts?.into_iter().zip(&kept);
+        let texts = texts.filter_map(|(text, kept)| text.filter(|_| *kept));
+        let texts: Vec<ParsedText> = texts.collect();
+        news.result(index).facts = Some(validate::facts(&texts));
+        Some(texts)
+    });
+    remaining.collect()
+}
 
+/// A file at a shape; `None` where the shape is one of the text that the file does not fit.
+///
+/// # Errors
+/// With what is wrong with the text.
+fn parsed_at(file: &KernelFile, shape: &KernelShape) -> Result<Option<ParsedText>, KernelError> {
+    let parse = || ParsedText::parse(&file.text, &file.spec, shape);
+    if !shape.is_of_text() {
+        return parse().map(Some);
+    }
+    let fits = file.text.len() <= READ_AGAIN && cost::flops(&file.spec, &shape.sizes) <= CPU_FLOPS;
+    Ok(if fits { parse().ok() } else { None })
+}
+
+/// What the watcher hears of the worker.
+struct CheckNews {
+    state: CheckState,
+    outbox: Sender<CheckState>,
+}
+
+impl CheckNews {
     fn result(&mut self, index: usize) -> &mut KernelResult {
         &mut self.state.report.files[index]
     }
@@ -167,31 +159,6 @@ impl<'a> CheckWorker<'a> {
             matched.share = matched.share.max(before.share);
         }
         known.push(matched);
-    }
-
-    fn validate(&mut self, index: usize, file: &KernelFile) -> Option<ValidatedText> {
-        self.state.report.files.push(KernelResult {
-            name: file.name.clone(),
-            ..KernelResult::default()
-        });
-        self.compiles(index, "");
-        let checked = match &file.unreadable {
-            Some(error) => Err(error.clone()),
-            None => validate::validate(&file.text, &file.spec, &self.job.shapes),
-        };
-        let result = self.result(index);
-        result.facts = checked.as_ref().ok().map(|checked| checked.facts);
-        result.error = checked.as_ref().err().cloned();
-        checked.ok()
-    }
-
-    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
-        self.at(None, "", false);
-        let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept {
-            Some((select, gpu)) if select == device => Ok(Some(gpu)),
-            _ => Gpu::open(device),
-        }
     }
 
     /// Tells the watcher what the worker does next.
@@ -210,17 +177,134 @@ impl<'a> CheckWorker<'a> {
     }
 
     fn tell(&self) {
-        let _ = self.news.send(self.state.clone());
+        let _ = self.outbox.send(self.state.clone());
+    }
+}
+
+/// What a run of all small shapes on the host leaves to a device: the shapes at which the kernel's loops are too long for a CPU driver.
+struct Interpreted {
+    long: Vec<usize>,
+}
+
+/// Why the check of a file ends early.
+enum FileEnd {
+    /// The kernel is wrong.
+    Fault(Box<KernelFault>),
+    /// The device does not run it.
+    Device(GpuError),
+    /// The exercise itself cannot be checked.
+    Exercise(String),
+}
+
+impl From<Box<KernelFault>> for FileEnd {
+    fn from(fault: Box<KernelFault>) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<GpuError> for FileEnd {
+    fn from(error: GpuError) -> Self {
+        Self::Device(error)
+    }
+}
+
+impl From<String> for FileEnd {
+    fn from(why: String) -> Self {
+        Self::Exercise(why)
+    }
+}
+
+/// A check after its texts were parsed. Each stage returns what it found, or why the check of the file ends there.
+struct CheckWorker<'a> {
+    job: &'a KernelJob,
+    /// By file and shape.
+    parsed: &'a [Option<Vec<ParsedText>>],
+    news: CheckNews,
+}
+
+impl<'a> CheckWorker<'a> {
+    fn run(&mut self, device: &str) {
+        if self.parsed.iter().all(Option::is_none) {
+            return;
+        }
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.news.state.report.failed = Some(why);
+                return;
+            }
+        };
+        let report = &mut self.news.state.report;
+        report.device = opened.as_ref().map(|gpu| gpu.info.clone());
+        let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
+        let gpu = opened.as_ref();
+        let gpu = gpu.filter(|gpu| gpu.matrix_cores || !matrix_cores);
+        report.host_only = match (&opened, gpu) {
+            (_, Some(_)) => None,
+            (None, None) => Some(no_adapter()),
+            (Some(gpu), None) => Some(format!(
+                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
+                gpu.info.name
+            )),
+        };
+        for (index, texts) in self.parsed.iter().enumerate() {
+            let Some(texts) = texts else { continue };
+            let Err(end) = self.file(index, texts, gpu) else {
+                continue;
+            };
+            let fault = match end {
+                FileEnd::Fault(fault) => *fault,
+                FileEnd::Device(trouble) => {
+                    let is_lost = matches!(trouble, GpuError::Lost(_));
+                    self.news.state.report.restart |= is_lost;
+                    fault(&trouble, &self.news.state)
+                }
+                FileEnd::Exercise(why) => {
+                    self.news.state.report.failed = Some(why);
+                    break;
+                }
+            };
+            self.news.result(index).fault = Some(fault);
+            if self.news.state.report.restart {
+                // Closing a device would wait for its running work.
+                std::mem::forget(opened);
+                return;
+            }
+        }
+        let kept = opened.map(|gpu| (device.to_owned(), gpu));
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
+        self.news.at(None, "", false);
+        let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept {
+            Some((select, gpu)) if select == device => Ok(Some(gpu)),
+            _ => Gpu::open(device),
+        }
+    }
+
+    /// Takes a file from its parsed texts to its time.
+    fn file(
+        &mut self,
+        index: usize,
+        texts: &[ParsedText],
+        gpu: Option<&Gpu>,
+    ) -> Result<(), FileEnd> {
+        let interpreted = self.interpret(index, texts, gpu.is_none())?;
+        match gpu {
+            Some(gpu) => self.on_device(gpu, index, texts, &interpreted),
+            None => Ok(()),
+        }
     }
 
     /// Runs every shape of a file except the last, real one on the host. With `alone` no device will run it, so the host runs more steps.
-    /// Returns the shapes at which the kernel's loops are too long for a CPU driver.
-    fn on_host(
+    fn interpret(
         &mut self,
         index: usize,
-        checked: &ValidatedText,
+        texts: &[ParsedText],
         alone: bool,
-    ) -> Result<Vec<usize>, Box<KernelFault>> {
+    ) -> Result<Interpreted, FileEnd> {
         let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
         let most = if alone { STEPS_ALONE } else { STEPS };
@@ -230,12 +314,11 @@ impl<'a> CheckWorker<'a> {
         let mut ends = false;
         let mut remarks = Remarks::default();
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
-            self.at(Some(index), &shape.label, false);
-            let mut trial = self.trial(index, number, checked);
+            self.news.at(Some(index), &shape.label, false);
+            let mut trial = self.trial(index, number, &texts[number])?;
             for (nth, values) in self.kinds(index, shape).into_iter().enumerate() {
                 trial.values = values;
-                let inputs = trial.inputs();
-                let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+                let inputs = trial.inputs()?;
                 let of_shape = match shape.is_drawn() {
                     true if shape.is_of_text() => STEPS,
                     true => STEPS_DRAWN,
@@ -272,11 +355,11 @@ impl<'a> CheckWorker<'a> {
                     }
                     break;
                 }
-                let expected = trial.reference(&inputs, Functions::Host);
+                let expected = trial.expected(&inputs, false)?;
                 let matched = trial.judge_on_host(&run, &inputs, &expected, launch)?;
                 remarks.note(&trial, &run.report);
                 trial.take_liberties(&run, &inputs, &expected, launch, &mut remarks)?;
-                self.matched(index, matched);
+                self.news.matched(index, matched);
                 ends = true;
                 if launch.counted {
                     trial.count(&run, &mut access);
@@ -287,7 +370,7 @@ impl<'a> CheckWorker<'a> {
                         };
                         let without = trial.interpret(&inputs, 0, launch)?;
                         let made = differ(&run.found, &without.found);
-                        if let Some(facts) = &mut self.result(index).facts {
+                        if let Some(facts) = &mut self.news.result(index).facts {
                             facts.matrix_cores = made;
                         }
                     }
@@ -295,27 +378,26 @@ impl<'a> CheckWorker<'a> {
             }
         }
         if !ends {
-            return Err(Box::new(too_long(&self.state.shape)));
+            return Err(Box::new(too_long(&self.news.state.shape)).into());
         }
-        self.count_real(index, checked, &mut access)?;
-        let result = self.result(index);
+        self.count_real(index, texts, &mut access)?;
+        let result = self.news.result(index);
         result.access = access;
         result.remarks = remarks.list(&job.files[index].text);
-        Ok(long)
+        Ok(Interpreted { long })
     }
 
     /// Counts the accesses of some workgroups at the last, real shape.
     fn count_real(
         &mut self,
         index: usize,
-        checked: &ValidatedText,
+        texts: &[ParsedText],
         access: &mut Vec<KernelAccess>,
-    ) -> Result<(), Box<KernelFault>> {
+    ) -> Result<(), FileEnd> {
         let last = self.job.shapes.len().saturating_sub(1);
-        let trial = self.trial(index, last, checked);
-        self.at(Some(index), &trial.shape.label, false);
-        let inputs = trial.inputs();
-        let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+        let trial = self.trial(index, last, &texts[last])?;
+        self.news.at(Some(index), &trial.shape.label, false);
+        let inputs = trial.inputs()?;
         let run = self.some_workgroups(index, &trial, &inputs, STEPS_REAL)?;
         trial.count(&run, access);
         Ok(())
@@ -327,7 +409,7 @@ impl<'a> CheckWorker<'a> {
         &self,
         index: usize,
         trial: &KernelTrial<'_>,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         steps: u64,
     ) -> Result<HostRun, Box<KernelFault>> {
         let mut rng = Rng::named(self.job.seed, "workgroup", index as u64);
@@ -368,34 +450,33 @@ impl<'a> CheckWorker<'a> {
         }
     }
 
-    /// Runs every shape on the device; a CPU driver skips those at which loops are `long`, a GPU times the last one. Drawn shapes that the
+    /// Runs every shape on the device; a CPU driver skips those at which loops are long, a GPU times the last one. Drawn shapes that the
     /// host has judged are not run again.
-    fn file(
+    fn on_device(
         &mut self,
         gpu: &Gpu,
         index: usize,
-        checked: &ValidatedText,
-        long: &[usize],
-    ) -> Result<(), GpuError> {
+        texts: &[ParsedText],
+        interpreted: &Interpreted,
+    ) -> Result<(), FileEnd> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
         let timed = self.job.timed && !gpu.on_cpu;
         for (number, shape) in shapes.iter().enumerate() {
             let runs = self.job.timed && (!gpu.on_cpu || self.flops(index, shape) <= CPU_FLOPS);
             if number == last && number > 0 && !runs {
-                self.result(index).skipped = Some(shape.label.clone());
+                self.news.result(index).skipped = Some(shape.label.clone());
                 break;
             }
-            let known = &self.result(index).shapes;
+            let known = &self.news.result(index).shapes;
             let judged = shape.is_drawn() && known.iter().any(|it| it.shape == shape.label);
-            if judged || gpu.on_cpu && long.contains(&number) {
+            if judged || gpu.on_cpu && interpreted.long.contains(&number) {
                 continue;
             }
-            if !self.shape(gpu, index, checked, number, timed)? {
-                return Ok(());
-            }
+            let timed = timed && number == last && number > 0;
+            self.shape(gpu, index, number, &texts[number], timed)?;
         }
-        self.result(index).time_reason = match last {
+        self.news.result(index).time_reason = match last {
             0 => Some(KernelUntimed::OneShape),
             _ if gpu.on_cpu => Some(KernelUntimed::CpuDriver),
             _ if !timed => Some(KernelUntimed::NotAsked),
@@ -404,100 +485,95 @@ impl<'a> CheckWorker<'a> {
         Ok(())
     }
 
-    /// Runs one shape, and times the last one if `timed`. Returns whether the kernel was right.
+    /// Runs one shape, and times it if `timed`.
     fn shape(
         &mut self,
         gpu: &Gpu,
         index: usize,
-        checked: &ValidatedText,
         number: usize,
+        text: &ParsedText,
         timed: bool,
-    ) -> Result<bool, GpuError> {
+    ) -> Result<(), FileEnd> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
-        let real = number + 1 == job.shapes.len() && number > 0;
-        let trial = self.trial(index, number, checked);
+        let trial = self.trial(index, number, text)?;
         let flops = self.flops(index, shape);
-        self.at(Some(index), &shape.label, false);
+        self.news.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
-        self.compiles(index, &shape.label);
-        let kernel = gpu.compile(&trial.text.filled.text, trial.text.grid)?;
+        self.news.compiles(index, &shape.label);
+        let kernel = gpu.compile(&text.filled.text, text.grid)?;
         trial.prepare(gpu, &kernel, &inputs)?;
-        self.at(Some(index), &shape.label, false);
-        let timed = real && timed;
+        self.news.at(Some(index), &shape.label, false);
         let solution = match timed {
-            true => self.other(gpu, &file.solution, file, number)?,
+            true => other(gpu, &file.solution, file, shape)?,
             false => None,
         };
         let expected = match &solution {
             Some(solution) if !job.thorough && flops > CPU_FLOPS => {
-                self.at(Some(index), &shape.label, true);
+                self.news.at(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }
             // The time of the plain reference is not limited.
-            _ => trial.reference(&inputs, Functions::Device),
+            _ => trial.expected(&inputs, true)?,
         };
-        self.at(Some(index), &shape.label, true);
-        let matched = match trial.judge(gpu, &kernel, &inputs, &expected)? {
-            Err(fault) => {
-                self.result(index).fault = Some(*fault);
-                return Ok(false);
-            }
-            Ok(matched) => matched,
-        };
-        self.matched(index, matched);
+        self.news.at(Some(index), &shape.label, true);
+        let matched = trial.judge(gpu, &kernel, &inputs, &expected)??;
+        self.news.matched(index, matched);
         if timed {
-            let starter = self.other(gpu, &file.starter, file, number)?;
+            let starter = other(gpu, &file.starter, file, shape)?;
             let starter = starter.filter(|_| !same_text(&file.starter, &file.text));
             let solution = solution.filter(|_| !same_text(&file.solution, &file.text));
             // A round of timing launches several kernels, each with its own limit.
-            self.at(Some(index), &shape.label, false);
+            self.news.at(Some(index), &shape.label, false);
             let others = [starter.as_ref(), solution.as_ref()];
             let time = timing::time(gpu, &trial, &inputs, &kernel, others)?;
-            self.result(index).time = Some(time);
+            self.news.result(index).time = Some(time);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// A file at a shape; a drawn shape has its first kind of values.
-    fn trial<'t>(&self, index: usize, number: usize, checked: &'t ValidatedText) -> KernelTrial<'t>
+    fn trial<'t>(
+        &self,
+        index: usize,
+        number: usize,
+        text: &'t ParsedText,
+    ) -> Result<KernelTrial<'t>, String>
     where
         'a: 't,
     {
         let job: &'a KernelJob = self.job;
-        let shape = &job.shapes[number];
-        KernelTrial {
-            file: &job.files[index],
+        let (file, shape) = (&job.files[index], &job.shapes[number]);
+        Ok(KernelTrial {
+            file,
             shape,
-            text: &checked.texts[number],
+            text,
             values: shape.values.first().copied(),
             seed: job.seed,
-            program: OnceCell::new(),
-        }
+            reference: Reference::parse(&file.spec, &shape.sizes)?,
+        })
     }
 
     fn flops(&self, index: usize, shape: &KernelShape) -> f64 {
-        cost::flops(self.job.files[index].spec.reference, &shape.sizes)
-    }
-
-    /// The course's own kernel at this shape; `None` when that text is not usable.
-    fn other(
-        &self,
-        gpu: &Gpu,
-        text: &str,
-        file: &KernelFile,
-        number: usize,
-    ) -> Result<Option<KernelPipeline>, GpuError> {
-        let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
-            return Ok(None);
-        };
-        let text = &checked.texts[number];
-        gpu.compile(&text.filled.text, text.grid).map(Some)
+        cost::flops(&self.job.files[index].spec, &shape.sizes)
     }
 }
 
+/// The course's own kernel at this shape; `None` when that text is not usable.
+fn other(
+    gpu: &Gpu,
+    text: &str,
+    file: &KernelFile,
+    shape: &KernelShape,
+) -> Result<Option<KernelPipeline>, GpuError> {
+    let Ok(parsed) = ParsedText::parse(text, &file.spec, shape) else {
+        return Ok(None);
+    };
+    gpu.compile(&parsed.filled.text, parsed.grid).map(Some)
+}
+
 /// Whether most elements of the buffers differ.
-fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
+fn differ(one: &[Vec<u32>], other: &[Vec<u32>]) -> bool {
     let pairs = one.iter().zip(other).filter(|(one, other)| one != other);
     let (changed, all) = pairs.fold((0, 0), |(changed, all), (one, other)| {
         let differ = one.iter().zip(other).filter(|(a, b)| a != b).count();
@@ -512,17 +588,12 @@ mod tests {
 
     #[test]
     fn a_shape_keeps_the_largest_error_of_its_tries() {
-        let job = KernelJob::default();
-        let (news, _inbox) = channel();
+        let (outbox, _inbox) = channel();
         let mut state = CheckState::default();
         state.report.files.push(KernelResult::default());
-        let mut worker = CheckWorker {
-            job: &job,
-            state,
-            news,
-        };
+        let mut news = CheckNews { state, outbox };
         for (error, share) in [(1e-3, 0.1), (1e-6, 0.9), (1e-5, 0.2)] {
-            worker.matched(
+            news.matched(
                 0,
                 KernelMatch {
                     shape: "7 × 3".to_owned(),
@@ -532,7 +603,7 @@ mod tests {
                 },
             );
         }
-        let shapes = &worker.state.report.files[0].shapes;
+        let shapes = &news.state.report.files[0].shapes;
         let found: Vec<_> = shapes.iter().map(|it| (it.error, it.share)).collect();
         assert_eq!(found, [(1e-3, 0.9)]);
     }

@@ -268,13 +268,13 @@ impl Gpu {
         }
     }
 
-    /// A storage buffer with these values.
-    pub(super) fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, GpuError> {
+    /// A storage buffer with these words.
+    pub(super) fn upload(&self, words: &[u32]) -> Result<wgpu::Buffer, GpuError> {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
-        let buffer = self.buffer(values.len() as u64 * 4, usage)?;
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let buffer = self.buffer(words.len() as u64 * 4, usage)?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.queue.write_buffer(&buffer, 0, &bytes);
         Ok(buffer)
     }
@@ -297,10 +297,10 @@ impl Gpu {
     }
 
     /// The contents of a buffer.
-    pub(super) fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
+    pub(super) fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
         let bytes = self.read_bytes(buffer)?;
-        let numbers = bytes.as_chunks::<4>().0.iter();
-        Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        let words = bytes.as_chunks::<4>().0.iter();
+        Ok(words.map(|bytes| u32::from_le_bytes(*bytes)).collect())
     }
 
     fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, GpuError> {

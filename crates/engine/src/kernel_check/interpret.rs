@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use super::access::{self, HostRun};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
-use protocol::reference::cost;
+use protocol::reference::{self, cost};
 use protocol::units::bytes;
 use protocol::validate::message;
-use protocol::{KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelRole};
+use protocol::{KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind};
 use wgsl_lockstep::{
     AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, LaunchLimits, LaunchReport,
-    Liberty, Location, Observer, OpenResult, RunError, Shader, Space,
+    Liberty, Location, Observer, OpenResult, RunError, Space,
 };
 
 /// Steps of a workgroup after which its longest loop counts as endless: about two seconds.
@@ -115,7 +115,7 @@ impl KernelTrial<'_> {
     pub(super) fn take_liberties(
         &self,
         run: &HostRun,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
         remarks: &mut Remarks,
@@ -152,7 +152,7 @@ impl KernelTrial<'_> {
     pub(super) fn judge_on_host(
         &self,
         run: &HostRun,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
     ) -> TrialResult {
@@ -183,7 +183,7 @@ impl KernelTrial<'_> {
     /// With what the kernel does wrong regardless of its numbers, or what the interpreter does not support.
     pub(super) fn interpret(
         &self,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         guard: usize,
         launch: HostLaunch<'_>,
     ) -> Result<HostRun, Box<KernelFault>> {
@@ -191,17 +191,10 @@ impl KernelTrial<'_> {
             let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
-        let program = match self.program.get() {
-            Some(program) => program,
-            None => {
-                let program = Shader::parse(&self.text.filled.text)
-                    .map_err(|error| not_understood(&error.message, &error.location))?;
-                self.program.get_or_init(|| program)
-            }
-        };
+        let program = &self.text.shader;
         let size = program.entry_points().next();
         let size = size.map_or([1; 3], |(_, size)| size);
-        let mut buffers = self.host_buffers(inputs, guard);
+        let mut buffers = reference::buffers(&self.file.spec, &self.text.counts, inputs, guard);
         let mut run = HostRun {
             invocations: size.map(u64::from).iter().product(),
             ..HostRun::default()
@@ -251,7 +244,7 @@ impl KernelTrial<'_> {
         if let Some(finding) = worst {
             return Err(Box::new(self.found(finding, report)));
         }
-        run.found = buffers.iter().map(Buffer::to_f32).collect();
+        run.found = buffers.iter().map(Buffer::to_u32).collect();
         if guard == 0
             && let Some(fault) = self.wrote_input(inputs, &run.found)
         {
@@ -273,22 +266,12 @@ impl KernelTrial<'_> {
 
     /// How often the written outputs need an element of an input: M·N·K for a whole product.
     fn uses(&self, run: &HostRun) -> f64 {
-        let all = cost::flops(self.file.spec.reference, &self.shape.sizes) / 2.0;
+        let all = cost::flops(&self.file.spec, &self.shape.sizes) / 2.0;
         let outputs = self.outputs(&run.found);
         let (numbers, left) = outputs.fold((0, 0), |(numbers, left), (_, found)| {
             (numbers + found.len(), left + unwritten(found))
         });
         all * (numbers - left) as f64 / numbers.max(1) as f64
-    }
-
-    /// All buffers before a launch, each with `guard` elements past its end.
-    pub(super) fn host_buffers(&self, inputs: &[Vec<f32>], guard: usize) -> Vec<Buffer> {
-        let contents = (0..).zip(self.contents(inputs, guard));
-        let buffers = contents.map(|(number, (binding, values))| Buffer {
-            initialized: guard > 0 || binding.role != KernelRole::Out,
-            ..Buffer::from_f32(0, number, &values)
-        });
-        buffers.collect()
     }
 
     fn place(&self, location: &Location) -> KernelError {

@@ -26,7 +26,7 @@ const BUDGET: Duration = Duration::from_millis(1500);
 pub(super) fn time(
     gpu: &Gpu,
     trial: &KernelTrial<'_>,
-    inputs: &[Vec<f32>],
+    inputs: &[Vec<u32>],
     kernel: &KernelPipeline,
     [starter, solution]: [Option<&KernelPipeline>; 2],
 ) -> Result<KernelTime, GpuError> {
@@ -99,7 +99,7 @@ pub(super) fn time(
 
 /// The work at this shape, and the share of the device's peak that a launch of `ms` reaches.
 fn shares(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
-    let flops = cost::flops(trial.file.spec.reference, &trial.shape.sizes);
+    let flops = cost::flops(&trial.file.spec, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
     let roof = gpu.roof();
     let roof = roof.and_then(|roof| roofline::bounding(roof, trial.file.spec.matrix_cores));

@@ -1,26 +1,19 @@
 //! One kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, which shows
 //! elements that were not written; a second run on longer buffers shows accesses past the end.
 
-use std::cell::OnceCell;
-
 use burn_wgpu::wgpu;
-use wgsl_lockstep::Shader;
 
 use super::gpu::{Gpu, GpuError, KernelPipeline};
-use protocol::reference::real::{Functions, Real};
-use protocol::reference::{self, Difference};
-use protocol::validate::SizedText;
+use protocol::reference::{self, Difference, POISON, Reference, marker_past_end};
+use protocol::validate::ParsedText;
 use protocol::{
     KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch,
-    KernelRole, KernelShape,
+    KernelRole, KernelShape, KernelType,
 };
+use wgsl_lockstep::exact::Real;
 
 /// Elements past the end of each buffer in the second run.
 pub(super) const GUARD: usize = 8192;
-/// A NaN that no arithmetic produces: marks elements that were never written.
-const POISON: u32 = 0x7fc0_dead;
-/// Marks elements past the end of an output. The number is finite, so a kernel that reads it gives another result.
-const SENTINEL: u32 = 0x5bad_c0de;
 /// Largest error over the largest value of an output that is compared with the solution's, unless the exercise names a tolerance.
 const TOLERANCE: f64 = 1e-4;
 
@@ -28,12 +21,12 @@ const TOLERANCE: f64 = 1e-4;
 pub(super) struct KernelTrial<'a> {
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
-    pub text: &'a SizedText,
+    pub text: &'a ParsedText,
     /// Kind of values in all buffers of a drawn shape.
     pub values: Option<KernelFill>,
     pub seed: u64,
-    /// The text as the host runs it, parsed when it first does.
-    pub program: OnceCell<Shader>,
+    /// The exercise's plain loop at this shape.
+    pub reference: Reference,
 }
 
 /// The right outputs.
@@ -49,18 +42,22 @@ pub(super) type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 
 impl KernelTrial<'_> {
     /// Values of the buffers that are read, in binding order.
-    pub(super) fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
+    pub(super) fn inputs(&self) -> Result<Vec<Vec<u32>>, String> {
         let bindings = &self.file.spec.bindings;
-        reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
+        reference::inputs(bindings, self.shape, self.values, self.seed)
     }
 
-    /// Outputs of the plain reference, for a kernel with these `functions`.
-    pub(super) fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
-        let reference = self.file.spec.reference;
-        ExpectedOutputs {
-            values: reference::outputs(reference, inputs, &self.shape.sizes, functions),
+    /// Outputs of the exercise's plain loop, for a kernel on a device or on the host.
+    pub(super) fn expected(
+        &self,
+        inputs: &[Vec<u32>],
+        device: bool,
+    ) -> Result<ExpectedOutputs, String> {
+        let (spec, sizes) = (&self.file.spec, &self.shape.sizes);
+        Ok(ExpectedOutputs {
+            values: self.reference.outputs(spec, sizes, inputs, device)?,
             from: "reference",
-        }
+        })
     }
 
     /// Outputs of a kernel that is known to be right.
@@ -68,13 +65,19 @@ impl KernelTrial<'_> {
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
     ) -> Result<ExpectedOutputs, GpuError> {
         let found = self.run(gpu, kernel, inputs, 0)?;
         let tolerance = 2.0 * self.tolerance().unwrap_or(TOLERANCE);
-        let values = self.outputs(&found).map(|(_, found)| {
-            let exact: Vec<Real> = found.iter().map(|x| Real::exact((*x).into())).collect();
-            let error = tolerance * largest(&exact);
+        let values = self.outputs(&found).map(|(binding, found)| {
+            let exact = found
+                .iter()
+                .map(|word| Real::exact(binding.element.number(*word)));
+            let exact: Vec<Real> = exact.collect();
+            let error = match binding.element {
+                KernelType::F32 => tolerance * largest(&exact),
+                KernelType::U32 | KernelType::I32 => 0.0,
+            };
             exact.into_iter().map(|it| it.off_by(error)).collect()
         });
         Ok(ExpectedOutputs {
@@ -88,7 +91,7 @@ impl KernelTrial<'_> {
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
     ) -> Result<(), GpuError> {
         let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
         gpu.launch(kernel, &bound, [0; 3])
@@ -99,7 +102,7 @@ impl KernelTrial<'_> {
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         expected: &ExpectedOutputs,
     ) -> Result<TrialResult, GpuError> {
         let exact = self.run(gpu, kernel, inputs, 0)?;
@@ -133,9 +136,9 @@ impl KernelTrial<'_> {
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         guard: usize,
-    ) -> Result<Vec<Vec<f32>>, GpuError> {
+    ) -> Result<Vec<Vec<u32>>, GpuError> {
         let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
         let buffers = self.fill(gpu, inputs, guard)?;
         let bound = gpu.bind(kernel, &buffers, &lengths)?;
@@ -146,8 +149,8 @@ impl KernelTrial<'_> {
     /// The buffers in binding order, each with its length and, if it is read, its contents before the launch.
     fn buffers<'a>(
         &'a self,
-        inputs: &'a [Vec<f32>],
-    ) -> impl Iterator<Item = (&'a KernelBinding, usize, Option<&'a Vec<f32>>)> {
+        inputs: &'a [Vec<u32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, usize, Option<&'a Vec<u32>>)> {
         let mut inputs = inputs.iter();
         let bindings = self.file.spec.bindings.iter();
         bindings
@@ -161,42 +164,27 @@ impl KernelTrial<'_> {
     /// The buffers that the kernel has to write, with their contents after a launch.
     pub(super) fn outputs<'a>(
         &'a self,
-        found: &'a [Vec<f32>],
-    ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<f32>)> {
+        found: &'a [Vec<u32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<u32>)> {
         let all = self.file.spec.bindings.iter().zip(found);
         all.filter(|(binding, _)| binding.role != KernelRole::In)
     }
 
-    /// The contents of all buffers before a launch: the inputs, and `POISON` in the outputs.
-    pub(super) fn contents<'a>(
-        &'a self,
-        inputs: &'a [Vec<f32>],
-        guard: usize,
-    ) -> impl Iterator<Item = (&'a KernelBinding, Vec<f32>)> {
-        let all = self.buffers(inputs);
-        all.map(move |(binding, count, input)| {
-            let mut values = input.cloned().unwrap_or_default();
-            values.resize(count, f32::from_bits(POISON));
-            values.resize(count + guard, f32::from_bits(marker_past_end(binding)));
-            (binding, values)
-        })
-    }
-
-    /// The same in buffers on a device.
+    /// All buffers before a launch on a device, each with `guard` elements past its end.
     pub(super) fn fill(
         &self,
         gpu: &Gpu,
-        inputs: &[Vec<f32>],
+        inputs: &[Vec<u32>],
         guard: usize,
     ) -> Result<Vec<wgpu::Buffer>, GpuError> {
-        let contents = self.contents(inputs, guard);
-        contents.map(|(_, values)| gpu.upload(&values)).collect()
+        let contents = reference::contents(&self.file.spec, &self.text.counts, inputs, guard);
+        contents.iter().map(|words| gpu.upload(words)).collect()
     }
 
     pub(super) fn wrote_input(
         &self,
-        inputs: &[Vec<f32>],
-        found: &[Vec<f32>],
+        inputs: &[Vec<u32>],
+        found: &[Vec<u32>],
     ) -> Option<KernelFault> {
         self.buffers(inputs)
             .zip(found)
@@ -207,12 +195,12 @@ impl KernelTrial<'_> {
             })
     }
 
-    pub(super) fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
+    pub(super) fn wrote_past_end(&self, guarded: &[Vec<u32>]) -> Option<KernelFault> {
         self.buffers(&[])
             .zip(guarded)
             .find_map(|((binding, count, _), found)| {
                 let mut tail = found.iter().skip(count);
-                let past = tail.position(|x| x.to_bits() != marker_past_end(binding))?;
+                let past = tail.position(|word| *word != marker_past_end(binding))?;
                 Some(KernelFault {
                     of: count as u64,
                     ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
@@ -225,7 +213,7 @@ impl KernelTrial<'_> {
         self.shape.tolerance.or(self.file.spec.tolerance)
     }
 
-    pub(super) fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
+    pub(super) fn compare(&self, found: &[Vec<u32>], expected: &ExpectedOutputs) -> TrialResult {
         let mut matched = KernelMatch {
             shape: self.shape.label.clone(),
             against: expected.from.to_owned(),
@@ -233,7 +221,7 @@ impl KernelTrial<'_> {
         };
         for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
-            if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
+            if let Some(at) = found.iter().position(|word| *word == POISON) {
                 return Err(Box::new(KernelFault {
                     count: unwritten(found) as u64,
                     of: found.len() as u64,
@@ -242,7 +230,7 @@ impl KernelTrial<'_> {
             }
             let largest = largest(expected).max(f64::MIN_POSITIVE);
             let most = self.tolerance().map_or(f64::INFINITY, |it| it * largest);
-            let Some(all) = reference::differences(expected, found, most) else {
+            let Some(all) = reference::differences(expected, found, binding.element, most) else {
                 continue;
             };
             let worse = |worst: Difference, next: Difference| match next.share > worst.share {
@@ -283,8 +271,8 @@ impl KernelTrial<'_> {
 }
 
 /// How many elements of an output were never written.
-pub(super) fn unwritten(found: &[f32]) -> usize {
-    found.iter().filter(|x| x.to_bits() == POISON).count()
+pub(super) fn unwritten(found: &[u32]) -> usize {
+    found.iter().filter(|word| **word == POISON).count()
 }
 
 /// The largest of the expected values, by magnitude.
@@ -293,22 +281,14 @@ fn largest(expected: &[Real]) -> f64 {
     sizes.fold(0.0, f64::max)
 }
 
-/// The marker past the end of a buffer.
-fn marker_past_end(binding: &KernelBinding) -> u32 {
-    match binding.role {
-        KernelRole::In => POISON,
-        KernelRole::Out | KernelRole::InOut => SENTINEL,
-    }
-}
-
-/// The first element whose bits differ.
-fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
+/// The first element that differs.
+fn differs(one: &[u32], other: &[u32]) -> Option<usize> {
     let mut pairs = one.iter().zip(other);
-    pairs.position(|(a, b)| a.to_bits() != b.to_bits())
+    pairs.position(|(a, b)| a != b)
 }
 
 /// The first element that differs between two runs, as binding and index.
-pub(super) fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+pub(super) fn first_difference(one: &[Vec<u32>], other: &[Vec<u32>]) -> Option<(usize, usize)> {
     let mut pairs = one.iter().zip(other).enumerate();
     pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
 }

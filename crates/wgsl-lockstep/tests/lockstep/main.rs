@@ -1,5 +1,6 @@
 //! The interpreter of WGSL: what it computes and what it finds.
 
+mod exact;
 mod findings;
 mod language;
 mod observer;

@@ -12,8 +12,8 @@ use crate::course::toml_file::{self, TomlFile};
 use crate::sanitize::one_line;
 use protocol::config::nearest;
 use protocol::{
-    KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
-    KernelSpec, KernelStarter, MAX_SIZE, SizeProduct, is_size_name,
+    KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelRole, KernelShape, KernelSpec,
+    KernelStarter, KernelType, MAX_SIZE, SizeProduct, is_size_name,
 };
 
 /// Most elements of a buffer: 256 MiB.
@@ -62,7 +62,9 @@ enum HiddenValue {
 struct KernelToml {
     starter: Option<String>,
     solution: Option<String>,
-    reference: KernelReference,
+    reference: String,
+    #[serde(default)]
+    flops: Vec<SizeProduct>,
     #[serde(default)]
     grid: Vec<SizeProduct>,
     tolerance: Option<f64>,
@@ -233,7 +235,12 @@ impl ExerciseFolder<'_> {
         let file = self.file;
         let starter = raw.starter.as_deref().unwrap_or("starter.wgsl");
         let solution = raw.solution.as_deref().unwrap_or("kernel.wgsl");
-        for (key, name) in [("starter", starter), ("solution", solution)] {
+        let texts = [
+            ("starter", starter),
+            ("solution", solution),
+            ("reference", &raw.reference),
+        ];
+        for (key, name) in texts {
             if !plain_file(name, &["wgsl"]) {
                 let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
                 return Err(file.fault(&format!("{path}.{key}"), what));
@@ -244,9 +251,29 @@ impl ExerciseFolder<'_> {
             let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
             return Err(file.fault(path, what));
         }
-        for (at, binding) in raw.binding.iter().enumerate() {
-            let at = format!("{path}.binding.{at}.count");
+        for (number, binding) in raw.binding.iter().enumerate() {
+            let at = format!("{path}.binding.{number}.count");
             fits(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
+            let at = format!("{path}.binding.{number}.below");
+            let is_integer = binding.element != KernelType::F32;
+            match &binding.below {
+                Some(below) if is_integer => fits(file, &at, below, shapes, &[], MAX_SIZE)?,
+                Some(_) => {
+                    let what = "is for whole numbers; give the binding the type \"u32\" or \"i32\"";
+                    return Err(file.fault(&at, what));
+                }
+                None if is_integer && binding.role != KernelRole::Out => {
+                    return Err(file.missing(&at, "\"N\""));
+                }
+                None => {}
+            }
+        }
+        for (at, product) in raw.flops.iter().enumerate() {
+            for shape in shapes {
+                if let Err(what) = product.work(&shape.sizes) {
+                    return Err(file.fault(&format!("{path}.flops.{at}"), what));
+                }
+            }
         }
         for (at, product) in raw.grid.iter().enumerate() {
             let at = format!("{path}.grid.{at}");
@@ -259,7 +286,8 @@ impl ExerciseFolder<'_> {
                 name: starter.to_owned(),
             },
             spec: KernelSpec {
-                reference: raw.reference,
+                reference: self.text(&raw.reference)?,
+                flops: raw.flops,
                 bindings: raw.binding,
                 grid: raw.grid.into_iter().take(3).collect(),
                 tolerance: raw.tolerance,

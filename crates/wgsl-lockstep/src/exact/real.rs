@@ -1,0 +1,339 @@
+//! The arithmetic of numbers that carry their error. Every operation adds the rounding that WGSL allows.
+
+use half::f16;
+use naga::{Scalar, ScalarKind};
+
+/// 1.5 times the largest relative error of a rounded f32 operation: other right formulas round once more.
+const ROUND: f64 = 1.5 / (1 << 24) as f64;
+/// The same for f16.
+const ROUND_HALF: f64 = 1.5 / (1 << 11) as f64;
+/// Relative error of a division (2.5 ULP), of a square root and of its inverse, and of a logarithm far from 1 (3 ULP).
+const DIVIDE: f64 = 5.0 * ROUND;
+const ROOT: f64 = 9.0 * ROUND;
+const LOGARITHM: f64 = 6.0 * ROUND;
+/// Far below the numbers of a formula: devices may replace a factor below the smallest normal f32 by 0.
+const SMALLEST: f64 = 1e-30;
+
+/// Where a kernel runs whose results a reference judges: WGSL lets a device be less exact than the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accuracy {
+    /// Whether `sin`, `cos`, `tanh` and logarithms are a device's.
+    pub device: bool,
+    /// Whether sums may be cut off in place of rounded, as on matrix cores.
+    pub cuts_sums: bool,
+}
+
+impl Accuracy {
+    /// Absolute error of sin and cos within a turn.
+    const fn turn(self) -> f64 {
+        match self.device {
+            false => 4.0 * ROUND,
+            true => 1.0 / (1 << 11) as f64,
+        }
+    }
+
+    /// Absolute error of a logarithm between 0.5 and 2.
+    const fn log(self) -> f64 {
+        match self.device {
+            false => 4.0 * ROUND,
+            true => 1.0 / (1 << 21) as f64,
+        }
+    }
+
+    /// Absolute error of tanh.
+    const fn tanh(self) -> f64 {
+        match self.device {
+            false => 4.0 * ROUND,
+            true => 1e-5,
+        }
+    }
+}
+
+/// A value in f64, and how far a right kernel's result may be from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Real {
+    /// The value.
+    pub value: f64,
+    /// What f32 arithmetic may add to it.
+    pub error: f64,
+}
+
+impl Real {
+    /// What was never written.
+    pub(crate) const MISSING: Self = Self {
+        value: 0.0,
+        error: -1.0,
+    };
+
+    /// A number that is held exactly.
+    pub const fn exact(value: f64) -> Self {
+        Self { value, error: 0.0 }
+    }
+
+    /// The number that a word in memory holds.
+    pub(crate) fn of(scalar: Scalar, word: u32) -> Self {
+        Self::exact(match scalar.kind {
+            ScalarKind::Float => f32::from_bits(word).into(),
+            ScalarKind::Sint => (word as i32).into(),
+            _ => word.into(),
+        })
+    }
+
+    /// With a further absolute error.
+    #[must_use]
+    pub const fn off_by(self, error: f64) -> Self {
+        Self {
+            error: self.error + error,
+            ..self
+        }
+    }
+
+    /// How far a kernel's result may be off.
+    pub fn bound(self) -> f64 {
+        match self.error {
+            error if error.is_nan() => f64::INFINITY,
+            0.0 if f64::from(self.value as f32) == self.value => 0.0,
+            error => error + SMALLEST,
+        }
+    }
+
+    /// With a further relative error.
+    const fn rounded(self, relative: f64) -> Self {
+        self.off_by(relative * self.value.abs())
+    }
+
+    pub(crate) const fn abs(self) -> Self {
+        Self {
+            value: self.value.abs(),
+            ..self
+        }
+    }
+
+    pub(crate) const fn min(self, other: Self) -> Self {
+        Self {
+            value: self.value.min(other.value),
+            error: self.error.max(other.error),
+        }
+    }
+
+    pub(crate) const fn max(self, other: Self) -> Self {
+        Self {
+            value: self.value.max(other.value),
+            error: self.error.max(other.error),
+        }
+    }
+
+    /// A function with steps: near a step it may give either side.
+    pub(crate) fn step(self, of: fn(f64) -> f64) -> Self {
+        let [low, high] = [self.value - self.error, self.value + self.error].map(of);
+        Self {
+            value: of(self.value),
+            error: high - low,
+        }
+    }
+
+    /// e^x, within 3 + 2·|x| ULP, and 1 for 0. It stays finite here, far beyond the range of f32.
+    pub(crate) fn exp(self) -> Self {
+        if self == Self::exact(0.0) {
+            return Self::exact(1.0);
+        }
+        let x = self.value.min(700.0);
+        let value = x.exp();
+        let error = (x + self.error).exp() - value;
+        Self { value, error }.rounded((6.0 + 4.0 * x.abs()) * ROUND)
+    }
+
+    /// 2^x, within 3 + 2·|x| ULP.
+    pub(crate) fn exp2(self) -> Self {
+        let ln2 = std::f64::consts::LN_2;
+        let Self { value, error } = Self {
+            value: self.value * ln2,
+            error: self.error * ln2,
+        }
+        .exp();
+        let wider = 4.0 * (1.0 - ln2) * self.value.abs() * ROUND;
+        Self { value, error }.rounded(wider)
+    }
+
+    pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
+        let (value, scale) = (self.value.ln() / base.ln(), base.ln().recip());
+        let least = (self.value - self.error).max(0.0);
+        let own = match (0.5..=2.0).contains(&self.value) {
+            true => accuracy.log(),
+            false => LOGARITHM * value.abs(),
+        };
+        Self::exact(value).off_by(scale * self.error / least + own)
+    }
+
+    /// x^y as WGSL has it, 2^(y·log2 x).
+    pub(crate) fn power(self, y: Self, accuracy: Accuracy) -> Self {
+        if y == Self::exact(0.0) {
+            return Self::exact(1.0);
+        }
+        let log = self.log(2.0, accuracy);
+        y.product(log).exp2()
+    }
+
+    pub(crate) fn sqrt(self) -> Self {
+        let value = self.value.sqrt();
+        let error = (self.value + self.error).sqrt() - value;
+        Self { value, error }.rounded(ROOT)
+    }
+
+    pub(crate) fn inverse_sqrt(self) -> Self {
+        let value = self.value.sqrt().recip();
+        let least = (self.value - self.error).max(0.0);
+        let error = least.sqrt().recip() - value;
+        Self { value, error }.rounded(ROOT)
+    }
+
+    /// sin and cos of an angle of any size.
+    pub(crate) fn sin_cos(self, accuracy: Accuracy) -> [Self; 2] {
+        let (sin, cos) = self.value.sin_cos();
+        let near = |value, slope: f64| Self {
+            value,
+            error: slope.abs() * self.error + self.error * self.error / 2.0 + accuracy.turn(),
+        };
+        [near(sin, cos), near(cos, sin)]
+    }
+
+    pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
+        let value = self.value.tanh();
+        Self::exact(value).off_by(self.error + accuracy.tanh())
+    }
+
+    fn product(self, other: Self) -> Self {
+        Self {
+            value: self.value * other.value,
+            error: self.value.abs() * other.error
+                + other.value.abs() * self.error
+                + self.error * other.error,
+        }
+        .rounded(ROUND)
+    }
+
+    /// A divisor that may be 0 allows any result.
+    fn quotient(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        let least = (other.value.abs() - other.error).max(0.0);
+        let error = (self.error + value.abs() * other.error) / least;
+        Self { value, error }.rounded(DIVIDE)
+    }
+}
+
+/// A sum of terms, often of one: its value, the error of the terms, the sum of their magnitudes, and how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Number {
+    pub(crate) value: f64,
+    error: f64,
+    size: f64,
+    terms: f64,
+}
+
+impl From<Real> for Number {
+    fn from(real: Real) -> Self {
+        Self {
+            value: real.value,
+            error: real.error,
+            size: real.value.abs(),
+            terms: 1.0,
+        }
+    }
+}
+
+impl Number {
+    pub(crate) fn exact(value: f64) -> Self {
+        Real::exact(value).into()
+    }
+
+    /// A literal: one with many digits was rounded.
+    pub(crate) fn written(value: f32) -> Self {
+        let real = Real::exact(value.into());
+        match value.to_bits() & 0xff {
+            0 => real.into(),
+            _ => real.rounded(ROUND).into(),
+        }
+    }
+
+    /// An integer, rounded where an f32 does not hold it.
+    pub(crate) fn whole(value: f64) -> Self {
+        let real = Real::exact(value);
+        match f64::from(value as f32) == value {
+            true => real.into(),
+            false => real.rounded(ROUND).into(),
+        }
+    }
+
+    pub(crate) fn is_exact(self) -> bool {
+        self.error == 0.0 && self.terms == 1.0
+    }
+
+    /// The value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
+    /// their number (Higham and Mary, 2019). What is cut off has one sign.
+    pub(crate) fn closed(self, accuracy: Accuracy) -> Real {
+        let real = Real {
+            value: self.value,
+            error: self.error,
+        };
+        if self.terms < 2.0 {
+            return real;
+        }
+        if accuracy.cuts_sums {
+            return real.off_by(2.0 * self.terms * ROUND * self.size);
+        }
+        let partial = (self.terms - 2.0).min(2.0 * self.terms.sqrt() + 2.0);
+        real.off_by(partial * ROUND * self.size).rounded(ROUND)
+    }
+
+    pub(crate) const fn negated(self) -> Self {
+        Self {
+            value: -self.value,
+            ..self
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        if self == Self::ZERO {
+            return other;
+        }
+        if other == Self::ZERO {
+            return self;
+        }
+        Self {
+            value: self.value + other.value,
+            error: self.error + other.error,
+            size: self.size + other.size,
+            terms: self.terms + other.terms,
+        }
+    }
+
+    const ZERO: Self = Self {
+        value: 0.0,
+        error: 0.0,
+        size: 0.0,
+        terms: 1.0,
+    };
+
+    pub(crate) fn times(self, other: Self, accuracy: Accuracy) -> Self {
+        self.closed(accuracy).product(other.closed(accuracy)).into()
+    }
+
+    pub(crate) fn over(self, other: Self, accuracy: Accuracy) -> Self {
+        self.closed(accuracy)
+            .quotient(other.closed(accuracy))
+            .into()
+    }
+
+    /// Rounded to f16, as any kernel rounds it where the number is exact.
+    pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
+        let Real { value, error } = self.closed(accuracy);
+        let rounded = Real {
+            value: f16::from_f64(value).into(),
+            error,
+        };
+        match error {
+            0.0 => rounded.into(),
+            _ => rounded.rounded(ROUND_HALF).into(),
+        }
+    }
+}

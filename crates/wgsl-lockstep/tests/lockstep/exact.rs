@@ -1,0 +1,181 @@
+//! Numbers that carry their error: f32 arithmetic of the host stays within what a plain loop allows, in several right forms, and wrong
+//! ones do not.
+
+use wgsl_lockstep::exact::{Accuracy, Real};
+use wgsl_lockstep::{Buffer, LaunchLimits, RunError, Shader};
+
+const HOST: Accuracy = Accuracy {
+    device: false,
+    cuts_sums: false,
+};
+
+/// The outputs of a loop over `x`, whose element `i` becomes `y[i]`.
+fn exact_of(body: &str, x: &[f32], accuracy: Accuracy) -> Result<Vec<Real>, RunError> {
+    let shader = Shader::parse(&format!(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         const N: u32 = {}u;
+         fn half_of(v: f32) -> f32 {{ if (v < 0.0) {{ return -0.5 * -v; }} return 0.5 * v; }}
+         @compute @workgroup_size(8)
+         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+             let i = id.x;
+             if (i >= N) {{ return; }}
+             {body}
+         }}",
+        x.len()
+    ))
+    .unwrap_or_else(|error| panic!("{body}: {error}"));
+    let buffers = [
+        Buffer::from_f32(0, 0, x),
+        Buffer::unwritten(0, 1, 4 * x.len()),
+    ];
+    let groups = [x.len().div_ceil(8) as u32, 1, 1];
+    let mut all = shader.exact(groups, &buffers, accuracy, LaunchLimits::default())?;
+    assert!(all[0].is_empty(), "nothing was stored in x");
+    Ok(all.swap_remove(1))
+}
+
+fn exact(body: &str, x: &[f32]) -> Vec<Real> {
+    exact_of(body, x, HOST).unwrap_or_else(|error| panic!("{body}: {error}"))
+}
+
+fn numbers() -> Vec<f32> {
+    (-400_i16..400).map(|step| f32::from(step) * 0.11).collect()
+}
+
+/// Whether all of these are within the bounds.
+fn holds(expected: &[Real], found: impl Fn(usize, f32) -> f32) -> bool {
+    let x = numbers();
+    assert_eq!(x.len(), expected.len());
+    let mut all = x.iter().zip(expected).enumerate();
+    all.all(|(at, (x, real))| (f64::from(found(at, *x)) - real.value).abs() <= real.bound())
+}
+
+#[test]
+fn f32_stays_within_the_bound_of_the_same_formula() {
+    type Formula = (&'static str, fn(f32) -> f32);
+    let formulas: [Formula; 14] = [
+        ("exp(v)", f32::exp),
+        ("exp2(v)", f32::exp2),
+        ("1.0 / (1.0 + exp(-v))", |v| 1.0 / (1.0 + (-v).exp())),
+        ("sin(v)", f32::sin),
+        ("cos(v)", f32::cos),
+        ("tanh(v)", f32::tanh),
+        ("v / 0.33333334", |v| v / 0.333_333_34),
+        ("v - 0.1", |v| v - 0.1),
+        ("sqrt(abs(v))", |v| v.abs().sqrt()),
+        ("inverseSqrt(abs(v) + 0.1)", |v| {
+            1.0 / (v.abs() + 0.1).sqrt()
+        }),
+        ("log(abs(v) + 0.1)", |v| (v.abs() + 0.1).ln()),
+        ("pow(abs(v) + 0.1, 0.7)", |v| (v.abs() + 0.1).powf(0.7)),
+        ("half_of(v) * max(v, 0.25)", |v| 0.5 * v * v.max(0.25)),
+        ("select(floor(v), fma(v, v, 1.5), v > 0.0)", |v| {
+            if v > 0.0 { v * v + 1.5 } else { v.floor() }
+        }),
+    ];
+    for (text, formula) in formulas {
+        let expected = exact(&format!("let v = x[i]; y[i] = {text};"), &numbers());
+        assert!(holds(&expected, |_, x| formula(x)), "{text}");
+        let wrong = |_, x: f32| 1.001 * formula(x) + 1e-5;
+        assert!(!holds(&expected, wrong), "{text}");
+    }
+}
+
+#[test]
+fn a_sum_may_be_added_in_any_order() {
+    let sum = "var sum = 0.0; for (var k = 0u; k < N; k++) { sum += x[k] * x[k]; } y[i] = sum;";
+    let expected = exact(sum, &numbers());
+    let squares = || numbers().into_iter().map(|x| x * x);
+    let pairs = || {
+        let all: Vec<f32> = squares().collect();
+        all.chunks(20)
+            .map(|part| part.iter().sum::<f32>())
+            .sum::<f32>()
+    };
+    for found in [
+        squares().sum(),
+        squares().rev().fold(0.0, |a, b| a + b),
+        pairs(),
+    ] {
+        assert!(holds(&expected, |_, _| found));
+    }
+    let left_out: f32 = squares().skip(1).sum();
+    assert!(!holds(&expected, |_, _| left_out));
+    assert!(expected[0].error < 1e-5 * expected[0].value);
+    let cut = Accuracy {
+        cuts_sums: true,
+        ..HOST
+    };
+    let cut = exact_of(sum, &numbers(), cut).expect("runs");
+    assert!(cut[0].error > 4.0 * expected[0].error);
+    // Of two terms there is one order, and one rounding.
+    let two = exact("y[i] = x[i] + 1.0;", &[2.0; 9]);
+    assert!(two[0].error > 0.0 && two[0].error < 1e-6);
+    assert_eq!(
+        exact("var sum = 0.0; sum += x[i]; y[i] = sum;", &[2.5])[0].bound(),
+        0.0
+    );
+}
+
+#[test]
+fn what_is_exact_stays_so_and_a_device_may_be_less_exact() {
+    let copied = exact("y[i] = x[N - 1u - i];", &numbers());
+    assert!(copied.iter().all(|real| real.bound() == 0.0));
+    let held = "var kept: array<f32, 3>; kept[i % 3u] = 2.0 * x[i]; y[i] = kept[i % 3u];";
+    assert!(holds(&exact(held, &numbers()), |_, x| 2.0 * x));
+    let host = exact("y[i] = sin(x[i]);", &numbers());
+    let device = Accuracy {
+        device: true,
+        ..HOST
+    };
+    let device = exact_of("y[i] = sin(x[i]);", &numbers(), device).expect("runs");
+    assert!(device[7].bound() > 100.0 * host[7].bound());
+    // A divisor that may be 0 allows any result.
+    let nothing = exact("let v = x[i] / 3.0; y[i] = 1.0 / (v - v);", &[1.0]);
+    assert_eq!(nothing[0].bound(), f64::INFINITY);
+    // Stored, and taken up again.
+    let twice = exact("y[i] = x[i] / 3.0; y[i] = y[i] + y[i];", &numbers());
+    assert!(holds(&twice, |_, x| x / 3.0 + x / 3.0));
+}
+
+#[test]
+fn whole_numbers_are_exact() {
+    let shader = Shader::parse(
+        "@group(0) @binding(0) var<storage, read_write> which: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> count: array<i32>;
+         @compute @workgroup_size(1)
+         fn main(@builtin(workgroup_id) id: vec3<u32>) {
+             var count_of = -1;
+             for (var k = 0u; k < 6u; k++) { if (which[k] == id.x) { count_of++; } }
+             count[id.x] = count_of;
+         }",
+    );
+    let shader = shader.expect("is right");
+    let buffers = [
+        Buffer::from_u32(0, 0, &[0, 2, 2, 0, 2, 4_000_000_000]),
+        Buffer::unwritten(0, 1, 12),
+    ];
+    let found = shader.exact([3, 1, 1], &buffers, HOST, LaunchLimits::default());
+    assert_eq!(found.expect("runs")[1], [1.0, -1.0, 2.0].map(Real::exact));
+}
+
+#[test]
+fn what_is_no_plain_loop_is_refused() {
+    let refused = |body: &str, words: &str| {
+        let error = exact_of(body, &[1.0; 9], HOST).expect_err("is refused");
+        let said = error.to_string();
+        assert!(said.contains(words), "{said}");
+    };
+    refused("if (i > 0u) { y[i] = 1.0; }", "never writes element 0");
+    refused("y[i] = x[i + 1u];", "x[9]");
+    refused(
+        "y[i] = vec2(x[i], 1.0).x;",
+        "of floats in a reference, line",
+    );
+    refused("y[i] = atan(x[i]);", "the function Atan in a reference");
+    refused(
+        "loop { if (x[i] > 2.0) { break; } } y[i] = 1.0;",
+        "does not end",
+    );
+}

@@ -1,0 +1,24 @@
+// The embedding's gradient: forward, token t takes row tokens[t] of the table; backward, that row gets row t of dy.
+// The grid has an invocation for each element of the table's gradient.
+
+const T: u32 = {{T}}u;
+const VOCAB: u32 = {{VOCAB}}u;
+const COLS: u32 = {{COLS}}u;
+
+@group(0) @binding(0) var<storage, read_write> tokens: array<u32>; // [T], each below VOCAB
+@group(0) @binding(1) var<storage, read_write> dy: array<f32>; // [T, COLS]
+@group(0) @binding(2) var<storage, read_write> dw: array<f32>; // [VOCAB, COLS]
+
+@compute @workgroup_size(64, 1)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let col = id.x;
+    let row = id.y;
+    if (col >= COLS || row >= VOCAB) {
+        return;
+    }
+    // FILL ME IN (about 5 lines). Here a row of the grid stands for a token, which writes to the row of its own: equal tokens write
+    // to the same element, and nobody writes to a row whose token does not occur.
+    if (row < T) {
+        dw[tokens[row] * COLS + col] = dy[row * COLS + col];
+    }
+}
