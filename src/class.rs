@@ -1,8 +1,9 @@
-//! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages. Each participant has
-//! one record, which is written whole; the class has one record, which every participant reads; the board is computed from all records.
+//! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages.
 //!
-//! Records are exchanged through a shared folder (`folder`: one small file each, no locks) or over HTTP (`server`, `client`). Both
-//! are a `ParticipantLink`. Times are sent as durations, so clocks are never compared.
+//! What happens is a line of the class's log (`log`), which only the board writes; board, pages, tallies and reports are folds of it
+//! (`state`). Participants leave requests: in a shared folder a small file each (`folder`), over the network by HTTP (`server`,
+//! `client`), and phones with a page of their own (`phone`). A request counts when the board has logged it, and only then is it
+//! answered. Durations are sent in place of times, so clocks are never compared.
 
 pub mod board;
 pub mod client;
@@ -10,9 +11,12 @@ pub mod folder;
 pub mod handle;
 pub mod http;
 pub mod link;
+pub mod lock;
+pub mod log;
 pub mod member;
 pub mod news;
 pub mod page;
+pub mod phone;
 pub mod record;
 pub mod server;
 pub mod state;
@@ -21,7 +25,7 @@ use std::path::PathBuf;
 
 use client::Http;
 use folder::RoomFolder;
-use handle::RoomHandle;
+use handle::{OpenError, RoomHandle, RoomLooker};
 use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
@@ -34,11 +38,18 @@ pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     }
 }
 
-/// The presenter's link to the room: an address contains the instructor's key; in a folder without a room, one is opened.
+/// The link of an instructor's other program to the room: an address contains the instructor's key; in a folder that no board has
+/// open, this program becomes its board.
 pub fn instructor_link(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
     Ok(match address(at)? {
         Some(rest) => Box::new(Http::new(rest)?),
-        None => Box::new(RoomHandle::open(PathBuf::from(at), true, course.clone())?),
+        None => match RoomHandle::open(PathBuf::from(at), true, course.clone()) {
+            Ok(handle) => Box::new(handle),
+            Err(OpenError::Taken(_)) => {
+                Box::new(RoomLooker::new(PathBuf::from(at), course.clone()))
+            }
+            Err(OpenError::Failed(why)) => return Err(why),
+        },
     })
 }
 

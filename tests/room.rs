@@ -9,6 +9,8 @@ mod board;
 mod command;
 #[path = "room/folder.rs"]
 mod folder;
+#[path = "room/log.rs"]
+mod log;
 #[path = "room/network.rs"]
 mod network;
 #[path = "room/screen.rs"]

@@ -145,6 +145,14 @@ fn instructor_call(app: &App) -> Option<String> {
             "The room votes on stage {}: {{take-up}} shows the question",
             number(at)
         ),
+        InstructorCall::Ask { again } => format!(
+            "The room {}: {{take-up}} shows the question",
+            if again {
+                "votes again"
+            } else {
+                "asks you something"
+            }
+        ),
         InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
             number(at)

@@ -12,7 +12,6 @@ use super::member::Link;
 use super::part::{Follow, Follows};
 use super::view::Overlay;
 use super::{Action, App};
-use crate::course::Stage;
 use protocol::Slot;
 use protocol::config::{Knob, ValueKind};
 
@@ -136,8 +135,7 @@ impl App {
             }
             A::TakeUp => here(self.call().is_some()),
             A::Vote(choice) => {
-                let choices = |stage: &Stage| stage.prediction.choices.len();
-                here(choice < self.voting().map_or(0, choices))
+                here(choice < self.voting().map_or(0, |question| question.choices.len()))
             }
             // The knobs.
             A::Knobs => self.may_open_knobs(),

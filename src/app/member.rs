@@ -2,7 +2,7 @@
 //! makes offers; it never changes the learner's work. Plain data; `member/share.rs` changes it.
 //!
 //! A vote has a number for each round, and a ballot names the round: what was predicted before is no vote. A prediction made while the first
-//! round is open is cast as its ballot. A call waits on the guidance line until the learner takes it up (`App::call`).
+//! round is open is cast as its ballot. A ballot counts once the board has logged it, and only then the learner is told so. A call waits on the guidance line until the learner takes it up (`App::call`).
 
 pub(super) mod share;
 
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::class::board::Board;
 use crate::class::record::{ClassState, InstructorRequest, Participant, RaceResult};
+use crate::course::Question;
 
 /// What the command line says about the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +42,10 @@ pub struct Membership {
     pub link: Link,
     pub class: ClassState,
     pub raised: bool,
-    /// Votes by the number of their round.
+    /// Votes by the number of their round, counted or not yet.
     ballots: BTreeMap<u64, usize>,
+    /// The free question that is voted on.
+    asked: Option<Question>,
     /// The round that is open, and whether the prediction was made before it: then it is no vote.
     round: Option<(u64, bool)>,
     /// What counts of this session, by exercise or mystery.
@@ -64,6 +67,8 @@ pub struct Membership {
 pub enum InstructorCall {
     /// An answer to the prediction of the stage at this place of the course; once more, after a discussion.
     Vote { at: usize, again: bool },
+    /// An answer to a free question.
+    Ask { again: bool },
     /// To go to the stage at this place.
     Stage(usize),
     /// To run this exercise or mystery.

@@ -1,17 +1,18 @@
 //! The instructor's board: where participants are, who needs help, and the state of votes and race. A pure function of the room's
 //! state; the terminal and the page draw the same board.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{RaceResult, SharedWork, Vote, mystery_of};
-use super::state::{KnownParticipant, RoomState, count};
+use super::record::{ClassState, RaceResult, SharedWork, Vote, mystery_of};
+use super::state::{KnownParticipant, RoomState};
+use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
 use crate::sanitize;
 
-/// Seconds of silence after which a participant counts as away: several heartbeats are missing.
-pub const AWAY_S: u64 = 60;
+/// Participants from one address from which on the board says how many there are.
+const CROWD: usize = 20;
 /// Seconds in one stage without passing it after which a participant may be stuck.
 pub const STUCK_S: u64 = 600;
 
@@ -32,15 +33,30 @@ pub struct Board {
     /// Every vote so far, for the presenter.
     pub votes: Vec<VoteTally>,
     pub race: Option<Race>,
+    /// Whether nobody else may join, and whether who joins has to give a name.
+    #[serde(default)]
+    pub locked: bool,
+    #[serde(default)]
+    pub names_required: bool,
+    /// The address from which most participants joined, where there are many.
+    #[serde(default)]
+    pub crowd: Option<Crowd>,
     /// Records that could not be read: one line each.
     pub faults: Vec<String>,
+}
+
+/// Many participants from one address: a class behind one router, or one program with many ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    pub address: String,
+    pub people: usize,
 }
 
 /// One participant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
-    /// Never leaves the instructor's machine.
-    #[serde(skip)]
+    /// By which orders name the participant, in the order of joining: `n12`.
+    #[serde(default)]
     pub id: String,
     pub name: String,
     pub device: String,
@@ -84,15 +100,25 @@ pub struct StageColumn {
 /// The present state of a vote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VoteTally {
+    /// The stage's number; 0 for a free question.
     pub stage: u32,
+    /// The id of the stage or question.
+    #[serde(default)]
+    pub vote: String,
     pub prompt: String,
     pub choices: Vec<String>,
     pub open: bool,
     /// 1 or 2.
     pub round: usize,
     pub voted: u32,
-    /// Number of possible voters: all participants who did not leave.
+    /// Participants who are here, or were here at the end of the round.
     pub of: u32,
+    /// How many of the votes are of people who are no longer here.
+    #[serde(default)]
+    pub left: u32,
+    /// How many of the votes came from a phone that looks like another that has voted, at the same address.
+    #[serde(default)]
+    pub alike: u32,
     /// Votes by choice in each round; empty while they are hidden.
     pub rounds: Vec<Vec<u32>>,
     /// The ranges that participants predicted, and the median of the measurements.
@@ -111,6 +137,54 @@ pub struct Answer {
 }
 
 impl VoteTally {
+    /// How many have voted, in words: `27 of 28 here, and 1 who left`.
+    pub fn who(&self) -> String {
+        format!(
+            "{} of {} here{}",
+            self.voted - self.left.min(self.voted),
+            self.of,
+            self.others()
+        )
+    }
+
+    fn others(&self) -> String {
+        let mut said = String::new();
+        if self.left > 0 {
+            said += &format!(", and {} who left", self.left);
+        }
+        if self.alike > 0 {
+            said += &format!("; {} perhaps from a phone that has voted", self.alike);
+        }
+        said
+    }
+
+    /// How the vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
+    pub fn in_words(&self) -> String {
+        if self.open {
+            let again = if self.round > 1 { " once more" } else { "" };
+            let voted = self.voted - self.left.min(self.voted);
+            return format!(
+                "{voted} of {} here have voted{again}{}",
+                self.of,
+                self.others()
+            );
+        }
+        let choices = (0..self.choices.len()).map(|at| {
+            let votes: Vec<String> = self.votes(at).iter().map(u32::to_string).collect();
+            format!("{} {}", letter(at), votes.join(", then "))
+        });
+        let choices: Vec<String> = choices.collect();
+        format!("{}: {}", choices.join(" · "), self.who())
+    }
+
+    /// The question's place, in words: `stage 4`, or `question`.
+    pub fn named(&self) -> String {
+        match self.stage {
+            0 => "question".to_owned(),
+            stage => format!("stage {stage}"),
+        }
+    }
+
     /// Votes for a choice in each round.
     pub fn votes(&self, choice: usize) -> Vec<u32> {
         let rounds = self.rounds.iter();
@@ -124,6 +198,9 @@ impl VoteTally {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
+    /// Seconds until it ends by itself.
+    #[serde(default)]
+    pub left_s: Option<u64>,
     pub ranks: Vec<RaceRank>,
 }
 
@@ -140,25 +217,26 @@ pub struct RaceRank {
 impl Board {
     pub fn of(room: &RoomState, course: &Course, now_ms: u64) -> Self {
         let people = || room.people.values();
-        let mut rows: Vec<ParticipantRow> =
-            people().map(|it| row(it, room, course, now_ms)).collect();
+        let mut ordered: Vec<(u64, ParticipantRow)> = people()
+            .map(|it| {
+                (
+                    it.raised_ms.unwrap_or(u64::MAX),
+                    row(it, room, course, now_ms),
+                )
+            })
+            .collect();
         // Raised hands come first, in their order; then present participants; then names in order.
-        let up_since = |id: &str| room.people.get(id).and_then(|it| it.raised_ms);
-        rows.sort_by_cached_key(|it| {
-            let since = up_since(&it.id).filter(|_| it.raised).unwrap_or(u64::MAX);
-            (since, it.presence, it.name.to_lowercase())
-        });
+        ordered.sort_by_cached_key(|(since, it)| (*since, it.presence, it.name.to_lowercase()));
+        let mut rows: Vec<ParticipantRow> = ordered.into_iter().map(|(_, row)| row).collect();
         let raised = rows.iter_mut().filter(|it| it.raised);
         raised
             .zip(1..)
             .for_each(|(it, place)| it.hand = Some(place));
-        let here = rows.iter().filter(|it| it.presence == Presence::Here);
-        let here: BTreeSet<String> = here.map(|it| it.id.clone()).collect();
         let stages = course.stages.iter().map(|stage| StageColumn {
             number: stage.number,
             title: stage.title.clone(),
             here: people()
-                .filter(|it| here.contains(&it.record.id) && it.record.here == stage.id)
+                .filter(|it| it.is_here() && it.record.here == stage.id)
                 .count(),
             passed: people()
                 .filter_map(|it| it.record.stages.get(&stage.id))
@@ -167,14 +245,21 @@ impl Board {
         });
         let votes = course.stages.iter().filter_map(|stage| {
             let vote = room.class.votes.get(&stage.id)?;
-            Some(tally(room, stage, vote))
+            tally(room, course, &stage.id, vote)
         });
-        let offer = room.class.offer.as_ref();
+        let class = &room.class;
+        let offer = class.offer.as_ref();
         let offer = offer.and_then(|id| course.stage_by_id(id));
+        let race = class.race.as_ref().map(|task| Race {
+            left_s: room
+                .race_until
+                .map(|until| until.saturating_sub(now_ms) / 1000),
+            ..race(room, task)
+        });
         Self {
-            opened: room.class.opened.clone(),
-            closed: room.class.closed,
-            here: here.len(),
+            opened: class.opened.clone(),
+            closed: class.closed,
+            here: people().filter(|it| it.is_here()).count(),
             not_started: rows
                 .iter()
                 .filter(|it| !it.started && it.presence != Presence::Left)
@@ -182,9 +267,12 @@ impl Board {
             raised: rows.iter().filter(|it| it.raised).count(),
             stages: stages.collect(),
             offer: offer.map(|stage| offer_of(stage.number, &stage.title)),
-            vote: shown_vote(room, course).map(|(stage, vote)| tally(room, stage, vote)),
+            vote: shown_vote(room, course),
             votes: votes.collect(),
-            race: room.class.race.as_ref().map(|task| race(room, task)),
+            race,
+            locked: class.locked,
+            names_required: class.names_required,
+            crowd: crowd(room),
             faults: room
                 .faults
                 .iter()
@@ -204,9 +292,39 @@ impl Board {
             vote.rounds.clear();
             vote.ranges.clear();
             vote.measured = None;
+            vote.alike = 0;
         }
+        (self.crowd, self.faults) = (None, Vec::new());
         self
     }
+}
+
+/// What the class does now, in a sentence.
+pub fn now(class: &ClassState, course: &Course) -> String {
+    let offer = class.offer.as_ref().and_then(|id| course.stage_by_id(id));
+    match (class.open_vote(), &class.race, offer) {
+        _ if class.closed => "The room is closed.".to_owned(),
+        (Some(_), ..) => "The class votes.".to_owned(),
+        (None, Some(task), _) => format!("The class races at its computers: {task}."),
+        (None, None, Some(stage)) => {
+            format!("The class is at {}.", offer_of(stage.number, &stage.title))
+        }
+        (None, None, None) => "The next question appears here.".to_owned(),
+    }
+}
+
+/// The address from which most participants joined.
+fn crowd(room: &RoomState) -> Option<Crowd> {
+    let mut from: BTreeMap<&str, usize> = BTreeMap::new();
+    let addresses = room.people.values().map(|it| it.origin.address.as_str());
+    for address in addresses.filter(|it| !it.is_empty()) {
+        *from.entry(address).or_default() += 1;
+    }
+    let (address, people) = from.into_iter().max_by_key(|(_, people)| *people)?;
+    (people >= CROWD).then(|| Crowd {
+        address: address.to_owned(),
+        people,
+    })
 }
 
 fn row(
@@ -216,11 +334,10 @@ fn row(
     now_ms: u64,
 ) -> ParticipantRow {
     let it = &person.record;
-    let silent_s = now_ms.saturating_sub(person.heard_ms) / 1000;
-    let presence = match silent_s {
+    let presence = match person.away {
         _ if it.left => Presence::Left,
-        AWAY_S.. => Presence::Away,
-        _ => Presence::Here,
+        true => Presence::Away,
+        false => Presence::Here,
     };
     let stage = course.stage_by_id(&it.here);
     let at = match stage {
@@ -229,12 +346,12 @@ fn row(
     };
     let shared = it.stages.get(&it.here);
     let passed = shared.is_some_and(SharedWork::is_passed);
-    let at_s = it.here_s.saturating_add(silent_s);
+    let at_s = now_ms.saturating_sub(person.since_ms) / 1000;
     let ratios = it.stages.values().filter_map(|it| it.ratio);
     let kernels = it.races.values().filter(|it| it.mystery.is_none());
     let ratios = ratios.chain(kernels.filter_map(|it| it.ratio));
     ParticipantRow {
-        id: it.id.clone(),
+        id: person.key(),
         name: room.name_of(it).to_owned(),
         device: it.device.clone(),
         started: it.stages.values().any(|it| it.has_begun()),
@@ -252,53 +369,58 @@ fn row(
 }
 
 /// The open vote, or the vote that was closed last.
-fn shown_vote<'a>(room: &'a RoomState, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
-    let open = room.class.open_vote().map(|(stage, _)| stage);
+fn shown_vote(room: &RoomState, course: &Course) -> Option<VoteTally> {
+    let open = room.class.open_vote().map(|(id, _)| id);
     let id = open.or(room.class.last_vote.as_deref())?;
-    let stage = course.stage_by_id(id)?;
-    Some((stage, room.class.votes.get(id)?))
+    tally(room, course, id, room.class.votes.get(id)?)
 }
 
-/// Counts a vote.
-pub fn tally(room: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
-    let choices = stage.prediction.choices.len();
-    let mut rounds = vote.counts.clone();
-    if vote.open {
-        rounds.truncate(vote.round);
-        rounds.push(count(&room.people, vote, vote.round));
-    }
-    for round in &mut rounds {
-        round.resize(choices, 0);
-    }
-    let shared = room
-        .people
-        .values()
-        .filter_map(|it| it.record.stages.get(&stage.id));
-    let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
-    measured.sort_by(f64::total_cmp);
-    let text = |it: &String| sanitize::line(it.trim());
-    let answer = vote.answer.as_ref().map(|reason| Answer {
+/// Counts a vote on a stage of the course or on a free question.
+pub fn tally(room: &RoomState, course: &Course, id: &str, vote: &Vote) -> Option<VoteTally> {
+    let mut tally = match (course.stage_by_id(id), room.class.questions.get(id)) {
+        (Some(stage), _) => predicted(room, stage),
+        (None, Some(question)) => VoteTally {
+            prompt: question.prompt.clone(),
+            choices: question.choices.clone(),
+            ..VoteTally::default()
+        },
+        (None, None) => return None,
+    };
+    let rounds: Vec<_> = vote
+        .asked
+        .iter()
+        .map(|number| room.round(vote, *number))
+        .collect();
+    let answer = vote.answer.as_ref().zip(course.stage_by_id(id));
+    tally.answer = answer.map(|(reason, stage)| Answer {
         choice: stage.prediction.answer,
         reason: reason.clone(),
     });
-    let voted = rounds.last().map_or(0, |counts| counts.iter().sum());
-    let present = room.people.values().filter(|it| !it.record.left).count();
+    if let Some(last) = rounds.last() {
+        tally.voted = last.counts.iter().sum();
+        (tally.of, tally.left, tally.alike) = (last.here, last.gone, last.alike);
+    }
+    (tally.vote, tally.open, tally.round) = (id.to_owned(), vote.open, vote.round + 1);
+    tally.rounds = rounds.into_iter().map(|round| round.counts).collect();
+    Some(tally)
+}
+
+/// What the class predicted and measured of a stage, without votes.
+pub fn predicted(room: &RoomState, stage: &Stage) -> VoteTally {
+    let people = room.people.values();
+    let shared = people.filter_map(|it| it.record.stages.get(&stage.id));
+    let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
+    measured.sort_by(f64::total_cmp);
+    let text = |it: &String| sanitize::line(it.trim());
+    let scale = stage.estimate.as_ref();
     VoteTally {
-        voted,
-        of: (present as u32).max(voted),
         stage: stage.number,
         prompt: text(&stage.prediction.prompt),
         choices: stage.prediction.choices.iter().map(text).collect(),
-        open: vote.open,
-        round: vote.round + 1,
-        rounds,
         ranges: shared.filter_map(|it| it.range).collect(),
         measured: measured.get(measured.len() / 2).copied(),
-        unit: stage
-            .estimate
-            .as_ref()
-            .map_or_else(String::new, |it| it.unit.clone()),
-        answer,
+        unit: scale.map_or_else(String::new, |it| it.unit.clone()),
+        ..VoteTally::default()
     }
 }
 
@@ -319,6 +441,7 @@ pub fn race(room: &RoomState, task: &str) -> Race {
     }
     Race {
         task: task.to_owned(),
+        left_s: None,
         ranks,
     }
 }
@@ -380,12 +503,11 @@ pub fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::record::{
-        ClassState, InstructorRequest, MysteryResult, Participant, SharedWork,
-    };
+    use crate::class::record::{InstructorRequest, MysteryResult, Participant, SharedWork};
+    use crate::class::state::AWAY_MS;
 
     fn room(course: &Course) -> RoomState {
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         for (at, name) in ["Ana", "Bo", "Cy"].into_iter().enumerate() {
             let mut it = Participant {
                 id: at.to_string(),
@@ -423,15 +545,22 @@ mod tests {
             };
             it.races.insert("mystery 7-1".to_owned(), mystery);
             it.device = device.to_owned();
-            room.hear(it, 0).expect("heard");
+            room.hear(it, 590_000).expect("heard");
         }
         room
+    }
+
+    fn obeyed(room: &mut RoomState, order: &InstructorRequest) {
+        let now_ms = room.last_ms();
+        room.obey(order, &Course::builtin(), now_ms)
+            .expect("obeyed");
     }
 
     #[test]
     fn the_board_says_who_needs_help() {
         let course = Course::builtin();
-        let board = Board::of(&room(&course), &course, 20_000);
+        let mut room = room(&course);
+        let board = Board::of(&room, &course, 610_000);
         let rows: Vec<_> = board
             .rows
             .iter()
@@ -443,7 +572,8 @@ mod tests {
         );
         assert_eq!((board.here, board.raised, board.not_started), (3, 1, 0));
         assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
-        let later = Board::of(&room(&course), &course, AWAY_S * 1000);
+        room.fall_silent(590_000 + AWAY_MS);
+        let later = Board::of(&room, &course, 650_000);
         assert!(later.rows.iter().all(|it| it.presence == Presence::Away));
         assert_eq!((later.here, later.stages[0].here), (0, 0));
     }
@@ -453,7 +583,7 @@ mod tests {
         let course = Course::builtin();
         let mut room = room(&course);
         let stage = course.stages[0].id.clone();
-        room.apply(&InstructorRequest::OpenVote(stage.clone()));
+        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         let vote = |room: &RoomState| {
             Board::of(room, &course, 0)
                 .for_everybody()
@@ -471,34 +601,40 @@ mod tests {
             stage: stage.clone(),
             reason: "why".to_owned(),
         };
-        room.apply(&answer);
+        obeyed(&mut room, &answer);
         assert_eq!(vote(&room).answer, None, "not while it is open");
-        room.apply(&InstructorRequest::CloseVote);
-        room.apply(&answer);
+        obeyed(&mut room, &InstructorRequest::CloseVote);
+        obeyed(&mut room, &answer);
         let closed = vote(&room);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
         let choice = course.stages[0].prediction.answer;
         let reason = "why".to_owned();
         assert_eq!(closed.answer, Some(Answer { choice, reason }));
-        room.apply(&InstructorRequest::OpenVote(stage.clone()));
+        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         cast(&mut room, &stage, [1, 1, 1]);
-        room.apply(&InstructorRequest::CloseVote);
+        obeyed(&mut room, &InstructorRequest::CloseVote);
         let both = vote(&room);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
         assert_eq!(both.answer, None);
         // Who is removed counts in neither round, also once let in again.
-        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        obeyed(
+            &mut room,
+            &InstructorRequest::Remove(["1".to_owned()].into()),
+        );
         let counts = |it: &VoteTally| (it.rounds[0][..2].to_vec(), it.rounds[1][1], it.voted);
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        room.apply(&InstructorRequest::LetIn);
+        obeyed(&mut room, &InstructorRequest::LetIn);
         let mut back = Participant::default();
-        (back.id, back.sequence) = ("1".to_owned(), 9);
+        (back.id, back.name, back.sequence) = ("1".to_owned(), "Bo".to_owned(), 9);
         let asked = room.class.votes[&stage].asked.clone();
         back.ballots = asked.iter().map(|number| (*number, 1)).collect();
         room.hear(back, 0).expect("heard");
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        obeyed(
+            &mut room,
+            &InstructorRequest::Remove(["1".to_owned()].into()),
+        );
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2), "only once");
     }
 
@@ -507,7 +643,7 @@ mod tests {
         let number = room.class.votes[stage].number().expect("a round");
         for (at, choice) in choices.into_iter().enumerate() {
             let mut it = room.people[&at.to_string()].record.clone();
-            it.sequence += 1;
+            it.sequence = 100 + number;
             it.ballots.insert(number, choice);
             room.hear(it, 0).expect("heard");
         }
@@ -519,8 +655,8 @@ mod tests {
         let mut room = room(&course);
         let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
-        room.hear(ana, 9).expect("heard");
-        let board = Board::of(&room, &course, 9);
+        room.hear(ana, 590_009).expect("heard");
+        let board = Board::of(&room, &course, 590_009);
         let hands: Vec<_> = board.rows.iter().map(|it| (&*it.name, it.hand)).collect();
         assert_eq!(hands, [("Cy", Some(1)), ("Ana", Some(2)), ("Bo", None)]);
     }

@@ -1,5 +1,6 @@
-//! A room in a shared folder: `room.json` is the class, and each participant writes only their own small file. Every file is written
-//! whole. There are no locks, and no server has to run.
+//! What lies in the folder of a room beside its log. Each participant leaves a small file of their own, and another program of the
+//! instructor leaves orders; the board reads them, and writes `room.json`, which everybody reads. Every file is written whole, and no
+//! server has to run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +13,17 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::link::{ParticipantLink, RoomError};
-use super::record::{ClassState, MOST_BYTES, Participant, REMOVED, RecordError};
+use super::log::LOG;
+use super::record::{ClassState, InstructorRequest, MOST_BYTES, Participant, RecordError};
+use super::server::drawn;
+use super::state::JoinError;
 use crate::course::save_file::in_words;
 use crate::files;
 use crate::sanitize;
 
 const CLASS: &str = "room.json";
 const PREFIX: &str = "p-";
+const ORDER: &str = "order-";
 const MOST_CLASS_BYTES: u64 = 1024 * 1024;
 /// Files that are read in parallel: on a network file system most of the time is waiting.
 const AT_ONCE: usize = 32;
@@ -26,71 +31,74 @@ const AT_ONCE: usize = 32;
 /// A file's modification time and length.
 type Stamp = (SystemTime, u64);
 
-/// A new or changed file: its name, and its record or error.
-pub type RecordFile = (String, Result<Participant, String>);
+/// What is in a participant's file, or why it cannot be read.
+pub type RecordFile = Result<Participant, String>;
 
 /// Whether a folder holds a room.
 pub fn is_room(dir: &Path) -> bool {
-    dir.join(CLASS).is_file()
+    dir.join(LOG).is_file()
 }
 
 pub struct RoomFolder {
     dir: PathBuf,
-    /// Whether only this user's program reads and writes the folder.
-    private: bool,
     /// The last record that was written, and the file's contents before.
     written: Option<Participant>,
     earlier: Option<Participant>,
     /// Files that were read, with their state at that time.
     seen: BTreeMap<String, Stamp>,
+    /// Group and permissions of the folder as they were last.
+    access: (u32, u32),
 }
 
 impl RoomFolder {
-    /// A folder that participants and their instructor share.
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
-            private: false,
             written: None,
             earlier: None,
             seen: BTreeMap::new(),
+            access: (0, 0),
         }
     }
 
-    /// The folder of a room over the network: it stores received records for this user only.
-    pub fn private(dir: PathBuf) -> Self {
-        Self {
-            private: true,
-            ..Self::new(dir)
-        }
-    }
-
-    /// Opens the room for its instructor: continues an existing class, or starts a new one.
-    pub fn open(&self) -> Result<ClassState, String> {
-        self.create().map_err(|error| self.failed(&error))?;
-        let mut class = match self.class() {
-            Ok(class) => class,
-            Err(RoomError::Never(what)) => return Err(what),
-            Err(RoomError::Later(_)) => ClassState {
-                opened: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
-                ..ClassState::new()
-            },
-        };
-        class.closed = false;
-        class.sequence += 1;
-        self.write_class(&class)
-            .map_err(|error| self.failed(&error))?;
-        Ok(class)
-    }
-
-    fn create(&self) -> io::Result<()> {
+    /// Makes the folder where there is none. A private one is for this user only.
+    pub fn create(&self, private: bool) -> Result<(), String> {
         let mut folders = fs::DirBuilder::new();
         folders.recursive(true);
         #[cfg(unix)]
-        if self.private {
+        if private {
             std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
         }
-        folders.create(&self.dir)
+        let _ = private;
+        folders
+            .create(&self.dir)
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Refuses a folder in which another version has a room.
+    pub fn check_version(&self) -> Result<(), String> {
+        match self.class() {
+            Err(RoomError::Never(what)) => Err(what),
+            _ => Ok(()),
+        }
+    }
+
+    /// What to do where nobody else can write to the folder; `None` where somebody can.
+    pub fn closed_to_others(&self) -> Option<String> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let mode = fs::metadata(&self.dir).ok()?.mode();
+            let dir = self.shown();
+            (mode & 0o022 == 0).then(|| {
+                format!(
+                    "nobody else can write to {dir}, so nobody can join: type chgrp GROUP {dir} && chmod 3770 {dir}, \
+                     or chmod 1777 {dir} for everybody on this system"
+                )
+            })
+        }
+        #[cfg(not(unix))]
+        None
     }
 
     /// Reads the record of the class.
@@ -99,7 +107,7 @@ impl RoomFolder {
         let shown = sanitize::line(&path.display().to_string());
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
             RoomError::Later(match error.kind() {
-                io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
+                io::ErrorKind::NotFound => self.no_room(),
                 _ => format!("{shown}: {}", in_words(&error)),
             })
         })?;
@@ -123,48 +131,102 @@ impl RoomFolder {
         read.filter(|it| it.id == id).unwrap_or_default()
     }
 
-    /// Writes the file of one participant.
-    pub fn write_participant(&self, record: &Participant) -> io::Result<()> {
-        self.write(&file_name(&record.id), record)
+    /// Leaves an order for the board.
+    pub fn leave_order(&self, order: &InstructorRequest) -> io::Result<()> {
+        // In the order in which they were given.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let at = now.map_or(0, |it| it.as_millis());
+        self.write(&format!("{ORDER}{at:015}-{}.json", drawn(8)), order)
+    }
+
+    /// Orders that this user's other programs have left, the oldest first, by the names of their files.
+    pub fn orders(&self) -> Vec<(String, InstructorRequest)> {
+        let mut names = self.names(ORDER).unwrap_or_default();
+        names.retain(|name| self.is_own(name));
+        let read = |name: String| {
+            let bytes = files::read(&self.dir.join(&name), MOST_BYTES as u64).ok()?;
+            Some((name, serde_json::from_slice(&bytes).ok()?))
+        };
+        names.into_iter().filter_map(read).collect()
+    }
+
+    /// Removes orders that were carried out.
+    pub fn done(&self, orders: &[(String, InstructorRequest)]) {
+        for (name, _) in orders {
+            let _ = fs::remove_file(self.dir.join(name));
+        }
+    }
+
+    /// Whether a file belongs to this program's user: only they give orders.
+    fn is_own(&self, name: &str) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let meta = self.dir.join(name).symlink_metadata();
+            meta.is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw())
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = name;
+            true
+        }
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let path = self.dir.join(name);
-        let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
+        files::write(&path, &serde_json::to_vec(value)?)?;
         // The class reads the file, whatever permissions this user's files have elsewhere.
         #[cfg(unix)]
-        if new {
+        {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(self.mode_for(&path)?);
             fs::set_permissions(&path, mode)?;
         }
-        let _ = new;
         Ok(())
+    }
+
+    /// Whether group or permissions of the folder have changed since the last call.
+    pub fn access_changed(&mut self) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let meta = fs::metadata(&self.dir);
+            let access = meta.map_or((0, 0), |meta| (meta.gid(), meta.mode()));
+            std::mem::replace(&mut self.access, access) != access
+        }
+        #[cfg(not(unix))]
+        false
     }
 
     /// Permissions of a file: if everybody may write to the folder, everybody may read; otherwise its group may.
     #[cfg(unix)]
     fn mode_for(&self, path: &Path) -> io::Result<u32> {
         use std::os::unix::fs::{MetadataExt, chown};
-        if self.private {
-            return Ok(0o600);
-        }
         let folder = fs::metadata(&self.dir)?;
         let of_group = folder.mode() & 0o002 == 0 && chown(path, None, Some(folder.gid())).is_ok();
         Ok(if of_group { 0o640 } else { 0o644 })
     }
 
-    /// Reads the participants' files that changed since the last call.
-    pub fn read_changed(&mut self) -> Result<Vec<RecordFile>, String> {
-        let failed = |error| self.failed(&error);
+    /// Names of files that begin with these letters, in their order.
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.dir).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let name = name.to_string_lossy().into_owned();
-            if name.starts_with(PREFIX) && name.ends_with(".json") {
+        for entry in fs::read_dir(&self.dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.starts_with(prefix) && name.ends_with(".json") {
                 names.push(name);
             }
         }
         names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Reads every file again at the next call, because what they said was not kept.
+    pub fn forget(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Reads the participants' files that changed since the last call, by their names.
+    pub fn read_changed(&mut self) -> Result<Vec<(String, RecordFile)>, String> {
+        let names = self.names(PREFIX).map_err(|error| self.failed(&error))?;
         self.seen
             .retain(|name, _| names.binary_search(name).is_ok());
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -192,7 +254,7 @@ impl RoomFolder {
     }
 
     /// Reads a file if it changed.
-    fn read_if_changed(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
+    fn read_if_changed(&self, name: &str) -> Option<(Stamp, RecordFile)> {
         let path = self.dir.join(name);
         let meta = fs::metadata(&path).ok()?;
         let stamp = (meta.modified().ok()?, meta.len());
@@ -218,7 +280,11 @@ impl RoomFolder {
         self.seen.contains_key(name)
     }
 
-    fn failed(&self, error: &io::Error) -> String {
+    pub fn no_room(&self) -> String {
+        format!("no room is open in {}", self.shown())
+    }
+
+    pub fn failed(&self, error: &io::Error) -> String {
         format!("{}: {}", self.shown(), in_words(error))
     }
 
@@ -232,18 +298,21 @@ impl ParticipantLink for RoomFolder {
         // Without a class, nobody needs the file.
         let class = self.class()?;
         if class.removed.contains(&me.id) {
-            return Err(RoomError::Never(REMOVED.to_owned()));
+            return Err(RoomError::Never(JoinError::Removed.to_string()));
         }
         if self.written.as_ref() != Some(me) {
             let earlier = self.earlier.take().unwrap_or_else(|| self.own(&me.id));
             let mut record = me.clone();
             record.keep(&earlier);
             self.earlier = Some(earlier);
-            self.write_participant(&record)
+            self.write(&file_name(&record.id), &record)
                 .map_err(|error| RoomError::Later(self.failed(&error)))?;
             self.written = Some(me.clone());
         }
-        Ok(class)
+        match class.refused.get(&me.id) {
+            Some(why) => Err(RoomError::Later(why.clone())),
+            None => Ok(class),
+        }
     }
 }
 
@@ -266,6 +335,13 @@ mod tests {
         }
     }
 
+    fn class() -> ClassState {
+        ClassState {
+            version: VERSION,
+            ..ClassState::default()
+        }
+    }
+
     #[test]
     fn a_record_goes_through_the_folder() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -277,7 +353,7 @@ mod tests {
             "{before}"
         );
         assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 0);
-        folder.open().expect("opened");
+        folder.write_class(&class()).expect("opened");
         learner.share(&me('a', 1)).expect("shared");
         let found = folder.read_changed().expect("read");
         assert_eq!(found.len(), 1);
@@ -294,40 +370,55 @@ mod tests {
     #[test]
     fn files_are_read_by_the_group_where_it_suffices() {
         use std::os::unix::fs::PermissionsExt;
-        for (private, of_folder, of_file) in [
-            (false, 0o777, 0o644),
-            (false, 0o1777, 0o644),
-            (false, 0o2770, 0o640),
-            (false, 0o755, 0o640),
-            (true, 0o755, 0o600),
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut folder = RoomFolder::new(dir.path().to_owned());
+        // The folder's permissions may change after the room was opened.
+        for (of_folder, of_file, closed) in [
+            (0o755, 0o640, true),
+            (0o777, 0o644, false),
+            (0o1777, 0o644, false),
+            (0o2770, 0o640, false),
         ] {
-            let dir = tempfile::tempdir().expect("a folder");
             let mode = fs::Permissions::from_mode(of_folder);
             fs::set_permissions(dir.path(), mode).expect("set");
-            let place = match private {
-                true => RoomFolder::private(dir.path().to_owned()),
-                false => RoomFolder::new(dir.path().to_owned()),
-            };
-            place.open().expect("opened");
-            place.write_participant(&me('a', 1)).expect("written");
+            assert!(folder.access_changed() && !folder.access_changed());
+            folder.write_class(&class()).expect("written");
+            folder.share(&me('a', of_folder.into())).expect("shared");
             for file in fs::read_dir(dir.path()).expect("there") {
                 let mode = file.and_then(|it| it.metadata()).expect("a file");
                 let mode = mode.permissions().mode() & 0o777;
                 assert_eq!(mode, of_file, "in a folder of {of_folder:o}");
             }
+            let told = folder.closed_to_others();
+            assert_eq!(told.is_some_and(|it| it.contains("chmod 3770")), closed);
         }
-        let dir = tempfile::tempdir().expect("a folder");
         let inside = dir.path().join("rooms/today");
-        RoomFolder::private(inside.clone()).open().expect("opened");
+        RoomFolder::new(inside.clone()).create(true).expect("made");
         let mode = fs::metadata(inside).expect("made").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn orders_are_left_for_the_board_and_read_in_their_order() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = RoomFolder::new(dir.path().to_owned());
+        let given = [InstructorRequest::CloseVote, InstructorRequest::LetIn];
+        for order in &given {
+            folder.leave_order(order).expect("written");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let found = folder.orders();
+        let orders: Vec<_> = found.iter().map(|(_, order)| order.clone()).collect();
+        assert_eq!(orders, given);
+        folder.done(&found);
+        assert!(folder.orders().is_empty());
     }
 
     #[test]
     fn bad_files_are_told_and_the_others_read() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut folder = RoomFolder::new(dir.path().to_owned());
-        folder.open().expect("opened");
+        folder.write_class(&class()).expect("opened");
         let put =
             |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).expect("written");
         put("p-garbage.json", b"\x1b[2J\xff");
@@ -374,8 +465,8 @@ mod tests {
             matches!(&refused, RoomError::Never(why) if why.contains("another version")),
             "{refused}"
         );
-        assert!(folder.open().is_err());
+        assert!(folder.check_version().is_err());
         let inside = RoomFolder::new(dir.path().join(CLASS).join("x"));
-        assert!(inside.open().is_err());
+        assert!(inside.create(false).is_err());
     }
 }

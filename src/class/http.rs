@@ -25,6 +25,8 @@ pub struct Request {
     pub path: String,
     /// The code after `Bearer` in the `authorization` header.
     pub code: String,
+    /// The address that the client was told: `HOST:PORT`.
+    pub host: String,
     pub body: Vec<u8>,
     /// Whether the client keeps this connection open.
     keeps: bool,
@@ -217,6 +219,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
                 return Err(Some(Response::refused(411, "Content-Length is required")));
             }
             "connection" if value.eq_ignore_ascii_case("close") => request.keeps = false,
+            "host" => request.host = crate::sanitize::bounded(value, 200),
             "authorization" => {
                 let code = value.strip_prefix("Bearer ").unwrap_or_default();
                 request.code = code.to_owned();

@@ -236,9 +236,14 @@ impl Sharer {
     }
 }
 
-/// The participant's id, which is drawn once and kept in the course's state folder.
-pub fn identity(state: Option<&std::path::Path>) -> String {
-    let path = state.map(|dir| dir.join("participant"));
+/// The participant's id, which is drawn once and kept in the course's state folder. Over the network knowing it permits to speak for
+/// the participant; in a folder everybody reads it in a file's name, so it is another one there.
+pub fn identity(state: Option<&std::path::Path>, network: bool) -> String {
+    let name = match network {
+        true => "participant-network",
+        false => "participant",
+    };
+    let path = state.map(|dir| dir.join(name));
     let kept = path
         .as_ref()
         .and_then(|path| crate::files::read(path, 64).ok());

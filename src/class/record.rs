@@ -1,10 +1,9 @@
-//! The two records of a room: one participant's, and the class's. Both are whole states, so the newest one suffices. Records from
-//! outside are bounded and cleaned here.
+//! What participants and instructors send to a room, and what the room tells them. Texts from outside are bounded and cleaned here.
 //!
-//! Nothing is queued, and what was missed is part of the next record. Every record passes through `Participant::read`, also those in files; texts
-//! are made harmless there, and the page takes them as text only. Results that the course does not allow are left out by
-//! `Participant::leave_out_implausible`, before they are heard. A record says for how long something has lasted, and the board adds what
-//! passed since the record was heard, so clocks of different machines are never compared.
+//! A participant's record is a whole state, so the newest one suffices: nothing is queued, and what was missed is part of the next
+//! record. Every record passes through `Participant::read`, also those in files; texts are made harmless there, and the pages take
+//! them as text only. Results that the course does not allow are left out by `Participant::leave_out_implausible`, before they are
+//! heard. A record says for how long something has lasted, so clocks of different machines are never compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +26,12 @@ const MOST: usize = 64;
 /// solved mystery about equals.
 const MOST_RATIO: f64 = 50.0;
 const MOST_MYSTERY_RATIO: f64 = 3.0;
+/// Least plausible seconds of a solved mystery: a step of its run is seen and a knob changed before the verdict is asked for.
+const LEAST_MYSTERY_S: u64 = 5;
+/// Characters of a free question and of its choices, and how many choices it may have.
+const PROMPT: usize = 300;
+const CHOICE: usize = 80;
+pub const CHOICES: std::ops::RangeInclusive<usize> = 2..=4;
 
 /// Everything that one participant shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,32 +104,64 @@ pub struct SharedWork {
     pub hints: u32,
 }
 
-/// The record of the class.
+/// What the room tells a participant of the class. The board makes it from its log; in a folder it is the file that everybody reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassState {
     pub version: u32,
+    /// Grows with every change.
     pub sequence: u64,
     /// The day on which the room was first opened.
     pub opened: String,
     /// Whether the instructor has closed the room.
     pub closed: bool,
-    /// Votes by stage.
+    /// Votes by stage, or by the id of a free question.
     pub votes: BTreeMap<String, Vote>,
-    /// The stage whose vote was opened last.
+    /// Free questions by their id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub questions: BTreeMap<String, Question>,
+    /// The stage or question whose vote was opened last.
     pub last_vote: Option<String>,
     /// The stage that is offered to everybody.
     pub offer: Option<String>,
     /// The exercise or mystery of the race: `k04-matmul`, `mystery 7-1`.
     pub race: Option<String>,
+    /// Whether nobody else may join, and whether who joins has to give a name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub names_required: bool,
     /// Numbered names, by id, of participants whose name was already in use. Over the network everybody sees only their own.
     pub renamed: BTreeMap<String, String>,
     /// Ids of participants whom the instructor has removed. Not sent over the network.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
+    /// The choice that was counted in the open or last round, by participant. Over the network everybody sees only their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted: BTreeMap<String, Counted>,
+    /// Why participants whose files lie in the folder are not in the room, by id. Only in a folder.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+    /// The code with which a phone takes this participant's seat. Only over the network.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub seat: String,
 }
 
-/// A vote on the prediction of a stage.
+/// A ballot that the board has logged: the number of its round, and the choice, a = 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub round: u64,
+    pub choice: usize,
+}
+
+/// A question of the instructor that belongs to no stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    pub prompt: String,
+    pub choices: Vec<String>,
+}
+
+/// A vote on the prediction of a stage, or on a free question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Vote {
@@ -133,11 +170,19 @@ pub struct Vote {
     pub round: usize,
     /// The number of each round. A ballot names its round, so older ballots do not count.
     pub asked: Vec<u64>,
-    /// Counts of each closed round, by choice.
+    /// Number of choices.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub choices: usize,
+    /// Counts of each closed round, by choice. Only in exports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<Vec<u32>>,
     /// The reason for the right choice, once the instructor has shown it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Vote {
@@ -153,6 +198,8 @@ impl Vote {
 pub enum InstructorRequest {
     /// Opens the vote on a stage's prediction, or the next round after a counted one.
     OpenVote(String),
+    /// Asks a free question.
+    Ask(Question),
     CloseVote,
     /// Marks the right choice of a stage's closed vote, with its reason.
     ShowAnswer {
@@ -161,15 +208,25 @@ pub enum InstructorRequest {
     },
     Offer(Option<String>),
     Race(Option<String>),
+    /// A race that ends by itself.
+    RaceFor {
+        task: String,
+        minutes: u64,
+    },
     Close(bool),
-    /// Removes participants by their ids, and keeps them out.
+    /// Lets nobody else join, or everybody again.
+    Lock(bool),
+    /// Whether who joins has to give a name.
+    RequireNames(bool),
+    /// Removes participants by their ids or by their numbers on the board, and keeps them out.
     Remove(BTreeSet<String>),
+    /// Removes everybody who joined from this address, and keeps them out.
+    RemoveFrom(String),
     /// Readmits all removed participants.
     LetIn,
+    /// Takes back the last order, for a minute.
+    Undo,
 }
-
-/// The message to a removed participant.
-pub const REMOVED: &str = "the instructor has removed you from the room";
 
 /// The fault of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,14 +279,9 @@ impl Participant {
     pub fn leave_out_implausible(&mut self, course: &Course) -> Option<String> {
         let mut out = Vec::new();
         self.races.retain(|task, result| {
-            let known = result.is_plausible(task, course);
-            if !known {
-                out.push(match result.ratio {
-                    Some([ratio, ..]) => format!("a result of {ratio:.2}x in {task}"),
-                    None => format!("a result in {task}"),
-                });
-            }
-            known
+            let doubt = result.doubt(task, course);
+            out.extend(doubt.iter().map(|what| format!("{what} in {task}")));
+            doubt.is_none()
         });
         for (id, shared) in &mut self.stages {
             let Some(stage) = course.stage_by_id(id) else {
@@ -277,8 +329,7 @@ impl Participant {
         })
     }
 
-    /// Adds race results and ballots of an earlier record, from a program that has ended since. The first result of a mystery counts,
-    /// because its faults are known afterwards; of a kernel's results, the best counts.
+    /// Adds race results and ballots of an earlier record, from a program that has ended since.
     pub fn keep(&mut self, earlier: &Self) {
         for (task, result) in &earlier.races {
             let kept = self.races.entry(task.clone()).or_insert(*result);
@@ -302,7 +353,8 @@ impl Participant {
 }
 
 impl RaceResult {
-    /// Keeps the result that counts of two for one task; `older` came first.
+    /// Keeps the result that counts of two for one task; `older` came first. The first result of a mystery counts, because its faults
+    /// are known afterwards; of a kernel's results, the best counts.
     pub fn keep(&mut self, older: &Self) {
         let ratio = |it: &Self| it.ratio.map_or(0.0, |it| it[0]);
         if older.mystery.is_some() || ratio(older) > ratio(self) {
@@ -310,22 +362,40 @@ impl RaceResult {
         }
     }
 
-    /// Whether this result is possible for that task of the course.
-    fn is_plausible(&self, task: &str, course: &Course) -> bool {
-        match (mystery_of(task), self.mystery) {
-            (Some((_, level)), Some(it)) => {
-                let solved = it.points > 0;
-                it.points <= score(level, 0, it.configurations, it.seconds.max(1))
-                    && self.ratio.is_some() == solved
-                    && self
-                        .ratio
-                        .is_none_or(|ratio| holds(ratio, MOST_MYSTERY_RATIO))
+    /// The figure that is impossible for that task of the course, if there is one.
+    fn doubt(&self, task: &str, course: &Course) -> Option<String> {
+        let ratio = |most| match self.ratio {
+            Some(ratio) if holds(ratio, most) => None,
+            Some([ratio, ..]) => Some(format!("a result of {ratio:.2}x")),
+            None => Some("a result without a ratio".to_owned()),
+        };
+        let (level, it) = match (mystery_of(task), self.mystery) {
+            (Some((_, level)), Some(it)) => (level, it),
+            (None, None) if course.exercise_by_id(task).is_some() => return ratio(MOST_RATIO),
+            _ => {
+                let of = self.ratio.map(|[ratio, ..]| format!(" of {ratio:.2}x"));
+                return Some(format!("a result{}", of.unwrap_or_default()));
             }
-            (None, None) => {
-                course.exercise_by_id(task).is_some()
-                    && self.ratio.is_some_and(|ratio| holds(ratio, MOST_RATIO))
-            }
-            _ => false,
+        };
+        if it.points == 0 {
+            return self
+                .ratio
+                .map(|[ratio, ..]| format!("a result of {ratio:.2}x without points"));
+        }
+        let (seconds, tried) = (it.seconds, it.configurations);
+        // Each fault has a knob of its own.
+        let most = score(level, 0, tried.max(usize::from(level)), seconds);
+        if tried == 0 {
+            Some("a solution without any configuration tried".to_owned())
+        } else if seconds < LEAST_MYSTERY_S {
+            Some(format!("a solution after {seconds} s"))
+        } else if it.points > most {
+            Some(format!(
+                "a result of {} points, with at most {most} possible,",
+                it.points
+            ))
+        } else {
+            ratio(MOST_MYSTERY_RATIO)
         }
     }
 }
@@ -343,6 +413,60 @@ pub fn mystery_of(task: &str) -> Option<(u64, u8)> {
         .ok()
         .filter(|level| (1..=LEVELS).contains(level))?;
     Some((seed.parse().ok()?, level))
+}
+
+impl Question {
+    /// The question, bounded and cleaned; an error says what it lacks.
+    pub fn cleaned(&self) -> Result<Self, String> {
+        let clean = |text: &String, most| sanitize::bounded(text.trim(), most);
+        let cleaned = Self {
+            prompt: clean(&self.prompt, PROMPT),
+            choices: self.choices.iter().map(|it| clean(it, CHOICE)).collect(),
+        };
+        let whole = !cleaned.prompt.is_empty() && cleaned.choices.iter().all(|it| !it.is_empty());
+        if whole && CHOICES.contains(&cleaned.choices.len()) {
+            return Ok(cleaned);
+        }
+        Err(format!(
+            "a question has a text and {} to {} choices, such as \"Who has seen this?\" yes no \"not sure\"",
+            CHOICES.start(),
+            CHOICES.end()
+        ))
+    }
+
+    /// The line that `read` reads.
+    pub fn line(&self) -> String {
+        let words = std::iter::once(&self.prompt).chain(&self.choices);
+        shlex::try_join(words.map(String::as_str)).unwrap_or_default()
+    }
+
+    /// Reads the questions of a file, a line each; empty lines and those that begin with # are left out.
+    pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
+        let lines = text.lines().zip(1..).filter(|(line, _)| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with('#')
+        });
+        let read =
+            lines.map(|(line, at)| Self::read(line).map_err(|why| format!("line {at}: {why}")));
+        read.collect()
+    }
+
+    /// Reads a line: `ask "Who has seen this?" yes no`, where the first word may be left out.
+    pub fn read(line: &str) -> Result<Self, String> {
+        let words = protocol::handle::split_words(line)?;
+        let mut words = words.into_iter().peekable();
+        if words.peek().is_some_and(|word| word == "ask") {
+            words.next();
+        }
+        let prompt = words.next().unwrap_or_default();
+        let choices = words.collect();
+        Self { prompt, choices }.cleaned()
+    }
+}
+
+/// A reason of an answer, bounded and cleaned.
+pub fn clean_reason(reason: &str) -> String {
+    sanitize::bounded(reason, REASON)
 }
 
 impl SharedWork {
@@ -369,52 +493,17 @@ impl ClassState {
         versioned(bytes, "not a room's record")
     }
 
+    /// The number of the open round.
+    pub fn open_round(&self) -> Option<u64> {
+        self.open_vote().and_then(|(_, vote)| vote.number())
+    }
+
     /// The open vote with its stage.
     pub fn open_vote(&self) -> Option<(&str, &Vote)> {
         let mut votes = self.votes.iter();
         votes
             .find(|(_, vote)| vote.open)
             .map(|(stage, vote)| (stage.as_str(), vote))
-    }
-
-    /// Applies a request of the instructor. `count` counts the ballots of a round.
-    pub fn apply(&mut self, order: &InstructorRequest, count: impl Fn(&Vote, usize) -> Vec<u32>) {
-        self.sequence += 1;
-        match order {
-            InstructorRequest::OpenVote(stage) => {
-                self.close_vote(&count);
-                self.last_vote = Some(stage.clone());
-                let vote = self.votes.entry(stage.clone()).or_default();
-                (vote.open, vote.answer) = (true, None);
-                // If all rounds were counted, the last one is repeated.
-                vote.round = vote.counts.len().min(1);
-                vote.asked.truncate(vote.round);
-                vote.asked.push(self.sequence);
-            }
-            InstructorRequest::CloseVote => self.close_vote(&count),
-            InstructorRequest::ShowAnswer { stage, reason } => {
-                let vote = self.votes.get_mut(stage).filter(|it| !it.open);
-                if let Some(vote) = vote {
-                    vote.answer = Some(sanitize::bounded(reason, REASON));
-                }
-            }
-            InstructorRequest::Offer(stage) => self.offer.clone_from(stage),
-            InstructorRequest::Race(task) => self.race.clone_from(task),
-            InstructorRequest::Close(closed) => {
-                self.close_vote(&count);
-                self.closed = *closed;
-            }
-            InstructorRequest::Remove(ids) => self.removed.extend(ids.iter().cloned()),
-            InstructorRequest::LetIn => self.removed.clear(),
-        }
-    }
-
-    fn close_vote(&mut self, count: &impl Fn(&Vote, usize) -> Vec<u32>) {
-        for vote in self.votes.values_mut().filter(|vote| vote.open) {
-            vote.open = false;
-            vote.counts.truncate(vote.round);
-            vote.counts.push(count(vote, vote.round));
-        }
     }
 }
 
@@ -500,7 +589,8 @@ mod tests {
             ratio: Some(ratio),
             mystery: points.map(|points| MysteryResult {
                 points,
-                ..MysteryResult::default()
+                seconds: 60,
+                configurations: 1,
             }),
         };
         let kernel = course.exercises.iter().find(|it| it.kernels().is_some());
@@ -571,25 +661,55 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_voted_on_twice() {
-        let mut class = ClassState::new();
-        let count = |_: &Vote, round: usize| vec![3 - round as u32, round as u32];
-        class.apply(&InstructorRequest::OpenVote("s".to_owned()), count);
-        assert_eq!(
-            class.open_vote().map(|(stage, it)| (stage, it.round)),
-            Some(("s", 0))
-        );
-        class.apply(&InstructorRequest::CloseVote, count);
-        assert_eq!(
-            (class.open_vote(), &class.votes["s"].counts),
-            (None, &vec![vec![3, 0]])
-        );
-        class.apply(&InstructorRequest::OpenVote("s".to_owned()), count);
-        assert_eq!(class.votes["s"].round, 1);
-        // Another vote closes the open one.
-        class.apply(&InstructorRequest::OpenVote("t".to_owned()), count);
-        assert_eq!(class.votes["s"].counts, [[3, 0], [2, 1]]);
-        class.apply(&InstructorRequest::Close(true), count);
-        assert!(class.closed && class.open_vote().is_none());
+    fn a_forged_race_is_named_by_its_figure() {
+        let course = Course::builtin();
+        let said = |points, seconds, configurations, level| {
+            let mut forged = Participant::default();
+            let mystery = Some(MysteryResult {
+                points,
+                seconds,
+                configurations,
+            });
+            let ratio = Some([1.0, 0.9, 1.1]);
+            let task = format!("mystery 7-{level}");
+            forged.races.insert(task, RaceResult { ratio, mystery });
+            forged.leave_out_implausible(&course)
+        };
+        for (points, seconds, tried, level, figure) in [
+            (99, 1, 0, 1, "any configuration"),
+            (89, 1, 1, 1, "after 1 s"),
+            // One knob for each fault is the least.
+            (189, 60, 1, 2, "189 points, with at most 179"),
+            (90, 60, 1, 1, "90 points, with at most 89"),
+        ] {
+            let said = said(points, seconds, tried, level).unwrap_or_default();
+            assert!(said.contains(figure), "{figure}: {said}");
+        }
+        assert_eq!(said(89, 60, 1, 1), None);
+        assert_eq!(said(179, 60, 1, 2), None);
+    }
+
+    #[test]
+    fn a_question_is_a_line() {
+        let asked =
+            Question::read("ask \"Who has seen this?\" yes no \"not sure\"").expect("whole");
+        assert_eq!(asked.prompt, "Who has seen this?");
+        assert_eq!(asked.choices, ["yes", "no", "not sure"]);
+        assert_eq!(Question::read(&asked.line()), Ok(asked));
+        let file = "# at home\n\nask \"a \\\"b\\\"?\" yes no\n";
+        let all = Question::read_all(file).expect("whole");
+        assert_eq!(Question::read(&all[0].line()), Ok(all[0].clone()));
+        let why = Question::read_all("a b c\nask why\n").expect_err("wrong");
+        assert!(why.starts_with("line 2: "), "{why}");
+        for wrong in [
+            "",
+            "ask",
+            "ask why",
+            "ask why yes",
+            "ask \"why",
+            "ask \"\" yes no",
+        ] {
+            assert!(Question::read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! A room over HTTP. Learners post their record to `/join` and get the class as the response; the board's page is at `/KEY`, its data
-//! at `/events/KEY` as server-sent events. There are two secret codes: the learners' and the instructor's. Requests are bounded in
-//! size, rate, time and number.
+//! A room over HTTP. Learners post their record to `/join` and get the class as the response; phones post to `/phone`. There are two
+//! secret codes: the learners' and the instructor's. At `/CODE` is the phones' page, at `/KEY` the board's, whose data come from
+//! `/events/KEY` as server-sent events. Requests are bounded in size, rate, time and number. Many participants from one address are
+//! the rule, so no address is limited.
 //!
 //! Each connection has a thread with a small stack, so a class of five hundred needs no async runtime; `http` reads requests.
 
@@ -15,10 +16,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
-use super::handle::RoomHandle;
+use super::handle::{HearError, RoomHandle};
 use super::http::{Connection, Request, Response};
+use super::log::Origin;
 use super::page;
-use super::record::{InstructorRequest, Participant, REMOVED, RecordError};
+use super::phone::{self, PhoneRequest};
+use super::record::{InstructorRequest, Participant, RecordError};
 use super::state::JoinError;
 
 /// Shortest interval between events for the board's page, and the interval without changes.
@@ -35,10 +38,6 @@ const WRONG_RATE: f64 = 20.0;
 /// Requests per second of one participant, and how many may come at once.
 const OWN_RATE: f64 = 5.0;
 const OWN_BURST: f64 = 20.0;
-/// New participants per second from one address, and how many may come at once: a class may share an address. Participants on this
-/// machine are not limited.
-const JOIN_RATE: f64 = 0.5;
-const JOIN_BURST: f64 = 60.0;
 /// Stack of a connection's thread, in bytes.
 const STACK: usize = 256 * 1024;
 
@@ -99,8 +98,6 @@ struct Hosted {
     /// Buckets by participant.
     buckets: Mutex<BTreeMap<String, TokenBucket>>,
     wrong: Mutex<BTreeMap<(), TokenBucket>>,
-    /// Buckets for new participants, by address.
-    joins: Mutex<BTreeMap<IpAddr, TokenBucket>>,
     viewers: AtomicUsize,
     guests: Mutex<Guests>,
 }
@@ -182,7 +179,6 @@ pub fn host(
         codes,
         buckets: Mutex::default(),
         wrong: Mutex::default(),
-        joins: Mutex::default(),
         viewers: AtomicUsize::new(0),
         guests: Mutex::new(Guests {
             most,
@@ -271,8 +267,11 @@ impl Hosted {
             return false;
         }
         let answer = match (request.method.as_str(), request.path.as_str()) {
-            ("GET", path) if !path[1..].contains('/') => Ok(Response::page(page::live())),
+            ("GET", "/") => Ok(Response::page(phone::page())),
+            ("GET", "/board") => Ok(Response::page(page::live())),
+            ("GET", path) if !path[1..].contains(['/', '.']) => self.page(&path[1..]),
             ("POST", "/join") => self.join(request, connection.peer()),
+            ("POST", "/phone") => self.phone(request, connection.peer()),
             ("POST", "/board") => self
                 .admit(&request.code, true)
                 .map(|()| Response::json(&self.handle.board())),
@@ -282,32 +281,40 @@ impl Hosted {
         connection.answer(&answer.unwrap_or_else(|refused| refused))
     }
 
+    /// The page that a code opens.
+    fn page(&self, code: &str) -> Result<Response, Response> {
+        self.admit(code, false)?;
+        let page = match self.opens(code) {
+            Some(true) => page::live(),
+            _ => phone::page(),
+        };
+        Ok(Response::page(page))
+    }
+
     fn join(&self, request: &Request, peer: Option<IpAddr>) -> Result<Response, Response> {
         self.admit(&request.code, false)?;
-        let record = Participant::read(&request.body).map_err(|fault| {
-            let status = match fault {
-                RecordError::Version(_) => 426,
-                RecordError::Garbage(_) => 400,
-            };
-            Response::refused(status, &format!("the record {fault}"))
-        })?;
-        if !takes(&self.buckets, record.id.clone(), OWN_RATE, OWN_BURST) {
-            return Err(Response::refused(429, "too many requests"));
+        let record = Participant::read(&request.body).map_err(unread)?;
+        self.limit(&record.id)?;
+        let class = self.handle.hear(record, &origin(peer, String::new()));
+        class.map(|class| Response::json(&class)).map_err(refused)
+    }
+
+    fn phone(&self, request: &Request, peer: Option<IpAddr>) -> Result<Response, Response> {
+        self.admit(&request.code, false)?;
+        let asked = PhoneRequest::read(&request.body).map_err(unread)?;
+        self.limit(&asked.id)?;
+        self.handle.note_reached(&request.host);
+        let view = self
+            .handle
+            .hear_phone(&asked, &origin(peer, asked.browser.clone()));
+        view.map(|view| Response::json(&view)).map_err(refused)
+    }
+
+    fn limit(&self, id: &str) -> Result<(), Response> {
+        match takes(&self.buckets, id.to_owned(), OWN_RATE, OWN_BURST) {
+            true => Ok(()),
+            false => Err(Response::refused(429, "too many requests")),
         }
-        let known = self.handle.state().people.contains_key(&record.id);
-        let far = peer.filter(|peer| !known && !peer.is_loopback());
-        if far.is_some_and(|peer| !takes(&self.joins, peer, JOIN_RATE, JOIN_BURST)) {
-            let why = "too many new participants at once from this address";
-            return Err(Response::refused(429, why));
-        }
-        let id = record.id.clone();
-        let mut class = self.handle.hear(record).map_err(|refused| match refused {
-            JoinError::Full => Response::refused(503, "the room is full"),
-            JoinError::Removed => Response::refused(403, REMOVED),
-        })?;
-        class.renamed.retain(|of, _| *of == id);
-        class.removed.clear();
-        Ok(Response::json(&class))
     }
 
     fn order(&self, request: &Request) -> Result<Response, Response> {
@@ -315,7 +322,7 @@ impl Hosted {
         let order: InstructorRequest = serde_json::from_slice(&request.body)
             .map_err(|_| Response::refused(400, "not a valid request to a room"))?;
         let obeyed = self.handle.order(&order);
-        obeyed.map_err(|why| Response::refused(500, &why))?;
+        obeyed.map_err(|why| Response::refused(409, &why))?;
         Ok(Response::json(&self.handle.board()))
     }
 
@@ -370,6 +377,37 @@ impl Hosted {
         }
         sleep(WRONG_WAIT);
         Err(Response::refused(403, "the room code is wrong"))
+    }
+}
+
+fn origin(peer: Option<IpAddr>, browser: String) -> Origin {
+    Origin {
+        address: peer.map_or_else(String::new, |peer| peer.to_string()),
+        browser,
+    }
+}
+
+fn unread(fault: RecordError) -> Response {
+    let status = match fault {
+        RecordError::Version(_) => 426,
+        RecordError::Garbage(_) => 400,
+    };
+    Response::refused(status, &format!("the record {fault}"))
+}
+
+fn refused(why: HearError) -> Response {
+    match why {
+        HearError::NotKept(why) => Response::refused(500, &why),
+        HearError::Refused(why) => {
+            let status = match why {
+                JoinError::Full => 503,
+                JoinError::Removed => 403,
+                JoinError::Closed | JoinError::Locked => 423,
+                JoinError::NameRequired => 409,
+                JoinError::NoSeat => 422,
+            };
+            Response::refused(status, &why.to_string())
+        }
     }
 }
 

@@ -1,134 +1,362 @@
-//! The state of the instructor's side: the class, and all participants with times on this side's clock. Pure functions: the caller
-//! passes the time.
+//! The state of a class as its log has it: a fold of the log's lines. What participants and the instructor ask for becomes lines here,
+//! by `hear`, `hear_phone`, `fall_silent` and `obey`, which change nothing in another way. Pure functions: the caller passes the time
+//! and writes the lines down.
+//!
+//! Heartbeats are no facts and stand in no line; being here and being away are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::record::{ClassState, InstructorRequest, Participant, Vote};
+use super::log::{Entry, Fact, Origin, Work};
+use super::record::{ClassState, Counted, Participant, Vote};
 
-/// Most participants of one room.
-pub const MOST_PEOPLE: usize = 1000;
+mod requests;
 
-/// Why a record is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JoinError {
-    Full,
-    Removed,
-}
+pub use requests::{AWAY_MS, JoinError, MOST_PEOPLE};
 
-/// A participant from whom a record came.
+/// A participant as the log has them.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
+    /// `ballots` are those that count; `left` and `raised` are as the board shows them.
     pub record: Participant,
-    /// Time of the last new record, in milliseconds of this side.
-    pub heard_ms: u64,
+    /// The number in the order of joining: others may know it.
+    pub number: usize,
+    pub away: bool,
+    /// Since when `record.here` is open, in milliseconds of the log.
+    pub since_ms: u64,
     /// When the participant raised the hand, if it is up.
     pub raised_ms: Option<u64>,
+    pub origin: Origin,
+    /// The code with which a phone takes this seat.
+    pub seat: String,
+}
+
+impl KnownParticipant {
+    pub fn is_here(&self) -> bool {
+        !self.away && !self.record.left
+    }
+
+    /// By which the board and orders name this participant: `n12`.
+    pub fn key(&self) -> String {
+        format!("n{}", self.number)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct RoomState {
     pub class: ClassState,
     pub people: BTreeMap<String, KnownParticipant>,
-    /// Records that could not be read or were not plausible, by file or participant: one line each.
+    /// When the race ends by itself, in milliseconds of the log.
+    pub race_until: Option<u64>,
+    /// Who was here when a round was closed, by its number.
+    here_at_close: BTreeMap<u64, BTreeSet<String>>,
+    /// Phones that have taken the seat of a participant.
+    seats: BTreeMap<String, String>,
+    joined: usize,
+    requests: BTreeSet<String>,
+    history: Vec<Entry>,
+    /// Why participants whose records lie in the folder are not in the room.
+    pub refused: BTreeMap<String, String>,
+    /// Records that could not be read or were not plausible, by file or participant: one line each. They are not in the log.
     pub faults: BTreeMap<String, String>,
+    /// The last heartbeat of each participant: its sequence and when it came.
+    heard: BTreeMap<String, (u64, u64)>,
     /// Grows with every visible change.
     pub revision: u64,
-    /// Ballots that were taken out of a count, by the number of the round and the participant.
-    taken_back: BTreeSet<(u64, String)>,
+}
+
+/// Who voted in a round, and who could.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoundCount {
+    /// Ballots by choice.
+    pub counts: Vec<u32>,
+    /// Participants who were here at its end, or are here now.
+    pub here: u32,
+    /// How many of the ballots are of people who are no longer here.
+    pub gone: u32,
+    /// How many of the ballots came from a phone that looks like another one of this round, from the same address.
+    pub alike: u32,
 }
 
 impl RoomState {
-    pub fn new(class: ClassState) -> Self {
-        Self {
-            class,
-            ..Self::default()
-        }
+    /// The state after these lines.
+    pub fn of(history: Vec<Entry>) -> Self {
+        let mut room = Self::default();
+        room.fold(history);
+        room
     }
 
-    /// Receives a record. Receiving the same record again does not count as a heartbeat.
-    pub fn hear(&mut self, mut record: Participant, now_ms: u64) -> Result<(), JoinError> {
-        if self.class.removed.contains(&record.id) {
-            return Err(JoinError::Removed);
+    fn fold(&mut self, history: Vec<Entry>) {
+        let undone = undone(&history);
+        for entry in history.iter().filter(|it| !undone.contains(&it.n)) {
+            self.apply(entry);
         }
-        let known = self.people.get(&record.id);
-        if known.is_none() && self.people.len() >= MOST_PEOPLE {
-            return Err(JoinError::Full);
-        }
-        if known.is_some_and(|it| it.record.sequence == record.sequence) {
-            return Ok(());
-        }
-        if let Some(known) = known {
-            record.keep(&known.record);
-        }
-        let name_is_new = known.is_none_or(|it| it.record.name != record.name);
-        let up_since = known.and_then(|it| it.raised_ms).unwrap_or(now_ms);
-        let up = record.raised && !record.left;
+        self.history = history;
         self.revision += 1;
-        let id = record.id.clone();
-        let known = KnownParticipant {
-            record,
-            heard_ms: now_ms,
-            raised_ms: up.then_some(up_since),
-        };
-        self.people.insert(id.clone(), known);
-        if name_is_new {
-            self.number_name(&id);
-        }
-        Ok(())
     }
 
-    /// Records the fault of a file, or clears it.
-    pub fn note(&mut self, file: String, why: Option<String>) {
-        if self.faults.get(&file) != why.as_ref() {
+    /// Takes one more line.
+    pub fn take(&mut self, entry: Entry) {
+        let undoes = matches!(entry.fact, Fact::Undone { .. });
+        if undoes {
+            let mut history = std::mem::take(&mut self.history);
+            history.push(entry);
+            self.refold(history);
+        } else {
+            self.apply(&entry);
+            self.history.push(entry);
             self.revision += 1;
-            match why {
-                Some(why) => drop(self.faults.insert(file, why)),
-                None => drop(self.faults.remove(&file)),
+        }
+    }
+
+    /// Forgets every line after the first `lines`.
+    pub fn roll_back(&mut self, lines: usize) {
+        let mut history = std::mem::take(&mut self.history);
+        history.truncate(lines);
+        self.refold(history);
+    }
+
+    fn refold(&mut self, history: Vec<Entry>) {
+        let mut room = Self {
+            faults: std::mem::take(&mut self.faults),
+            refused: std::mem::take(&mut self.refused),
+            heard: std::mem::take(&mut self.heard),
+            revision: self.revision,
+            ..Self::default()
+        };
+        room.fold(history);
+        *self = room;
+    }
+
+    /// Every line so far.
+    pub fn history(&self) -> &[Entry] {
+        &self.history
+    }
+
+    /// The time of the last line, in milliseconds.
+    pub fn last_ms(&self) -> u64 {
+        self.history.last().map_or(0, |entry| entry.t)
+    }
+
+    /// Makes a line of a fact, and takes it.
+    fn write(&mut self, fact: Fact, now_ms: u64) {
+        self.take(Entry {
+            n: self.next(),
+            t: now_ms.max(self.last_ms()),
+            request: None,
+            fact,
+        });
+    }
+
+    /// The number of the next line.
+    fn next(&self) -> u64 {
+        self.history.last().map_or(1, |last| last.n + 1)
+    }
+
+    fn apply(&mut self, entry: &Entry) {
+        self.requests.extend(entry.request.clone());
+        let known = |people: &mut BTreeMap<String, KnownParticipant>,
+                     who: &str,
+                     change: &dyn Fn(&mut KnownParticipant)| {
+            if let Some(person) = people.get_mut(who) {
+                change(person);
             }
-        }
-    }
-
-    /// Applies a request of the instructor.
-    pub fn apply(&mut self, order: &InstructorRequest) {
-        self.revision += 1;
-        if let InstructorRequest::Remove(ids) = order {
-            self.take_back_ballots(ids);
-        }
-        let people = &self.people;
-        self.class
-            .apply(order, |vote, round| count(people, vote, round));
-        self.drop_removed();
-    }
-
-    /// Takes the ballots of participants out of the rounds that were counted.
-    fn take_back_ballots(&mut self, ids: &BTreeSet<String>) {
-        for vote in self.class.votes.values_mut() {
-            let counted = if vote.open {
-                vote.round
-            } else {
-                vote.counts.len()
-            };
-            for person in ids.iter().filter_map(|id| self.people.get(id)) {
-                for (number, counts) in vote.asked.iter().zip(&mut vote.counts).take(counted) {
-                    let choice = person.record.ballots.get(number);
-                    let votes = choice.and_then(|it| counts.get_mut(*it));
-                    let once = (*number, person.record.id.clone());
-                    if let Some(votes) = votes.filter(|_| self.taken_back.insert(once)) {
-                        *votes = votes.saturating_sub(1);
-                    }
+        };
+        let people = &mut self.people;
+        match &entry.fact {
+            Fact::Opened { version, day } => {
+                self.class.version = *version;
+                self.class.opened.clone_from(day);
+            }
+            Fact::Joined {
+                who,
+                name,
+                seat,
+                origin,
+            } => {
+                self.joined += 1;
+                let joined = KnownParticipant {
+                    record: Participant {
+                        version: self.class.version,
+                        id: who.clone(),
+                        name: name.clone(),
+                        ..Participant::default()
+                    },
+                    number: self.joined,
+                    away: false,
+                    since_ms: entry.t,
+                    raised_ms: None,
+                    origin: origin.clone(),
+                    seat: seat.clone(),
+                };
+                people.insert(who.clone(), joined);
+                self.number_name(who);
+            }
+            Fact::Renamed { who, name } => {
+                known(people, who, &|it| it.record.name.clone_from(name));
+                self.number_name(who);
+            }
+            Fact::Here { who } => known(people, who, &|it| {
+                (it.away, it.record.left) = (false, false)
+            }),
+            Fact::Away { who } => known(people, who, &|it| it.away = true),
+            Fact::Left { who } => known(people, who, &|it| {
+                (it.record.left, it.record.raised, it.raised_ms) = (true, false, None);
+            }),
+            Fact::Hand { who, up } => known(people, who, &|it| {
+                (it.record.raised, it.raised_ms) = (*up, up.then_some(entry.t));
+            }),
+            Fact::Work(work) => known(people, &work.who, &|it| work.add_to(it)),
+            Fact::Result { who, task, result } => known(people, who, &|it| {
+                it.record.races.insert(task.clone(), *result);
+            }),
+            // The opening of its round may have been taken back.
+            Fact::Ballot { round, .. } if self.class.open_round() != Some(*round) => {}
+            Fact::Ballot { who, round, choice } => known(people, who, &|it| {
+                it.record.ballots.entry(*round).or_insert(*choice);
+            }),
+            Fact::Seated { phone, who } => self.seat(phone, who),
+            Fact::VoteOpened {
+                vote,
+                round,
+                choices,
+                question,
+            } => {
+                self.close_vote();
+                self.here_at_close.remove(round);
+                self.class.last_vote = Some(vote.clone());
+                let asked = question.iter().map(|it| (vote.clone(), it.clone()));
+                self.class.questions.extend(asked);
+                let vote = self.class.votes.entry(vote.clone()).or_default();
+                (vote.open, vote.answer, vote.choices) = (true, None, *choices);
+                if vote.asked.last() != Some(round) {
+                    // After both rounds the second one is asked again.
+                    vote.asked.truncate(1);
+                    vote.asked.push(*round);
+                }
+                vote.round = vote.asked.len() - 1;
+            }
+            Fact::VoteClosed { .. } => self.close_vote(),
+            Fact::AnswerShown { vote, reason } => {
+                let vote = self.class.votes.get_mut(vote).filter(|it| !it.open);
+                if let Some(vote) = vote {
+                    vote.answer = Some(reason.clone());
                 }
             }
+            Fact::Offered { stage } => self.class.offer.clone_from(stage),
+            Fact::Race { task, until } => {
+                self.class.race.clone_from(task);
+                self.race_until = *until;
+            }
+            Fact::Closed { closed } => {
+                self.close_vote();
+                self.class.closed = *closed;
+            }
+            Fact::Locked { locked } => self.class.locked = *locked,
+            Fact::NamesRequired { required } => self.class.names_required = *required,
+            Fact::Removed { who } => {
+                people.retain(|id, _| !who.contains(id));
+                self.faults
+                    .retain(|key, _| !who.iter().any(|id| key.contains(id.as_str())));
+                self.class.removed.extend(who.iter().cloned());
+            }
+            Fact::LetIn {} => self.class.removed.clear(),
+            Fact::Undone { .. } => {}
+        }
+        self.class.sequence = entry.n;
+    }
+
+    fn close_vote(&mut self) {
+        let here = self.people.iter().filter(|(_, person)| person.is_here());
+        let here: BTreeSet<String> = here.map(|(id, _)| id.clone()).collect();
+        for vote in self.class.votes.values_mut().filter(|vote| vote.open) {
+            vote.open = false;
+            self.here_at_close
+                .extend(vote.number().map(|round| (round, here.clone())));
         }
     }
 
-    /// Drops removed participants, including those whom a presenter on another machine removed.
-    pub fn drop_removed(&mut self) {
-        let removed = &self.class.removed;
-        if !removed.is_empty() {
-            self.people.retain(|id, _| !removed.contains(id));
-            let gone = |key: &String| removed.iter().any(|id| key.ends_with(id.as_str()));
-            self.faults.retain(|key, _| !gone(key));
+    /// A phone is the same person as a participant from now on: of two ballots in a round the participant's stays.
+    fn seat(&mut self, phone: &str, who: &str) {
+        if !self.people.contains_key(who) {
+            return;
         }
+        let own = self.people.remove(phone);
+        self.class.renamed.remove(phone);
+        self.seats.insert(phone.to_owned(), who.to_owned());
+        for here in self.here_at_close.values_mut() {
+            if here.remove(phone) {
+                here.insert(who.to_owned());
+            }
+        }
+        if let (Some(own), Some(person)) = (own, self.people.get_mut(who)) {
+            for (round, choice) in own.record.ballots {
+                person.record.ballots.entry(round).or_insert(choice);
+            }
+        }
+    }
+
+    /// Counts a round.
+    pub fn round(&self, vote: &Vote, number: u64) -> RoundCount {
+        let closed = self.here_at_close.get(&number);
+        let was_here = |id: &String, person: &KnownParticipant| {
+            closed.map_or_else(|| person.is_here(), |here| here.contains(id))
+        };
+        let mut round = RoundCount {
+            counts: vec![0; vote.choices],
+            ..RoundCount::default()
+        };
+        let mut phones = BTreeSet::new();
+        for (id, person) in &self.people {
+            let here = was_here(id, person);
+            round.here += u32::from(here);
+            let choice = person.record.ballots.get(&number);
+            if let Some(votes) = choice.and_then(|choice| round.counts.get_mut(*choice)) {
+                *votes += 1;
+                round.gone += u32::from(!here);
+                let new = person.origin.browser.is_empty() || phones.insert(&person.origin);
+                round.alike += u32::from(!new);
+            }
+        }
+        round
+    }
+
+    /// What one participant is told of the class over the network.
+    pub fn class_of(&self, id: &str) -> ClassState {
+        let id = self.seats.get(id).map_or(id, String::as_str);
+        let mut class = self.class.clone();
+        class.renamed.retain(|of, _| of == id);
+        class.removed.clear();
+        let person = self.people.get(id);
+        class.seat = person.map_or_else(String::new, |it| it.seat.clone());
+        class.counted = person.and_then(|it| self.counted(it)).into_iter().collect();
+        class
+    }
+
+    /// What everybody in a folder reads of the class.
+    pub fn class_of_all(&self) -> ClassState {
+        ClassState {
+            refused: self.refused.clone(),
+            counted: self
+                .people
+                .values()
+                .filter_map(|it| self.counted(it))
+                .collect(),
+            ..self.class.clone()
+        }
+    }
+
+    /// The ballot of a participant in the round that was opened last.
+    fn counted(&self, person: &KnownParticipant) -> Option<(String, Counted)> {
+        let vote = self.class.votes.get(self.class.last_vote.as_ref()?)?;
+        let round = vote.number()?;
+        let choice = *person.record.ballots.get(&round)?;
+        Some((person.record.id.clone(), Counted { round, choice }))
+    }
+
+    /// The participant for whom this id stands: a phone may have taken a seat.
+    pub fn person(&self, id: &str) -> Option<&KnownParticipant> {
+        self.people
+            .get(self.seats.get(id).map_or(id, String::as_str))
     }
 
     /// The name on the board.
@@ -140,9 +368,20 @@ impl RoomState {
         }
     }
 
+    /// Notes the fault of a file or of a participant's record, or clears it.
+    pub fn note(&mut self, file: String, why: Option<String>) {
+        if self.faults.get(&file) != why.as_ref() {
+            self.revision += 1;
+            match why {
+                Some(why) => drop(self.faults.insert(file, why)),
+                None => drop(self.faults.remove(&file)),
+            }
+        }
+    }
+
     /// Numbers the name of a participant if it is already in use: the first participant keeps it, even after leaving.
     fn number_name(&mut self, id: &str) {
-        let Some(name) = self.people.get(id).map(|it| it.record.name.clone()) else {
+        let Some(name) = self.people.get(id).map(|person| person.record.name.clone()) else {
             return;
         };
         let taken = |name: &str| {
@@ -150,59 +389,55 @@ impl RoomState {
             let others = self.people.iter().filter(|(other, _)| *other != id);
             !name.is_empty()
                 && others
-                    .map(|(_, it)| self.name_of(&it.record))
-                    .any(|it| it.to_lowercase() == name)
+                    .map(|(_, person)| self.name_of(&person.record))
+                    .any(|other| other.to_lowercase() == name)
         };
         let numbered = |n: usize| format!("{name} ({n})");
-        let renamed = self.class.renamed.get(id);
-        // A given number stays, because the room may have been opened again since.
-        if renamed.is_some_and(|it| is_numbered(it, &name)) {
-            return;
-        }
         let new = taken(&name)
-            .then(|| (2..).map(numbered).find(|it| !taken(it)))
+            .then(|| (2..).map(numbered).find(|name| !taken(name)))
             .flatten();
-        if renamed != new.as_ref() {
-            match new {
-                Some(new) => drop(self.class.renamed.insert(id.to_owned(), new)),
-                None => drop(self.class.renamed.remove(id)),
+        match new {
+            Some(new) => drop(self.class.renamed.insert(id.to_owned(), new)),
+            None => drop(self.class.renamed.remove(id)),
+        }
+    }
+}
+
+impl Work {
+    fn add_to(&self, person: &mut KnownParticipant) {
+        let record = &mut person.record;
+        if let Some(device) = &self.device {
+            record.device.clone_from(device);
+        }
+        if let Some((here, since_ms)) = &self.here {
+            record.here.clone_from(here);
+            person.since_ms = *since_ms;
+        }
+        for (id, shared) in &self.stages {
+            match shared {
+                Some(shared) => drop(record.stages.insert(id.clone(), shared.clone())),
+                None => drop(record.stages.remove(id)),
             }
-            self.class.sequence += 1;
         }
     }
 }
 
-/// Whether this is a numbered name: `Ana (2)`.
-fn is_numbered(shown: &str, name: &str) -> bool {
-    let number = shown
-        .strip_prefix(name)
-        .and_then(|it| it.strip_prefix(" ("));
-    number.is_some_and(|it| it.ends_with(')'))
-}
-
-/// Ballots of a round, by choice.
-pub(super) fn count(
-    people: &BTreeMap<String, KnownParticipant>,
-    vote: &Vote,
-    round: usize,
-) -> Vec<u32> {
-    let mut counts = Vec::new();
-    for choice in people
-        .values()
-        .filter_map(|it| it.record.ballot(vote, round))
-    {
-        if choice < 26 {
-            counts.resize(counts.len().max(choice + 1), 0);
-            counts[choice] += 1;
-        }
-    }
-    counts
+/// The lines that were taken back.
+fn undone(history: &[Entry]) -> BTreeSet<u64> {
+    let lines = history.iter().filter_map(|entry| match entry.fact {
+        Fact::Undone { line } => Some(line),
+        _ => None,
+    });
+    lines.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::record::{MysteryResult, RaceResult};
+    use crate::class::phone::PhoneRequest;
+    use crate::class::record::{InstructorRequest, MysteryResult, Question, RaceResult};
+    use crate::course::Course;
+    use proptest::prelude::*;
 
     fn record(id: &str, name: &str, sequence: u64) -> Participant {
         Participant {
@@ -213,9 +448,14 @@ mod tests {
         }
     }
 
+    fn names(room: &RoomState) -> Vec<&str> {
+        let people = room.people.values();
+        people.map(|it| room.name_of(&it.record)).collect()
+    }
+
     #[test]
     fn two_with_one_name_are_told_apart() {
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         for (id, name) in [
             ("1", "Ana"),
             ("2", "Bo"),
@@ -223,24 +463,14 @@ mod tests {
             ("4", ""),
             ("5", ""),
         ] {
-            assert_eq!(room.hear(record(id, name, 1), 0), Ok(()));
+            room.hear(record(id, name, 1), 0).expect("heard");
         }
-        let names: Vec<&str> = room
-            .people
-            .values()
-            .map(|it| room.name_of(&it.record))
-            .collect();
-        assert_eq!(names, ["Ana", "Bo", "Ana (2)", "no name", "no name"]);
+        assert_eq!(names(&room), ["Ana", "Bo", "Ana (2)", "no name", "no name"]);
         // Nobody takes over a name, whatever the order of ids, and a reopened room keeps the names.
         room.hear(record("0", "ana (2)", 1), 0).expect("heard");
         assert_eq!(room.class.renamed["0"], "ana (2) (2)");
-        let mut again = RoomState::new(room.class.clone());
-        for id in ["0", "3", "1"] {
-            let record = room.people[id].record.clone();
-            again.hear(record, 0).expect("heard");
-        }
-        assert_eq!(again.name_of(&again.people["1"].record), "Ana");
-        assert_eq!(again.name_of(&again.people["3"].record), "Ana (2)");
+        let mut again = RoomState::of(room.history().to_vec());
+        assert_eq!(names(&again), names(&room));
         let mut left = record("1", "Ana", 2);
         left.left = true;
         again.hear(left, 0).expect("heard");
@@ -250,13 +480,13 @@ mod tests {
 
     #[test]
     fn a_hand_keeps_the_time_at_which_it_was_raised() {
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         let mut hand = |sequence, raised, now_ms| {
-            let it = Participant {
+            let asked = Participant {
                 raised,
                 ..record("1", "Ana", sequence)
             };
-            room.hear(it, now_ms).expect("heard");
+            room.hear(asked, now_ms).expect("heard");
             room.people["1"].raised_ms
         };
         assert_eq!(hand(1, true, 10), Some(10));
@@ -266,19 +496,35 @@ mod tests {
     }
 
     #[test]
-    fn the_same_record_again_is_no_sign_of_life() {
-        let mut room = RoomState::new(ClassState::new());
-        for now_ms in [0, 9] {
-            room.hear(record("1", "", 1), now_ms).expect("heard");
+    fn heartbeats_are_no_facts_and_silence_is_one() {
+        let mut room = RoomState::default();
+        for now_ms in [0, 30_000] {
+            room.hear(record("1", "Ana", 1), now_ms).expect("heard");
         }
-        assert_eq!(room.people["1"].heard_ms, 0);
-        room.hear(record("1", "", 2), 9).expect("heard");
-        assert_eq!(room.people["1"].heard_ms, 9);
+        let mut lines = |now_ms, sequence: Option<u64>| {
+            match sequence {
+                Some(sequence) => room
+                    .hear(record("1", "Ana", sequence), now_ms)
+                    .expect("heard"),
+                None => room.fall_silent(now_ms),
+            }
+            (room.history().len(), room.people["1"].is_here())
+        };
+        assert_eq!(lines(59_999, None), (1, true));
+        assert_eq!(
+            lines(60_000, None),
+            (2, false),
+            "the same record is no sign of life"
+        );
+        assert_eq!(lines(90_000, None), (2, false));
+        assert_eq!(lines(91_000, Some(2)), (3, true));
+        assert_eq!(lines(95_000, Some(3)), (3, true));
+        assert_eq!(lines(150_000, None), (3, true));
     }
 
     #[test]
     fn a_result_outlives_the_program_that_measured_it() {
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         let mut ran = record("1", "Ana", 1);
         let of_mystery = |points| RaceResult {
             ratio: Some([1.0, 0.9, 1.1]),
@@ -306,10 +552,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_room_takes_nobody_else() {
-        let mut room = RoomState::new(ClassState::new());
+    fn a_full_a_locked_and_a_closed_room_take_nobody_else() {
+        let course = Course::builtin();
+        let mut room = RoomState::default();
         for n in 0..MOST_PEOPLE {
-            assert_eq!(room.hear(record(&n.to_string(), "", 1), 0), Ok(()));
+            room.hear(record(&n.to_string(), "", 1), 0).expect("heard");
         }
         assert_eq!(room.hear(record("x", "", 1), 0), Err(JoinError::Full));
         assert_eq!(
@@ -317,16 +564,304 @@ mod tests {
             Ok(()),
             "who is in stays in"
         );
+        let mut room = RoomState::default();
+        room.hear(record("1", "", 1), 0).expect("heard");
+        let refused = |room: &mut RoomState, order, name: &str| {
+            room.obey(&order, &course, 0).expect("obeyed");
+            let inside = room.hear(record("1", "", 1), 0);
+            assert_eq!(inside, Ok(()));
+            room.hear(record(name, name, 1), 0).err()
+        };
+        use InstructorRequest as Order;
+        assert_eq!(
+            refused(&mut room, Order::Lock(true), "x"),
+            Some(JoinError::Locked)
+        );
+        assert_eq!(
+            refused(&mut room, Order::Close(true), "x"),
+            Some(JoinError::Closed)
+        );
+        room.obey(&Order::Close(false), &course, 0).expect("obeyed");
+        room.obey(&Order::Lock(false), &course, 0).expect("obeyed");
+        assert_eq!(
+            refused(&mut room, Order::RequireNames(true), ""),
+            Some(JoinError::NameRequired)
+        );
+        assert_eq!(refused(&mut room, Order::RequireNames(true), "Bo"), None);
     }
 
     #[test]
     fn who_was_removed_is_not_heard_until_let_in() {
-        let mut room = RoomState::new(ClassState::new());
+        let course = Course::builtin();
+        let mut room = RoomState::default();
         room.hear(record("1", "Ana", 1), 0).expect("heard");
-        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        let order = InstructorRequest::Remove(["1".to_owned()].into());
+        room.obey(&order, &course, 0).expect("obeyed");
         assert!(room.people.is_empty());
-        assert_eq!(room.hear(record("1", "Ana", 2), 0), Err(JoinError::Removed));
-        room.apply(&InstructorRequest::LetIn);
-        assert_eq!(room.hear(record("1", "Ana", 3), 0), Ok(()));
+        assert_eq!(room.hear(record("1", "Ana", 1), 0), Err(JoinError::Removed));
+        room.obey(&InstructorRequest::LetIn, &course, 0)
+            .expect("obeyed");
+        room.hear(record("1", "Ana", 1), 0).expect("heard");
+        assert_eq!(names(&room), ["Ana"]);
+    }
+
+    fn asked(room: &mut RoomState, orders: &[InstructorRequest]) {
+        for order in orders {
+            room.obey(order, &Course::builtin(), room.last_ms())
+                .expect("obeyed");
+        }
+    }
+
+    fn phone(id: &str, ballot: Option<(u64, usize)>) -> PhoneRequest {
+        PhoneRequest {
+            id: id.to_owned(),
+            ballot,
+            ..PhoneRequest::default()
+        }
+    }
+
+    #[test]
+    fn a_slip_is_undone_for_a_minute_and_loses_no_ballot() {
+        use InstructorRequest as Order;
+        let course = Course::builtin();
+        let stage = course.stages[0].id.clone();
+        let mut room = RoomState::default();
+        let origin = Origin::default();
+        asked(&mut room, &[Order::OpenVote(stage.clone())]);
+        let number = room.class.votes[&stage].number().expect("a round");
+        room.hear_phone(&phone("1", Some((number, 1))), &origin, 0)
+            .expect("heard");
+        asked(&mut room, &[Order::Close(true)]);
+        assert!(room.class.closed && room.class.open_vote().is_none());
+        // What was cast meanwhile came too late; what was cast before counts.
+        room.hear_phone(&phone("1", Some((number, 0))), &origin, 5)
+            .expect("heard");
+        asked(&mut room, &[Order::Undo]);
+        assert!(!room.class.closed && room.class.votes[&stage].open);
+        room.hear_phone(&phone("2", Some((number, 0))), &origin, 9)
+            .expect("heard");
+        let vote = room.class.votes[&stage].clone();
+        assert_eq!(room.round(&vote, number).counts[..2], [1, 1]);
+        // The order before the last one is taken back as well, and an old one is not.
+        asked(&mut room, &[Order::Undo]);
+        assert!(room.class.votes.is_empty());
+        asked(&mut room, &[Order::Lock(true)]);
+        assert!(room.obey(&Order::Undo, &course, 60_009).is_err() && room.class.locked);
+    }
+
+    #[test]
+    fn a_round_in_which_nobody_voted_is_opened_again() {
+        use InstructorRequest as Order;
+        let stage = Course::builtin().stages[0].id.clone();
+        let open = Order::OpenVote(stage.clone());
+        let mut room = RoomState::default();
+        asked(&mut room, &[open.clone(), Order::CloseVote, open.clone()]);
+        let vote = room.class.votes[&stage].clone();
+        assert_eq!((vote.open, vote.round, vote.asked.len()), (true, 0, 1));
+        let cast = phone("1", Some((vote.asked[0], 0)));
+        room.hear_phone(&cast, &Origin::default(), 0)
+            .expect("heard");
+        asked(&mut room, &[Order::CloseVote, open]);
+        assert_eq!(room.class.votes[&stage].round, 1);
+    }
+
+    #[test]
+    fn one_person_with_two_devices_is_one_in_every_count() {
+        use InstructorRequest as Order;
+        let stage = Course::builtin().stages[0].id.clone();
+        let mut room = RoomState::default();
+        let origin = Origin::default();
+        room.hear(record("1", "Ana", 1), 0).expect("heard");
+        asked(&mut room, &[Order::OpenVote(stage.clone())]);
+        let number = room.class.votes[&stage].number().expect("a round");
+        // Ana votes on her phone before she types the code.
+        room.hear_phone(&phone("p", Some((number, 1))), &origin, 0)
+            .expect("heard");
+        let mut sits = phone("p", None);
+        sits.seat = Some("wrong".to_owned());
+        assert_eq!(room.hear_phone(&sits, &origin, 0), Err(JoinError::NoSeat));
+        sits.seat = Some(room.people["1"].seat.to_uppercase());
+        room.hear_phone(&sits, &origin, 0).expect("heard");
+        let mut cast = record("1", "Ana", 2);
+        cast.ballots.insert(number, 2);
+        room.hear(cast, 0).expect("heard");
+        let vote = room.class.votes[&stage].clone();
+        let round = room.round(&vote, number);
+        assert_eq!((round.counts[1], round.counts[2], round.here), (1, 0, 1));
+        assert_eq!(names(&room), ["Ana"]);
+        asked(&mut room, &[Order::Remove(["1".to_owned()].into())]);
+        let again = room.hear_phone(&phone("p", None), &origin, 0);
+        assert_eq!(again, Err(JoinError::Removed), "with all devices");
+    }
+
+    #[test]
+    fn a_second_ballot_from_a_private_tab_is_shown_as_such() {
+        let stage = Course::builtin().stages[0].id.clone();
+        let mut room = RoomState::default();
+        asked(&mut room, &[InstructorRequest::OpenVote(stage.clone())]);
+        let number = room.class.votes[&stage].number().expect("a round");
+        for (id, browser) in [("1", "a phone"), ("2", "another"), ("3", "a phone")] {
+            let origin = Origin {
+                address: "10.0.0.9".to_owned(),
+                browser: browser.to_owned(),
+            };
+            room.hear_phone(&phone(id, Some((number, 0))), &origin, 0)
+                .expect("heard");
+        }
+        let vote = room.class.votes[&stage].clone();
+        let round = room.round(&vote, number);
+        assert_eq!((round.counts[0], round.alike), (3, 1));
+    }
+
+    /// One step of a class.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A heartbeat of a participant, whose program may know an old round and may say that it leaves.
+        Heard {
+            who: u8,
+            back: u64,
+            choice: usize,
+            left: bool,
+        },
+        Phone {
+            who: u8,
+            back: u64,
+            choice: usize,
+        },
+        Order(u8),
+        Remove(u8),
+        Silence,
+        /// The board ends and is opened again, after so many of its lines were lost.
+        Kill {
+            lost: usize,
+        },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let choice = prop_oneof![0_usize..4, Just(99)];
+        prop_oneof![
+            4 => (0_u8..6, 0_u64..3, choice.clone(), any::<bool>())
+                .prop_map(|(who, back, choice, left)| Step::Heard { who, back, choice, left }),
+            4 => (0_u8..6, 0_u64..3, choice)
+                .prop_map(|(who, back, choice)| Step::Phone { who, back, choice }),
+            4 => (0_u8..7).prop_map(Step::Order),
+            1 => (0_u8..6).prop_map(Step::Remove),
+            1 => Just(Step::Silence),
+            1 => (0_usize..3).prop_map(|lost| Step::Kill { lost }),
+        ]
+    }
+
+    /// Counts the ballots of a round from the lines alone: nothing here is shared with the fold.
+    fn counted_by_hand(lines: &[String], number: u64) -> BTreeMap<u64, u32> {
+        let lines: Vec<serde_json::Value> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let undone: Vec<u64> = lines
+            .iter()
+            .filter_map(|it| it["undone"]["line"].as_u64())
+            .collect();
+        let mut ballots: BTreeMap<String, u64> = BTreeMap::new();
+        let mut open = None;
+        for line in lines
+            .iter()
+            .filter(|it| !undone.contains(&it["n"].as_u64().expect("n")))
+        {
+            if let Some(round) = line["vote-opened"]["round"].as_u64() {
+                open = Some(round);
+            }
+            if line.get("vote-closed").is_some() || line.get("closed").is_some() {
+                open = None;
+            }
+            if let Some(who) = line["ballot"]["who"].as_str()
+                && line["ballot"]["round"] == number
+                && open == Some(number)
+            {
+                let choice = line["ballot"]["choice"].as_u64().expect("a choice");
+                assert!(
+                    ballots.insert(who.to_owned(), choice).is_none(),
+                    "a second ballot"
+                );
+            }
+            for who in line["removed"]["who"].as_array().into_iter().flatten() {
+                ballots.remove(who.as_str().expect("an id"));
+            }
+        }
+        let mut counts = BTreeMap::new();
+        for choice in ballots.into_values() {
+            *counts.entry(choice).or_default() += 1;
+        }
+        counts
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn every_tally_is_what_the_log_says(steps in prop::collection::vec(step(), 1..60)) {
+            let course = Course::builtin();
+            let stages = [course.stages[0].id.clone(), course.stages[1].id.clone()];
+            let mut room = RoomState::default();
+            let (mut sequence, mut now_ms) = (0, 1_000);
+            let mut asked = vec![1_u64];
+            for step in steps {
+                now_ms += 900;
+                sequence += 1;
+                let round = |back: u64| asked.iter().rev().nth(back as usize).copied().unwrap_or(1);
+                match step {
+                    Step::Heard { who, back, choice, left } => {
+                        let mut heard = record(&format!("t{who}"), "Ana", sequence);
+                        heard.ballots.insert(round(back), choice);
+                        heard.left = left;
+                        let _ = room.hear(heard, now_ms);
+                    }
+                    Step::Phone { who, back, choice } => {
+                        let cast = phone(&format!("p{who}"), Some((round(back), choice)));
+                        let _ = room.hear_phone(&cast, &Origin::default(), now_ms);
+                    }
+                    Step::Order(which) => {
+                        use InstructorRequest as Order;
+                        let order = match which {
+                            0 | 1 => Order::OpenVote(stages[usize::from(which)].clone()),
+                            2 => Order::CloseVote,
+                            3 => Order::Undo,
+                            4 => Order::Close(false),
+                            5 => Order::LetIn,
+                            _ => Order::Ask(Question::read("ask why yes no").expect("whole")),
+                        };
+                        let _ = room.obey(&order, &course, now_ms);
+                    }
+                    Step::Remove(who) => {
+                        let order = InstructorRequest::Remove([format!("t{who}")].into());
+                        let _ = room.obey(&order, &course, now_ms);
+                    }
+                    Step::Silence => {
+                        now_ms += AWAY_MS;
+                        room.fall_silent(now_ms);
+                    }
+                    Step::Kill { lost } => {
+                        let mut history = room.history().to_vec();
+                        history.truncate(history.len().saturating_sub(lost));
+                        room = RoomState::of(history);
+                    }
+                }
+                asked.extend(room.class.open_vote().and_then(|(_, vote)| vote.number()));
+            }
+            let lines: Vec<String> = room.history().iter()
+                .map(|entry| serde_json::to_string(entry).expect("plain data")).collect();
+            let read = lines.iter().map(|line| serde_json::from_str(line).expect("a line"));
+            let again = RoomState::of(read.collect());
+            for vote in room.class.votes.values() {
+                for number in &vote.asked {
+                    let round = room.round(vote, *number);
+                    let by_hand = counted_by_hand(&lines, *number);
+                    for (choice, votes) in (0_u64..).zip(&round.counts) {
+                        prop_assert_eq!(by_hand.get(&choice).copied().unwrap_or(0), *votes);
+                    }
+                    let all: u32 = round.counts.iter().sum();
+                    prop_assert!(all - round.gone <= round.here);
+                    prop_assert_eq!(&again.round(vote, *number), &round);
+                }
+            }
+        }
     }
 }

@@ -601,6 +601,15 @@ pub(super) struct RoomArgs {
     /// Continue the room that was served last, with its code and everybody's results
     #[arg(long, requires = "listen")]
     pub resume: bool,
+    /// The address that learners and phones use, such as that of a tunnel: http://HOST:PORT
+    #[arg(long, value_name = "URL", requires = "listen")]
+    pub address: Option<String>,
+    /// Show the board of a room that is open elsewhere: the address with the instructor's key
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dir", "listen", "export"])]
+    pub board: Option<String>,
+    /// Questions to ask, a line each: ask "Who has seen this?" yes no "not sure"
+    #[arg(long, value_name = "FILE", conflicts_with = "export")]
+    pub questions: Option<PathBuf>,
     /// Also write the board's page to this file: one HTML file that loads nothing
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub page: Option<PathBuf>,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
-use super::room::host_name;
+use crate::class::handle::host_name;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit};
 use protocol::config::{Preset, RunConfig};

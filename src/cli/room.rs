@@ -1,7 +1,8 @@
 //! `perflings room`: opens a class in a folder or over the network and shows the instructor's board: on this terminal, as a page,
-//! or a line at a time. `--export` writes down what the class has done.
+//! or a line at a time. Where another program has the room, this one looks at it. `--export` writes down what the class has done.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,10 +12,15 @@ use super::args::RoomArgs;
 use super::workshop::{exit_of, theme};
 use crate::app::Markers;
 use crate::class::board::Board;
-use crate::class::folder;
-use crate::class::handle::RoomHandle;
+use crate::class::folder::{self, RoomFolder};
+use crate::class::handle::{OpenError, RoomHandle, RoomLooker, host_name};
+use crate::class::instructor_link;
+use crate::class::link::InstructorLink;
+use crate::class::lock::Owner;
+use crate::class::member::Member;
+use crate::class::news::RoomNews;
 use crate::class::page;
-use crate::class::record::InstructorRequest;
+use crate::class::record::{InstructorRequest, Question};
 use crate::class::server::{RoomSecrets, bind, host};
 use crate::course::Course;
 use crate::course::context::CourseContext;
@@ -26,10 +32,22 @@ use crate::out::{self, Exit, notice, result, usage};
 use crate::pages::{class, html};
 use crate::tui::board::{BoardView, RoomControl, show};
 use crate::tui::terminal;
-use protocol::machine;
+
+/// Longest file of questions, in bytes.
+const MOST_QUESTIONS: u64 = 100_000;
 
 pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
+    let prepared = args.questions.as_deref().map(questions).transpose()?;
+    let mut view = BoardView {
+        prepared: prepared.unwrap_or_default(),
+        ..BoardView::default()
+    };
+    if let Some(at) = &args.board {
+        let link = instructor_link(at, &context.course).map_err(usage)?;
+        let source = Source::elsewhere(link)?;
+        return follow(args, source, context, view);
+    }
     let base = match &args.dir {
         Some(dir) => dir.clone(),
         None if args.listen.is_none() && args.export.is_none() => {
@@ -62,57 +80,104 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
         .map(bind)
         .transpose()
         .map_err(usage)?;
-    let course = context.course.clone();
-    let handle = RoomHandle::open(dir.clone(), listener.is_none(), course).map_err(usage)?;
-    let (mut places, mut own) = (vec![shown(&dir)], Vec::new());
-    if let Some(listener) = listener {
+    view.places = vec![shown(&dir)];
+    let opened = RoomHandle::open(dir.clone(), listener.is_none(), context.course.clone());
+    let source = match opened {
+        Ok(handle) => Source::Own(handle),
+        Err(OpenError::Taken(Owner(owner))) if listener.is_none() => {
+            notice(&format!("{owner} has this room; this board looks at it"));
+            Source::elsewhere(Box::new(RoomLooker::new(
+                dir.clone(),
+                context.course.clone(),
+            )))?
+        }
+        Err(why) => return Err(usage(why.to_string())),
+    };
+    if listener.is_none()
+        && let Some(closed) = RoomFolder::new(dir.clone()).closed_to_others()
+    {
+        notice(&closed);
+        view.notice = Some(closed);
+    }
+    if let (Some(listener), Source::Own(handle)) = (listener, &source) {
         let codes = codes(&dir)?;
         let at = host(listener, handle.clone(), codes.clone()).map_err(usage)?;
-        let hosts = hosts(at);
+        let given = args.address.as_deref().map(tunnel).transpose()?;
+        let mut hosts = hosts(at);
+        hosts.splice(0..0, given.map(|host| (host, "--address".to_owned())));
         let with = |word: &str| {
-            hosts
+            let places = hosts
                 .iter()
-                .map(|host| format!("http://{host}/{word}"))
-                .collect()
+                .map(|(host, _)| format!("http://{host}/{word}"));
+            places.collect::<Vec<String>>()
         };
-        places = with(&codes.code);
-        let keyed: Vec<String> = with(&codes.key);
-        own.extend(keyed.iter().map(|it| format!("your page: {it}")));
-        own.extend(
-            keyed
-                .first()
-                .map(|it| format!("to present: perflings --present --room {it}")),
-        );
+        view.places = with(&codes.code);
+        let keyed = with(&codes.key);
+        view.own
+            .extend(keyed.iter().map(|it| format!("your page: {it}")));
+        view.own.extend(keyed.first().into_iter().flat_map(|it| {
+            [
+                format!("to present: perflings --present --room {it}"),
+                format!("this board on another machine: perflings room --board {it}"),
+            ]
+        }));
+        view.interfaces = hosts.into_iter().map(|(_, name)| name).collect();
     }
+    follow(args, source, context, view)
+}
+
+/// Shows the board until it is ended.
+fn follow(
+    args: &RoomArgs,
+    source: Source,
+    context: CourseContext,
+    view: BoardView,
+) -> Result<Exit> {
     let mut open = Open {
-        handle,
+        source,
         context,
         page: args.page.clone(),
         drawn: None,
     };
     if terminal::is_present() && !args.json {
         let theme = theme(args.theme, Markers::default());
-        let view = BoardView {
-            places,
-            own,
-            ..BoardView::default()
-        };
         return show(&mut open, &theme, view).map(exit_of);
     }
-    places
-        .iter()
-        .for_each(|it| notice(&format!("learners type: perflings --room {it}")));
-    own.iter().for_each(|it| notice(it));
+    let places = view.places.iter();
+    places.for_each(|it| notice(&format!("learners type: perflings --room {it}")));
+    view.own.iter().for_each(|it| notice(it));
     lines(&mut open, args.json)
+}
+
+/// Questions that were prepared in a file.
+fn questions(file: &Path) -> Result<Vec<Question>> {
+    let told = |why: String| usage(format!("--questions {}: {why}", shown(file)));
+    let bytes =
+        files::read(file, MOST_QUESTIONS).map_err(|error| told(save_file::in_words(&error)))?;
+    Question::read_all(&String::from_utf8_lossy(&bytes)).map_err(told)
+}
+
+/// The `HOST:PORT` of the address that `--address` names.
+fn tunnel(address: &str) -> Result<String> {
+    let host = address
+        .strip_prefix("http://")
+        .unwrap_or(address)
+        .trim_end_matches('/');
+    let wrong = |c: char| c == '/' || c.is_whitespace() || crate::sanitize::harmful(c);
+    if host.is_empty() || host.contains(wrong) {
+        let said = "--address: write http://HOST:PORT as phones reach this room, without a path";
+        return Err(usage(said));
+    }
+    Ok(host.to_owned())
 }
 
 /// Without a screen: the board, or its counts, whenever they change, until the process is ended.
 fn lines(open: &mut Open, json: bool) -> Result<Exit> {
     let mut before = (None, String::new());
     loop {
-        let revision = Some(open.handle.state().revision);
-        if revision != before.0 {
-            let board = open.board();
+        let board = open.board();
+        let revision = open.source.revision();
+        if revision.is_none() || revision != before.0 {
             let line = match json {
                 true => serde_json::to_string(&board)?,
                 false => format!(
@@ -132,24 +197,44 @@ fn lines(open: &mut Open, json: bool) -> Result<Exit> {
     }
 }
 
-/// Every `HOST:PORT` that others on the network may reach this machine by, the likeliest first.
-fn hosts(at: SocketAddr) -> Vec<String> {
+/// Every `HOST:PORT` that others on the network may reach this machine by, with its interface: that of the default route first, those
+/// of containers and virtual machines last.
+fn hosts(at: SocketAddr) -> Vec<(String, String)> {
     if !at.ip().is_unspecified() {
-        return vec![at.to_string()];
+        return vec![(at.to_string(), String::new())];
     }
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     let reached = all
         .iter()
         .filter(|it| !it.is_loopback() && !it.is_link_local());
-    let mut ips: Vec<IpAddr> = reached.map(|it| it.ip()).collect();
-    ips.retain(|ip| ip.is_ipv4() || at.is_ipv6());
-    ips.sort_by_key(|ip| (ip.is_ipv6(), *ip));
-    ips.dedup();
-    let sockets = ips
+    let mut found: Vec<(IpAddr, String)> = reached.map(|it| (it.ip(), it.name.clone())).collect();
+    found.retain(|(ip, _)| ip.is_ipv4() || at.is_ipv6());
+    order(&mut found, default_route());
+    let sockets = found
         .into_iter()
-        .map(|ip| SocketAddr::new(ip, at.port()).to_string());
+        .map(|(ip, name)| (SocketAddr::new(ip, at.port()).to_string(), name));
     let name = format!("{}:{}", host_name(), at.port());
-    sockets.chain([name]).collect()
+    sockets.chain([(name, "by name".to_owned())]).collect()
+}
+
+/// The address from which this machine reaches others. Nothing is sent.
+fn default_route() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // An address for documentation: it is nobody's.
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Sorts addresses by how likely a phone in the room reaches them.
+fn order(found: &mut Vec<(IpAddr, String)>, default: Option<IpAddr>) {
+    const VIRTUAL: [&str; 9] = [
+        "docker", "br-", "veth", "virbr", "vbox", "vmnet", "tun", "tap", "wg",
+    ];
+    found.sort_by_key(|(ip, name)| {
+        let is_virtual = VIRTUAL.iter().any(|prefix| name.starts_with(prefix));
+        (Some(*ip) != default, is_virtual, ip.is_ipv6(), *ip)
+    });
+    found.dedup_by_key(|(ip, _)| *ip);
 }
 
 /// The folder of a new room: one for each time that a class begins.
@@ -183,16 +268,6 @@ fn codes(dir: &Path) -> Result<RoomSecrets> {
     Ok(codes)
 }
 
-/// The name that others on the network may know this machine by.
-pub(super) fn host_name() -> String {
-    let name = machine::system("/proc/sys/kernel/hostname");
-    let name = name.ok().or_else(|| std::env::var("COMPUTERNAME").ok());
-    match name.unwrap_or_default().trim() {
-        "" => "THIS-MACHINE".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
 fn shown(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.display().to_string()
@@ -217,9 +292,60 @@ fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The room that is open.
+/// Where the board comes from.
+enum Source {
+    Own(RoomHandle),
+    /// Another program has the room: what it told last, and why it tells nothing now.
+    Elsewhere {
+        member: Member,
+        board: Board,
+        lost: Option<String>,
+    },
+}
+
+impl Source {
+    fn elsewhere(link: Box<dyn InstructorLink>) -> Result<Self> {
+        Ok(Self::Elsewhere {
+            member: Member::teach(link)?,
+            board: Board::default(),
+            lost: None,
+        })
+    }
+
+    fn board(&mut self) -> Board {
+        match self {
+            Self::Own(handle) => RoomHandle::board(handle),
+            Self::Elsewhere {
+                member,
+                board,
+                lost,
+            } => {
+                while let Some(news) = member.next_news() {
+                    match news {
+                        RoomNews::Board(news) => (*board, *lost) = (*news, None),
+                        RoomNews::Lost { why, .. } => *lost = Some(why),
+                        RoomNews::Class(_) => {}
+                    }
+                }
+                let mut board = board.clone();
+                board.faults.extend(lost.clone());
+                board
+            }
+        }
+    }
+
+    /// Grows with every change of this program's own room.
+    fn revision(&self) -> Option<u64> {
+        match self {
+            Self::Own(handle) => Some(handle.state().revision),
+            Self::Elsewhere { .. } => None,
+        }
+    }
+}
+
+/// The room that is shown.
 struct Open {
-    handle: RoomHandle,
+    source: Source,
     context: CourseContext,
     page: Option<PathBuf>,
     /// The board that the page shows.
@@ -228,7 +354,7 @@ struct Open {
 
 impl RoomControl for Open {
     fn board(&mut self) -> Board {
-        let board = self.handle.board();
+        let board = self.source.board();
         if let Some(path) = &self.page
             && self.drawn.as_ref() != Some(&board)
         {
@@ -240,16 +366,31 @@ impl RoomControl for Open {
         board
     }
 
+    fn reached(&self) -> BTreeSet<String> {
+        match &self.source {
+            Source::Own(handle) => handle.reached(),
+            Source::Elsewhere { .. } => BTreeSet::new(),
+        }
+    }
+
     fn stage(&self, at: usize) -> Option<String> {
         let stage = self.context.course.stages.get(at)?;
         Some(stage.id.clone())
     }
 
-    fn race(&self, named: &str) -> Result<String, String> {
-        let words: Vec<&str> = named.split_whitespace().collect();
+    fn race(&self, named: &str) -> Result<InstructorRequest, String> {
+        let mut words: Vec<&str> = named.split_whitespace().collect();
+        let minutes = match words.as_slice() {
+            [.., minutes, "min"] => {
+                let minutes = minutes.parse().ok().filter(|it| (1..=600).contains(it));
+                Some(minutes.ok_or("A race lasts 1 to 600 minutes, such as k04 15 min")?)
+            }
+            _ => None,
+        };
+        words.truncate(words.len() - 2 * usize::from(minutes.is_some()));
         let seed = words.first().and_then(|it| it.parse::<u64>().ok());
-        match (words.as_slice(), seed) {
-            ([_, level @ ..], Some(seed)) => {
+        let task = match (words.as_slice(), seed) {
+            ([_, level @ ..], Some(seed)) if level.len() <= 1 => {
                 let level = level.first().map_or(Ok(1), |it| it.parse());
                 match level {
                     Ok(level @ 1..=LEVELS) => Ok(format!("mystery {seed}-{level}")),
@@ -264,9 +405,14 @@ impl RoomControl for Open {
                 None => Err(self.context.no_exercise(name)),
             },
             _ => Err(
-                "Write a mystery's seed and level, or an exercise, such as 7 2 or k04".to_owned(),
+                "Write a mystery's seed and level, or an exercise, such as 7 2, k04 or k04 15 min"
+                    .to_owned(),
             ),
-        }
+        }?;
+        Ok(match minutes {
+            Some(minutes) => InstructorRequest::RaceFor { task, minutes },
+            None => InstructorRequest::Race(Some(task)),
+        })
     }
 
     fn answer(&self, stage: u32) -> Option<(String, String)> {
@@ -277,6 +423,45 @@ impl RoomControl for Open {
     }
 
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
-        self.handle.order(&order)
+        match &self.source {
+            Source::Own(handle) => handle.order(&order),
+            Source::Elsewhere { member, .. } => {
+                member.order(order);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_the_default_route_comes_first_and_those_of_containers_last() {
+        let of = |ip: [u8; 4], name: &str| (IpAddr::from(ip), name.to_owned());
+        let wifi = of([192, 168, 1, 5], "wlan0");
+        let mut found = vec![
+            of([10, 8, 0, 2], "tun0"),
+            of([172, 17, 0, 1], "docker0"),
+            wifi.clone(),
+            of([172, 20, 1, 4], "enp3s0"),
+        ];
+        order(&mut found, Some(wifi.0));
+        let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["wlan0", "enp3s0", "tun0", "docker0"]);
+    }
+
+    #[test]
+    fn an_address_of_a_tunnel_is_a_host() {
+        let host = |address| tunnel(address).ok();
+        assert_eq!(
+            host("http://vote.example:80/").as_deref(),
+            Some("vote.example:80")
+        );
+        assert_eq!(host("vote.example").as_deref(), Some("vote.example"));
+        for wrong in ["", "https://x", "http://x/y", "a b", "\u{1b}[2J"] {
+            assert_eq!(host(wrong), None, "{wrong}");
+        }
     }
 }

@@ -120,7 +120,7 @@ fn join(at: &str, args: &WorkshopArgs, context: &CourseContext) -> Result<(JoinS
         .strip_prefix("http://")
         .and_then(|it| it.split('/').next());
     let me = JoinSettings {
-        id: identity(context.state.as_deref()),
+        id: identity(context.state.as_deref(), shown.is_some()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,
         at: sanitize::line(shown.unwrap_or(at)),

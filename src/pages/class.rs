@@ -1,12 +1,14 @@
 //! What a class has done, to keep: as a page, as JSON with everything that was shared, or as a table with a line for each
 //! participant and stage.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::csv::{known, row};
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
-use crate::class::board::{RaceRank, VoteTally, duration, race, tally};
-use crate::class::record::{Participant, RaceResult, SharedWork, Vote, mystery_of};
+use crate::class::board::{RaceRank, VoteTally, duration, predicted, race, tally};
+use crate::class::record::{Participant, Question, RaceResult, SharedWork, Vote, mystery_of};
 use crate::class::state::RoomState;
 use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
@@ -16,7 +18,9 @@ use protocol::units::{number, or_dash};
 #[derive(Serialize)]
 struct ClassFile<'a> {
     version: u32,
-    votes: &'a std::collections::BTreeMap<String, Vote>,
+    votes: BTreeMap<String, Vote>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    questions: &'a BTreeMap<String, Question>,
     participants: Vec<Entry<'a>>,
 }
 
@@ -37,9 +41,22 @@ pub fn json(room: &RoomState) -> String {
             ..it.record.clone()
         },
     });
+    let votes = room.class.votes.iter().map(|(id, vote)| {
+        let closed = vote.asked.iter().take(vote.round + usize::from(!vote.open));
+        let counts = closed.map(|number| room.round(vote, *number).counts);
+        let counts = counts.collect();
+        (
+            id.clone(),
+            Vote {
+                counts,
+                ..vote.clone()
+            },
+        )
+    });
     let class = ClassFile {
         version: room.class.version,
-        votes: &room.class.votes,
+        votes: votes.collect(),
+        questions: &room.class.questions,
         participants: people.collect(),
     };
     let text = serde_json::to_string_pretty(&class).unwrap_or_default();
@@ -54,11 +71,21 @@ pub fn csv(room: &RoomState) -> String {
     let none = RaceResult::default();
     for person in room.people.values() {
         let it = &person.record;
-        for (stage, shared) in &it.stages {
-            let vote = room.class.votes.get(stage);
+        // A phone votes without any work of its own.
+        let voted = room
+            .class
+            .votes
+            .keys()
+            .filter(|id| !it.stages.contains_key(*id));
+        let voted = voted.map(|id| (id, SharedWork::default()));
+        let worked = it.stages.iter().map(|(id, shared)| (id, shared.clone()));
+        for (id, shared) in worked.chain(voted) {
+            let vote = room.class.votes.get(id);
             let ballots = [0, 1].map(|round| it.ballot(vote?, round));
-            let who = [room.name_of(it), &it.device, stage];
-            line(&mut out, &who, ballots, shared, &none);
+            if it.stages.contains_key(id) || ballots != [None; 2] {
+                let who = [room.name_of(it), &it.device, id];
+                line(&mut out, &who, ballots, &shared, &none);
+            }
         }
         for (task, result) in &it.races {
             let shared = SharedWork {
@@ -94,8 +121,17 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
             shared.has_begun().then_some((*it, shared))
         });
         let begun: Vec<(&Participant, &SharedWork)> = begun.collect();
-        if !begun.is_empty() {
-            blocks.extend(of_stage(room, stage, &begun));
+        let vote = room.class.votes.get(&stage.id);
+        let voted = vote.and_then(|vote| Some((vote, tally(room, course, &stage.id, vote)?)));
+        if !begun.is_empty() || voted.is_some() {
+            blocks.extend(of_stage(room, stage, voted, &begun));
+        }
+    }
+    for (id, vote) in &room.class.votes {
+        if let Some(found) = tally(room, course, id, vote).filter(|it| it.stage == 0) {
+            blocks.push(SheetBlock::Heading(found.prompt.clone()));
+            blocks.push(SheetBlock::Intro(format!("Voted: {}.", found.who())));
+            blocks.push(votes(&found));
         }
     }
     let mut tasks: Vec<&String> = people.iter().flat_map(|it| it.races.keys()).collect();
@@ -193,28 +229,27 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Shee
 fn of_stage(
     room: &RoomState,
     stage: &Stage,
+    voted: Option<(&Vote, VoteTally)>,
     begun: &[(&Participant, &SharedWork)],
 ) -> Vec<SheetBlock> {
     let passed = begun.iter().filter(|(_, it)| it.is_passed()).count();
     // Where the class has not voted, the predictions stand for the votes.
-    let predicted = || {
-        let mut counts = vec![0; stage.prediction.choices.len()];
-        let choices = begun.iter().filter_map(|(_, it)| it.vote);
-        choices.for_each(|it| counts.iter_mut().skip(it).take(1).for_each(|n| *n += 1));
-        Vote {
-            counts: vec![counts],
-            ..Vote::default()
+    let (vote, found) = match voted {
+        Some((vote, found)) => (vote.clone(), found),
+        None => {
+            let mut counts = vec![0; stage.prediction.choices.len()];
+            for choice in begun.iter().filter_map(|(_, it)| it.vote) {
+                counts.iter_mut().skip(choice).take(1).for_each(|n| *n += 1);
+            }
+            let rounds = vec![counts];
+            let found = VoteTally {
+                rounds,
+                ..predicted(room, stage)
+            };
+            (Vote::default(), found)
         }
     };
-    let vote = room.class.votes.get(&stage.id).cloned();
-    let vote = vote.unwrap_or_else(predicted);
-    let found = tally(room, stage, &vote);
     let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
-    let rounds = |it: &usize| {
-        let votes = found.votes(*it);
-        let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
-        votes.join(", then ")
-    };
     let mut blocks = vec![
         SheetBlock::Heading(format!(
             "{} {}: {passed} of {} passed",
@@ -223,14 +258,7 @@ fn of_stage(
             begun.len()
         )),
         SheetBlock::Intro(format!("{said} The answer is {}.", letter(answer))),
-        SheetBlock::Table(SheetTable::filled(
-            0..found.choices.len(),
-            &[
-                ("", &|it| letter(*it)),
-                ("choice", &|it| found.choices[*it].clone()),
-                ("votes", &rounds),
-            ],
-        )),
+        votes(&found),
     ];
     blocks.extend(ranges(stage, &found));
     blocks.push(SheetBlock::Table(SheetTable::filled(
@@ -254,6 +282,23 @@ fn of_stage(
         ],
     )));
     blocks
+}
+
+/// The choices with their votes in each round.
+fn votes(found: &VoteTally) -> SheetBlock {
+    let rounds = |it: &usize| {
+        let votes = found.votes(*it);
+        let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
+        votes.join(", then ")
+    };
+    SheetBlock::Table(SheetTable::filled(
+        0..found.choices.len(),
+        &[
+            ("", &|it| letter(*it)),
+            ("choice", &|it| found.choices[*it].clone()),
+            ("votes", &rounds),
+        ],
+    ))
 }
 
 /// The ranges that were drawn, over the middle of what was measured.
@@ -311,7 +356,7 @@ fn line(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::record::{ClassState, MysteryResult};
+    use crate::class::record::MysteryResult;
     use crate::pages::html;
 
     fn solved() -> RaceResult {
@@ -327,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         let mut it = Participant {
             id: "1".to_owned(),
             name: "=cmd|' /C calc'!A0".to_owned(),
@@ -363,7 +408,7 @@ mod tests {
     fn the_report_of_a_class_counts_and_escapes() {
         let course = Course::builtin();
         let stage = &course.stages[0];
-        let mut room = RoomState::new(ClassState::new());
+        let mut room = RoomState::default();
         for (id, name, vote) in [("1", "<script>x", stage.prediction.answer), ("2", "Bo", 3)] {
             let shared = SharedWork {
                 state: "passed".to_owned(),

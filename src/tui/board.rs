@@ -19,15 +19,16 @@ use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
-use crate::class::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
+use crate::class::board::{Board, ParticipantRow, Presence, Race, RaceRank, VoteTally, duration};
 use crate::course::save_file::letter;
 use protocol::units::or_dash;
 
 mod act;
 mod join;
+mod wall;
 
-use act::Typing;
-pub use act::{BoardScreen, BoardView, Confirmation, RoomControl, act};
+pub use act::{BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act};
+use act::{Typing, warnings};
 
 /// Time between two updates from the room.
 const LOOK: Duration = Duration::from_millis(250);
@@ -36,7 +37,7 @@ const NOTICE: Duration = Duration::from_secs(8);
 
 /// Shows the board until the instructor quits.
 pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Result<SessionEnd> {
-    let board = room.board();
+    let (board, began) = (room.board(), Instant::now());
     let mut state = (room, board, view, Instant::now());
     run::show(
         &mut state,
@@ -47,6 +48,7 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Resul
                 view.notice = None;
             }
             *board = room.board();
+            (view.reached, view.open_s) = (room.reached(), began.elapsed().as_secs());
             draw(frame, board, view, theme);
             None
         },
@@ -70,11 +72,14 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = area;
     let wide = usize::from(area.width);
-    let keys = take_bottom(&mut rest, 1);
-    put(frame, keys, foot(view, wide, theme));
+    if view.screen != BoardScreen::Wall || view.typing.is_some() {
+        let keys = take_bottom(&mut rest, 1);
+        put(frame, keys, foot(view, wide, theme));
+    }
     match view.screen {
         BoardScreen::Board => draw_board(frame, rest, board, view, theme),
-        BoardScreen::Join => join::draw(frame, rest, board, &view.places, theme),
+        BoardScreen::Join => join::draw(frame, rest, board, view, theme),
+        BoardScreen::Wall => wall::draw(frame, rest, board, view, theme),
         BoardScreen::Own => {
             let own = view.own.iter().map(|it| Span::styled(it, theme.text));
             let mut lines: Vec<_> = own
@@ -106,7 +111,10 @@ fn draw_board(
     put(frame, take_bottom(&mut rest, below_rows), below);
     // The table keeps a few rows beside a vote or a race.
     if let Some(vote) = &board.vote {
-        let lines = votes(vote, wide, theme);
+        let mut lines = votes(vote, wide, theme);
+        if board.race.is_some() && !vote.open {
+            lines.truncate(1);
+        }
         let rows = height(lines.len()).min(rest.height.saturating_sub(4));
         put(frame, take_top(&mut rest, rows), lines);
     }
@@ -139,8 +147,14 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
     let stuck = board.rows.iter().filter(|row| row.stuck).count();
     more(stuck, "long in one stage", theme.warning);
     more(board.raised, "raised a hand", theme.warning);
-    if board.closed {
-        spans.push(Span::styled(" closed ", theme.badge));
+    for (is, said) in [
+        (board.closed, " closed "),
+        (board.locked, " locked "),
+        (board.names_required, " names "),
+    ] {
+        if is {
+            spans.push(Span::styled(said, theme.badge));
+        }
     }
     if !view.selected.is_empty() {
         let said = format!(" {} selected ", view.selected.len());
@@ -151,7 +165,7 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
         let said = format!("perflings --room {it} --name NICKNAME");
         text::wrap(&[Span::styled(said, theme.text)], wide, " ", "   ")
     };
-    lines.extend(view.places.first().into_iter().flat_map(address));
+    lines.extend(view.places.get(view.place).into_iter().flat_map(address));
     lines.extend(stages(board, view, wide, theme));
     lines
 }
@@ -204,9 +218,12 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         false => "the votes",
     };
     let again = if vote.round > 1 { ", second round" } else { "" };
-    let (stage, voted, of) = (vote.stage, vote.voted, vote.of);
-    let title = format!("stage {stage}: {state}{again}, {voted} of {of}");
+    let title = format!("{}: {state}{again}, {}", vote.named(), vote.who());
     let mut lines = vec![rule(&title, wide, theme)];
+    if vote.stage == 0 {
+        let prompt = Span::styled(vote.prompt.clone(), theme.text);
+        lines.extend(text::wrap(&[prompt], wide, " ", " "));
+    }
     let both = vote.rounds.len() > 1;
     let bar = (wide / if both { 6 } else { 3 }).clamp(6, 40);
     let right = vote.answer.as_ref();
@@ -251,22 +268,16 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 
 /// The race, the best first.
 fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = vec![rule(&format!("race: {}", race.task), wide, theme)];
+    let left = race
+        .left_s
+        .map_or_else(String::new, |left| format!(", {} left", duration(left)));
+    let mut lines = vec![rule(&format!("race: {}{left}", race.task), wide, theme)];
     if race.ranks.is_empty() {
         lines.push(Line::styled(" nobody has a result yet", theme.dim));
     }
     for rank in &race.ranks {
         let place = or_dash(rank.place, |place| place.to_string());
-        let figures = match (rank.result.mystery, rank.result.ratio) {
-            (Some(it), _) if it.points > 0 => {
-                let (points, tried) = (it.points, it.configurations);
-                format!("{points} points, {}, {tried} tried", duration(it.seconds))
-            }
-            (Some(_), _) => "gave up".to_owned(),
-            (None, Some([ratio, low, high])) => format!("{ratio:.2}x [{low:.2}, {high:.2}]"),
-            (None, None) => String::new(),
-        };
-        let (name, figures) = (text::name(&rank.name, 24), text::left(&figures, 30));
+        let (name, figures) = (text::name(&rank.name, 24), text::left(&result(rank), 30));
         let line = format!(" {place:>3}  {name}  {figures}  {}", rank.device);
         let style = match rank.place {
             Some(1) => theme.strong,
@@ -275,6 +286,19 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         lines.push(Line::styled(text::cut(&line, wide), style));
     }
     lines
+}
+
+/// A result in words.
+fn result(rank: &RaceRank) -> String {
+    match (rank.result.mystery, rank.result.ratio) {
+        (Some(it), _) if it.points > 0 => {
+            let (points, tried) = (it.points, it.configurations);
+            format!("{points} points, {}, {tried} tried", duration(it.seconds))
+        }
+        (Some(_), _) => "gave up".to_owned(),
+        (None, Some([ratio, low, high])) => format!("{ratio:.2}x [{low:.2}, {high:.2}]"),
+        (None, None) => String::new(),
+    }
 }
 
 #[rustfmt::skip]
@@ -359,11 +383,16 @@ fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style
 /// What could not be read, and the last message.
 fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mark = theme.symbols.warning;
-    let more = match board.faults.len() {
+    let all = warnings(board);
+    let shown = all
+        .iter()
+        .filter(|warning| !view.dismissed.contains(*warning));
+    let shown: Vec<&String> = shown.collect();
+    let more = match shown.len() {
         0..=2 => String::new(),
         faults => format!("; {} more", faults - 2),
     };
-    let faults = board.faults.iter().take(2);
+    let faults = shown.iter().take(2);
     let faults = faults.map(|fault| format!(" {mark} {fault}{more}"));
     let notice = view.notice.iter().map(|notice| format!(" {notice}"));
     let lines = notice.chain(faults);
@@ -375,11 +404,18 @@ fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
 fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
     if let Some((what, word)) = &view.typing {
         let asked = match what {
-            Typing::Race => "race: a mystery's seed and level, or an exercise, such as 7 2 or k04",
+            Typing::Race => {
+                "race: a mystery's seed and level, or an exercise, such as 7 2, k04 or k04 15 min"
+            }
+            Typing::Question => "ask, such as \"Who has seen this?\" yes no",
             Typing::Names => "select everybody whose name contains these letters; empty: nobody",
         };
-        let asked = format!(" {asked}: {word}_");
-        return Line::styled(text::cut(&asked, wide), theme.strong);
+        // The end of a long line is what is typed.
+        let left = wide.saturating_sub(text::width(word) + 4);
+        let asked = text::cut(asked, left);
+        let from = text::width(word).saturating_sub(wide.saturating_sub(text::width(&asked) + 4));
+        let end: String = word.chars().skip(from).collect();
+        return Line::styled(text::cut(&format!(" {asked}: {end}_"), wide), theme.strong);
     }
     let line = |named: &[(String, &'static str)], gap| of_keys(named.iter().cloned(), gap, theme);
     let mut named = footer();
@@ -387,6 +423,7 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
         BoardScreen::Board => "",
         BoardScreen::Join => "join",
         BoardScreen::Own => "my page",
+        BoardScreen::Wall => "wall",
     };
     for (_, label) in named.iter_mut().filter(|it| it.1 == open) {
         *label = "board";

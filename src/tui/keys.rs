@@ -151,7 +151,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     let named = working.map(|(key, binding)| {
         let keys = match binding.action {
             Action::Answer(0) => letters(app.question()),
-            Action::Vote(0) => letters(app.voting().map(|stage| &stage.prediction)),
+            Action::Vote(0) => letters(app.voting()),
             _ => key,
         };
         (keys, offered_label(binding, app))

@@ -51,6 +51,7 @@ fn a_class_is_exported() {
     let path = dir.path().display().to_string();
     let course = Course::builtin();
     drop(RoomHandle::open(dir.path().to_owned(), true, course).expect("opened"));
+    // What is left in the folder after the board has ended is in the report, too.
     RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use perflings::class::board::Presence;
 use perflings::class::folder::RoomFolder;
-use perflings::class::handle::RoomHandle;
-use perflings::class::link::ParticipantLink;
+use perflings::class::handle::{OpenError, RoomHandle, RoomLooker};
+use perflings::class::link::{InstructorLink, ParticipantLink};
 use perflings::class::member::Member;
 use perflings::class::news::RoomNews;
 use perflings::class::record::InstructorRequest;
@@ -46,7 +46,17 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         Some("broken-init")
     );
     // A second instructor's program, such as the presenter's, closes it; both know.
-    let other = open(&dir);
+    let taken = RoomHandle::open(dir.path().to_owned(), true, Course::builtin());
+    assert!(
+        matches!(taken.err(), Some(OpenError::Taken(_))),
+        "one board has the room"
+    );
+    let mut other = RoomLooker::new(dir.path().to_owned(), Course::builtin());
+    let seen = other.board().expect("the log");
+    assert_eq!(
+        (seen.rows.len(), seen.vote.is_some_and(|it| it.open)),
+        (1, true)
+    );
     other.order(&InstructorRequest::CloseVote).expect("written");
     wait("the other's order", || {
         handle.state().class.open_vote().is_none().then_some(())

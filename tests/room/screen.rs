@@ -4,8 +4,9 @@ use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
 use perflings::class::news::RoomNews;
-use perflings::class::record::{ClassState, InstructorRequest, Participant};
+use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
+use perflings::course::Course;
 use perflings::course::save_file::{Prediction, ProgressChange};
 
 use super::sample;
@@ -38,11 +39,15 @@ fn tick(app: &mut App, now_ms: u64) -> Option<Participant> {
 
 /// The room says what came of these orders.
 fn said(app: &mut App, orders: &[InstructorRequest]) {
-    let mut class = ClassState::new();
+    let mut room = RoomState::default();
     for order in orders {
-        class.apply(order, |_, _| Vec::new());
+        obey(&mut room, order, &app.lesson.course);
     }
-    update(app, Message::Room(RoomNews::Class(Box::new(class))));
+    update(app, Message::Room(RoomNews::Class(Box::new(room.class))));
+}
+
+fn obey(room: &mut RoomState, order: &InstructorRequest, course: &Course) {
+    room.obey(order, course, 0).expect("obeyed");
 }
 
 fn stage(app: &App, at: usize) -> String {
@@ -91,10 +96,24 @@ fn the_class_votes_twice() {
     let known = app.lesson.study.progress.stage(&id).prediction;
     assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));
     assert_eq!((app.call(), app.view.overlay), (None, None));
-    // After the discussion.
-    said(
+    // The board has it, and after the discussion asks again.
+    let shared = tick(&mut app, 900).expect("the vote");
+    let mut room = RoomState::default();
+    let course = app.lesson.course.clone();
+    obey(&mut room, &open, &course);
+    room.hear(shared, 0).expect("heard");
+    update(
         &mut app,
-        &[open.clone(), InstructorRequest::CloseVote, open],
+        Message::Room(RoomNews::Class(Box::new(room.class_of(&"a".repeat(32))))),
+    );
+    let told = app.view.notice.as_ref().map(|it| it.text.clone());
+    assert_eq!(told.as_deref(), Some("Your vote c is counted"));
+    for order in [InstructorRequest::CloseVote, open] {
+        obey(&mut room, &order, &course);
+    }
+    update(
+        &mut app,
+        Message::Room(RoomNews::Class(Box::new(room.class))),
     );
     assert_eq!(
         app.call(),
@@ -102,7 +121,7 @@ fn the_class_votes_twice() {
     );
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(1));
-    let shared = tick(&mut app, 1_000).expect("both votes");
+    let shared = tick(&mut app, 2_000).expect("both votes");
     let votes: Vec<usize> = shared.ballots.into_values().collect();
     assert_eq!(votes, [2, 1]);
     assert_eq!(
@@ -251,7 +270,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     };
     let mut app = begin(sample::course(), options).0;
     train(&mut app, 3);
-    let mut hall = RoomState::new(ClassState::new());
+    let mut hall = RoomState::default();
     let orders = |app: &mut App, now_ms| -> Vec<InstructorRequest> {
         let effects = update(app, Message::Tick { now_ms });
         let orders = effects.into_iter().filter_map(|effect| match effect {
@@ -268,7 +287,10 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
         update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
         now_ms += 1_000;
         let given = orders(&mut app, now_ms);
-        given.iter().for_each(|order| hall.apply(order));
+        let course = app.lesson.course.clone();
+        given
+            .iter()
+            .for_each(|order| obey(&mut hall, order, &course));
         seen.extend(given);
         if seen.len() == 1 && hall.class.open_vote().is_some() {
             // The same beat again orders nothing.
@@ -291,7 +313,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
         ]
     );
     // Back at the vote: it stays counted, and is opened again only when asked for.
-    assert_eq!(hall.class.votes[&first].counts.len(), 1);
+    assert_eq!(hall.class.votes[&first].asked.len(), 1);
 }
 
 #[test]

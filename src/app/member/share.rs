@@ -14,7 +14,7 @@ use crate::class::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
 use crate::course::save_file::{Prediction, StageProgress, StageState, letter};
-use crate::course::{Exercise, Stage};
+use crate::course::{Exercise, Question, Stage};
 use crate::judge::Outcome;
 use protocol::{Device, Pair};
 
@@ -59,10 +59,11 @@ impl App {
         self.class.as_ref()?.call(&self.class_context())
     }
 
-    /// The stage whose vote is open and that the learner may still answer.
-    pub fn voting(&self) -> Option<&Stage> {
-        match self.call() {
-            Some(InstructorCall::Vote { at, .. }) => self.lesson.course.stages.get(at),
+    /// The question whose vote is open and that the learner may still answer.
+    pub fn voting(&self) -> Option<&Question> {
+        match self.call()? {
+            InstructorCall::Vote { at, .. } => Some(&self.lesson.course.stages.get(at)?.prediction),
+            InstructorCall::Ask { .. } => self.class.as_ref()?.asked.as_ref(),
             _ => None,
         }
     }
@@ -81,23 +82,6 @@ impl App {
             let order = InstructorRequest::ShowAnswer { stage, reason };
             Some(member.order(order, context.now_ms))
         });
-    }
-}
-
-impl VoteTally {
-    /// How the vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
-    pub fn in_words(&self) -> String {
-        let (voted, of) = (self.voted, self.of);
-        if self.open {
-            let again = if self.round > 1 { " once more" } else { "" };
-            return format!("{voted} of {of} have voted{again}");
-        }
-        let choices = (0..self.choices.len()).map(|at| {
-            let votes: Vec<String> = self.votes(at).iter().map(u32::to_string).collect();
-            format!("{} {}", letter(at), votes.join(", then "))
-        });
-        let choices: Vec<String> = choices.collect();
-        format!("{}: {voted} of {of}", choices.join(" · "))
     }
 }
 
@@ -206,13 +190,17 @@ impl Membership {
         if self.link != Link::Joined || self.class.closed {
             return None;
         }
-        if let Some((id, vote)) = self.class.open_vote()
-            && let Some(at) = context.lesson.place_of(id)
-        {
+        if let Some((id, vote)) = self.class.open_vote() {
             let again = vote.round > 0;
+            let call = match context.lesson.place_of(id) {
+                Some(at) => Some(InstructorCall::Vote { at, again }),
+                None => self.asked.as_ref().map(|_| InstructorCall::Ask { again }),
+            };
             let cast = |number| self.ballots.contains_key(&number);
-            if !vote.number().is_some_and(cast) && self.predicted_in_round(context).is_none() {
-                return Some(InstructorCall::Vote { at, again });
+            let cast =
+                vote.number().is_some_and(cast) || self.predicted_in_round(context).is_some();
+            if let Some(call) = call.filter(|_| !cast) {
+                return Some(call);
             }
         }
         let taken = |task: &&String| self.taken.as_ref() == Some(task);
@@ -229,7 +217,9 @@ impl Membership {
 
     fn take_up(&mut self, context: &Context) -> Option<Follow> {
         let place = match self.call(context)? {
-            InstructorCall::Vote { .. } => return Some(Follow::Card(Some(Overlay::Vote))),
+            InstructorCall::Vote { .. } | InstructorCall::Ask { .. } => {
+                return Some(Follow::Card(Some(Overlay::Vote)));
+            }
             InstructorCall::Stage(at) => {
                 self.taken = self.class.offer.clone();
                 Place::Stage(at)
@@ -249,15 +239,22 @@ impl Membership {
 
     /// Takes a vote. The first one is the prediction of the stage.
     fn vote(&mut self, choice: usize, context: &Context) -> Follows {
-        let Some(InstructorCall::Vote { at, again }) = self.call(context) else {
-            return Vec::new();
+        let call = self.call(context);
+        let stage = match call {
+            Some(InstructorCall::Vote { at, again }) => {
+                Some((&context.lesson.course.stages[at], again))
+            }
+            Some(InstructorCall::Ask { .. }) => None,
+            _ => return Vec::new(),
         };
-        let stage = &context.lesson.course.stages[at];
         if let Some(number) = self.class.open_vote().and_then(|(_, it)| it.number()) {
             self.ballots.insert(number, choice);
         }
-        let text = format!("Your vote: {}", letter(choice));
+        let text = format!("Your vote {} is on its way to the room", letter(choice));
         let mut follows = vec![Follow::Card(None), Follow::tell(text)];
+        let Some((stage, again)) = stage else {
+            return follows;
+        };
         let mut known = context.progress(&stage.id);
         if !again && known.prediction.is_none() {
             let right = choice == stage.prediction.answer;
@@ -289,6 +286,21 @@ impl Membership {
         });
     }
 
+    /// Whether a round that was open ends in this state of the class without the learner's vote, which was given.
+    fn came_late(&self, class: &ClassState) -> bool {
+        let Some((id, vote)) = self.class.open_vote() else {
+            return false;
+        };
+        let number = vote.number();
+        let over = class
+            .votes
+            .get(id)
+            .is_some_and(|now| !now.open && now.number() == number);
+        let given = number.is_some_and(|number| self.ballots.contains_key(&number));
+        let counted = class.counted.get(&self.me.id).map(|it| it.round);
+        over && given && counted != number
+    }
+
     /// Takes news of the room.
     pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &Context) -> Follows {
         let begins = self.link != Link::Joined;
@@ -296,12 +308,18 @@ impl Membership {
             RoomNews::Class(class) => {
                 let name = |class: &ClassState| class.renamed.get(&self.me.id).cloned();
                 let renamed = name(&class).filter(|now| name(&self.class).as_ref() != Some(now));
+                let counted = |class: &ClassState| class.counted.get(&self.me.id).copied();
+                let new = counted(&class).filter(|now| counted(&self.class) != Some(*now));
                 let said = if class.closed {
                     let closed = "The room is closed; you go on alone".to_owned();
                     (begins || !self.class.closed).then_some(closed)
                 } else if let Some(name) = renamed {
                     let text = "Another participant has your name; the board shows you as";
                     Some(format!("{text} {name}"))
+                } else if let Some(new) = new.filter(|_| !begins) {
+                    Some(format!("Your vote {} is counted", letter(new.choice)))
+                } else if self.came_late(&class) {
+                    Some("Your vote came after the end of its round and does not count".to_owned())
                 } else if matches!(self.link, Link::Lost(_)) {
                     let text = "Connected to the room again; what was missed is shared now";
                     Some(text.to_owned())
@@ -309,6 +327,14 @@ impl Membership {
                     begins.then(|| "You are in the room".to_owned())
                 };
                 (self.link, self.class) = (Link::Joined, *class);
+                let open = self.class.open_vote();
+                let asked = open.and_then(|(id, _)| self.class.questions.get(id));
+                self.asked = asked.map(|it| Question {
+                    prompt: it.prompt.clone(),
+                    choices: it.choices.clone(),
+                    answer: 0,
+                    explanation: String::new(),
+                });
                 (said, false)
             }
             RoomNews::Board(board) => {
@@ -327,7 +353,10 @@ impl Membership {
         self.note_round(context);
         let said = said.map(if warning { Follow::Warn } else { Follow::Tell });
         // The vote on the card may be over.
-        let votes = matches!(self.call(context), Some(InstructorCall::Vote { .. }));
+        let votes = matches!(
+            self.call(context),
+            Some(InstructorCall::Vote { .. } | InstructorCall::Ask { .. })
+        );
         let over = context.card == Some(Overlay::Vote) && !votes;
         let close = over.then_some(Follow::Card(None));
         [said, close].into_iter().flatten().collect()

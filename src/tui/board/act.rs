@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::class::board::{Board, ParticipantRow, offer_of};
-use crate::class::record::InstructorRequest;
+use crate::class::record::{InstructorRequest, Question};
 use crate::tui::keys::board::BoardAction;
 
 /// The state of the board's screen.
@@ -11,6 +11,21 @@ use crate::tui::keys::board::BoardAction;
 pub struct BoardView {
     /// Where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
     pub places: Vec<String>,
+    /// What the addresses belong to: an interface of this machine, by its name.
+    pub interfaces: Vec<String>,
+    /// The address that is shown large.
+    pub place: usize,
+    /// Addresses, as `HOST:PORT`, under which a phone has reached the room.
+    pub reached: BTreeSet<String>,
+    /// Seconds since the room was opened here.
+    pub open_s: u64,
+    /// What the wall shows; `None` for what the class does now.
+    pub wall: Option<WallPart>,
+    /// Warnings that were put away.
+    pub dismissed: BTreeSet<String>,
+    /// Questions that were prepared, and the one that is offered while a question is typed.
+    pub prepared: Vec<Question>,
+    pub offered: usize,
     /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
     pub own: Vec<String>,
     pub screen: BoardScreen,
@@ -34,8 +49,39 @@ pub enum BoardScreen {
     Board,
     /// How to join.
     Join,
+    /// What the class is to see, and nothing else.
+    Wall,
     /// The instructor's own addresses.
     Own,
+}
+
+/// What the wall shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WallPart {
+    Join,
+    Vote,
+    Hands,
+    Race,
+}
+
+impl WallPart {
+    const ALL: [Self; 4] = [Self::Join, Self::Vote, Self::Hands, Self::Race];
+
+    /// What the class does now: a vote before a race, and how to join where it does nothing.
+    pub(super) fn of(board: &Board) -> Self {
+        let vote = board.vote.as_ref();
+        if vote.is_some_and(|vote| vote.open) {
+            Self::Vote
+        } else if board.race.is_some() {
+            Self::Race
+        } else if board.raised > 0 {
+            Self::Hands
+        } else if vote.is_some() {
+            Self::Vote
+        } else {
+            Self::Join
+        }
+    }
 }
 
 /// What is confirmed by pressing its key again.
@@ -52,7 +98,12 @@ pub enum Typing {
     Race,
     /// Letters of the names to select.
     Names,
+    /// A free question with its choices.
+    Question,
 }
+
+/// Longest line that is typed, in bytes.
+const LINE: usize = 400;
 
 impl BoardView {
     /// The chosen participant's place.
@@ -85,8 +136,12 @@ pub trait RoomControl {
     fn board(&mut self) -> Board;
     /// The course's id of the stage at a place.
     fn stage(&self, at: usize) -> Option<String>;
-    /// The task that a line names, such as `7 2` or `k04`, or what to write instead.
-    fn race(&self, named: &str) -> Result<String, String>;
+    /// The race that a line names, such as `7 2`, `k04` or `7 2 15 min`, or what to write instead.
+    fn race(&self, named: &str) -> Result<InstructorRequest, String>;
+    /// Addresses, as `HOST:PORT`, under which a phone has reached the room.
+    fn reached(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
     /// Why the right choice of a stage is right, by its number, and the stage's id.
     fn answer(&self, stage: u32) -> Option<(String, String)>;
     fn order(&mut self, order: InstructorRequest) -> Result<(), String>;
@@ -101,9 +156,29 @@ pub fn act(
 ) -> Option<String> {
     let again = view.asked.take();
     let order = match asked {
+        BoardAction::Mark(by) if view.screen == BoardScreen::Wall => {
+            let now = view.wall.unwrap_or(WallPart::of(board));
+            let at = WallPart::ALL
+                .iter()
+                .position(|part| *part == now)
+                .unwrap_or(0) as i32;
+            let next = (at + by).rem_euclid(WallPart::ALL.len() as i32) as usize;
+            view.wall = WallPart::ALL.get(next).copied();
+            return None;
+        }
         BoardAction::Mark(by) => {
             let last = board.stages.len().saturating_sub(1);
             view.marked = view.marked.saturating_add_signed(by as isize).min(last);
+            return None;
+        }
+        BoardAction::Choose(by) if view.typing.is_some() => {
+            let (_, line) = view
+                .typing
+                .as_mut()
+                .filter(|(what, _)| *what == Typing::Question)?;
+            let all = view.prepared.len().max(1) as i32;
+            view.offered = (view.offered as i32 + by).rem_euclid(all) as usize;
+            *line = view.prepared.get(view.offered)?.line();
             return None;
         }
         BoardAction::Choose(by) => {
@@ -131,7 +206,9 @@ pub fn act(
                 ));
             }
             let ids = rows.iter().map(|row| row.id.clone()).collect();
-            let said = format!("Removed and kept out: {who}; u lets everybody in again");
+            let said = format!(
+                "Removed and kept out: {who}; u takes that back for a minute, i lets everybody in again"
+            );
             view.selected.clear();
             return Some(
                 room.order(InstructorRequest::Remove(ids))
@@ -153,6 +230,7 @@ pub fn act(
             return None;
         }
         BoardAction::Show(screen) => {
+            view.wall = None;
             view.screen = match view.screen == screen {
                 true => BoardScreen::Board,
                 false => screen,
@@ -167,6 +245,46 @@ pub fn act(
             InstructorRequest::ShowAnswer { stage, reason }
         }
         BoardAction::LetIn => InstructorRequest::LetIn,
+        BoardAction::Undo => {
+            let undone = room.order(InstructorRequest::Undo);
+            return Some(
+                undone
+                    .err()
+                    .unwrap_or("The last order is taken back".to_owned()),
+            );
+        }
+        BoardAction::Lock => InstructorRequest::Lock(!board.locked),
+        BoardAction::Names => InstructorRequest::RequireNames(!board.names_required),
+        BoardAction::RemoveCrowd => {
+            let Some(crowd) = &board.crowd else {
+                return Some(
+                    "No address has so many participants that the board warns of it".to_owned(),
+                );
+            };
+            let said = format!(
+                "Removed {} from {}; u takes that back for a minute",
+                crowd.people, crowd.address
+            );
+            let removed = room.order(InstructorRequest::RemoveFrom(crowd.address.clone()));
+            return Some(removed.err().unwrap_or(said));
+        }
+        BoardAction::Dismiss => {
+            view.dismissed.extend(warnings(board));
+            view.notice = None;
+            return None;
+        }
+        BoardAction::NextPlace => {
+            view.place = (view.place + 1) % view.places.len().max(1);
+            return None;
+        }
+        BoardAction::Ask => {
+            let offered = view.prepared.get(view.offered);
+            view.typing = Some((
+                Typing::Question,
+                offered.map_or_else(String::new, Question::line),
+            ));
+            return None;
+        }
         BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => {
             InstructorRequest::CloseVote
         }
@@ -182,10 +300,20 @@ pub fn act(
             view.typing = Some((Typing::Race, String::new()));
             return None;
         }
-        BoardAction::Close => InstructorRequest::Close(!board.closed),
+        BoardAction::Close => {
+            let closed = !board.closed;
+            let said = match closed {
+                true => {
+                    "The room is closed, and its vote; u takes that back for a minute, x opens it again"
+                }
+                false => "The room is open again",
+            };
+            let done = room.order(InstructorRequest::Close(closed));
+            return Some(done.err().unwrap_or(said.to_owned()));
+        }
         BoardAction::Type(letter) => {
             let (_, name) = view.typing.as_mut()?;
-            if name.len() < 32 && !crate::sanitize::harmful(letter) {
+            if name.len() < LINE && !crate::sanitize::harmful(letter) {
                 name.push(letter);
             }
             return None;
@@ -196,8 +324,18 @@ pub fn act(
         }
         BoardAction::Take => match view.typing.take()? {
             (Typing::Race, name) => match room.race(&name) {
-                Ok(task) => InstructorRequest::Race(Some(task)),
+                Ok(race) => race,
                 Err(why) => return Some(why),
+            },
+            (Typing::Question, line) => match Question::read(&line) {
+                Ok(question) => {
+                    view.offered = (view.offered + 1) % view.prepared.len().max(1);
+                    InstructorRequest::Ask(question)
+                }
+                Err(why) => {
+                    view.typing = Some((Typing::Question, line));
+                    return Some(why);
+                }
             },
             (Typing::Names, part) => return Some(select(&part, board, view)),
         },
@@ -220,6 +358,17 @@ pub fn act(
         }
     };
     room.order(order).err()
+}
+
+/// What the board warns of.
+pub(super) fn warnings(board: &Board) -> Vec<String> {
+    let crowd = board.crowd.iter().map(|crowd| {
+        format!(
+            "{} from one address ({}): f removes them all, l lets nobody else in, z puts this away",
+            crowd.people, crowd.address
+        )
+    });
+    crowd.chain(board.faults.iter().cloned()).collect()
 }
 
 /// Selects everybody whose name has these letters; nobody where there are none.

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 
 use BoardAction::{Choose, Mark};
-use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Up};
+use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Tab, Up};
 
 use super::{key, key_name};
 use crate::tui::board::BoardScreen;
@@ -17,9 +17,22 @@ pub enum BoardAction {
     /// Marks the right choice of the vote.
     Answer,
     Offer,
+    /// Types a free question.
+    Ask,
     /// Names a race; ends the one that is on.
     Race,
     Close,
+    /// Lets nobody else join, or everybody again; whether who joins has to give a name.
+    Lock,
+    Names,
+    /// Takes back the last order.
+    Undo,
+    /// Removes everybody who joined from the address that the board warns of.
+    RemoveCrowd,
+    /// Puts the warnings away that are shown.
+    Dismiss,
+    /// Shows another address of this machine on the view of how to join.
+    NextPlace,
     /// Another participant.
     Choose(i32),
     /// Selects the chosen participant, or no longer; and all whose name has some letters.
@@ -45,12 +58,20 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Left, Char('p')], Mark(-1), ""),
     (&[Char('c')], BoardAction::Show(BoardScreen::Join), "join"),
     (&[Char('v')], BoardAction::Vote, "vote"),
+    (&[Char('w')], BoardAction::Show(BoardScreen::Wall), "wall"),
+    (&[Char('u')], BoardAction::Undo, "undo"),
     (&[Char('s')], BoardAction::Answer, "answer"),
+    (&[Char('?')], BoardAction::Ask, "ask"),
     (&[Char('a')], BoardAction::Offer, "invite"),
     (&[Char('r')], BoardAction::Race, "race"),
     (&[Char('x')], BoardAction::Close, "close"),
     (&[Char('d')], BoardAction::Remove, "remove"),
-    (&[Char('u')], BoardAction::LetIn, ""),
+    (&[Char('l')], BoardAction::Lock, "lock"),
+    (&[Char('m')], BoardAction::Names, ""),
+    (&[Char('i')], BoardAction::LetIn, ""),
+    (&[Char('f')], BoardAction::RemoveCrowd, ""),
+    (&[Char('z')], BoardAction::Dismiss, ""),
+    (&[Tab], BoardAction::NextPlace, ""),
     (&[Char(' ')], BoardAction::Select, ""),
     (&[Char('/')], BoardAction::SelectNamed, ""),
     (&[Char('y')], BoardAction::Show(BoardScreen::Own), "my page"),
@@ -68,6 +89,8 @@ pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
         KeyCode::Enter if naming => Some(BoardAction::Take),
         KeyCode::Esc if naming => Some(BoardAction::Drop),
         KeyCode::Backspace if naming => Some(BoardAction::Erase),
+        KeyCode::Up if naming => Some(Choose(-1)),
+        KeyCode::Down if naming => Some(Choose(1)),
         KeyCode::Char(letter) if naming && !letter.is_control() => Some(BoardAction::Type(letter)),
         code => {
             let mut keys = KEYS.iter().filter(|_| !naming);

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use super::content::Content;
 use super::question::choices_behind;
-use crate::app::member::{Link, Membership};
+use crate::app::member::{InstructorCall, Link, Membership};
 use crate::app::{Action, App};
 use crate::course::save_file::letter;
 use crate::tui::prose::ProseWriter;
@@ -54,6 +54,12 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
     };
     w.blank();
     w.dim(&format!("The instructor sees it on a board, {called}."));
+    let seat = &member.class.seat;
+    if member.link == Link::Joined && !seat.is_empty() {
+        w.dim(&format!(
+            "To vote with a phone, open the room's address there and type your code {seat}: you stay one person."
+        ));
+    }
     if !matches!(member.link, Link::Over(_)) {
         w.keys(
             "{} raises or lowers your hand, {} follows the room's call, {} leaves the room.",
@@ -120,11 +126,14 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 /// The question with its choices and their keys.
 pub(super) fn vote<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
-    if let Some(stage) = app.voting() {
-        let named = format!("Stage {} {}", stage.number, stage.title);
-        w.plain(&named, theme.heading);
-        w.blank();
-        choices_behind(letter, &stage.prediction, &mut w);
+    if let Some(question) = app.voting() {
+        if let Some(InstructorCall::Vote { at, .. }) = app.call() {
+            let stage = &app.lesson.course.stages[at];
+            let named = format!("Stage {} {}", stage.number, stage.title);
+            w.plain(&named, theme.heading);
+            w.blank();
+        }
+        choices_behind(letter, question, &mut w);
     } else {
         w.dim("No vote is open.");
     }
