@@ -69,6 +69,7 @@ mod value;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use flow::Flow;
 use naga::back::PipelineConstants;
@@ -84,7 +85,7 @@ pub use open::{Liberty, OpenResult};
 pub struct Shader {
     module: Module,
     info: ModuleInfo,
-    flow: Flow,
+    flow: OnceLock<Flow>,
     /// Where each line begins, in bytes.
     lines: Vec<u32>,
 }
@@ -488,11 +489,16 @@ impl Shader {
 
     fn of(module: Module, info: ModuleInfo, lines: Vec<u32>) -> Self {
         Self {
-            flow: Flow::new(&module),
+            flow: OnceLock::new(),
             module,
             info,
             lines,
         }
+    }
+
+    /// What depends on memory, found when a run first asks.
+    fn flow(&self) -> &Flow {
+        self.flow.get_or_init(|| Flow::new(&self.module))
     }
 
     /// The shader with the values of its overrides. One with a default value needs none.

@@ -1,5 +1,7 @@
 //! The arithmetic of numbers that carry their error. Every operation adds the rounding that WGSL allows.
 
+use std::f64::consts::{LN_2, LOG2_E};
+
 use half::f16;
 use naga::{Scalar, ScalarKind};
 
@@ -139,24 +141,28 @@ impl Real {
         }
         let x = self.value.min(700.0);
         let value = x.exp();
-        let error = (x + self.error).exp() - value;
+        // e^d − 1 is at most d + d² up to 1.
+        let error = match self.error {
+            near @ ..1.0 => value * (near + near * near),
+            far => (x + far).exp() - value,
+        };
         Self { value, error }.rounded((6.0 + 4.0 * x.abs()) * ROUND)
     }
 
     /// 2^x, within 3 + 2·|x| ULP.
     pub(crate) fn exp2(self) -> Self {
-        let ln2 = std::f64::consts::LN_2;
         let Self { value, error } = Self {
-            value: self.value * ln2,
-            error: self.error * ln2,
+            value: self.value * LN_2,
+            error: self.error * LN_2,
         }
         .exp();
-        let wider = 4.0 * (1.0 - ln2) * self.value.abs() * ROUND;
+        let wider = 4.0 * (1.0 - LN_2) * self.value.abs() * ROUND;
         Self { value, error }.rounded(wider)
     }
 
     pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
-        let (value, scale) = (self.value.ln() / base.ln(), base.ln().recip());
+        let scale = if base == 2.0 { LOG2_E } else { 1.0 };
+        let value = self.value.ln() * scale;
         let least = (self.value - self.error).max(0.0);
         let own = match (0.5..=2.0).contains(&self.value) {
             true => accuracy.log(),
@@ -187,14 +193,12 @@ impl Real {
         Self { value, error }.rounded(ROOT)
     }
 
-    /// sin and cos of an angle of any size.
-    pub(crate) fn sin_cos(self, accuracy: Accuracy) -> [Self; 2] {
-        let (sin, cos) = self.value.sin_cos();
-        let near = |value, slope: f64| Self {
-            value,
-            error: slope.abs() * self.error + self.error * self.error / 2.0 + accuracy.turn(),
-        };
-        [near(sin, cos), near(cos, sin)]
+    /// sin or cos of an angle of any size.
+    pub(crate) fn wave(self, of: fn(f64) -> f64, accuracy: Accuracy) -> Self {
+        let value = of(self.value);
+        let slope = (1.0 - value * value).max(0.0).sqrt();
+        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.turn();
+        Self { value, error }
     }
 
     pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
@@ -278,6 +282,9 @@ impl Number {
         if self.terms < 2.0 {
             return real;
         }
+        if self.terms == 2.0 && !accuracy.cuts_sums {
+            return real.rounded(ROUND);
+        }
         if accuracy.cuts_sums {
             return real.off_by(2.0 * self.terms * ROUND * self.size);
         }
@@ -327,8 +334,14 @@ impl Number {
     /// Rounded to f16, as any kernel rounds it where the number is exact.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
         let Real { value, error } = self.closed(accuracy);
+        let bits = (value as f32).to_bits();
+        let half = match bits >> 23 & 0xff {
+            // A normal f16 keeps ten of the 23 bits; the even one of two that are as near.
+            113..=141 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
+            _ => f16::from_f32(value as f32).to_f32(),
+        };
         let rounded = Real {
-            value: f16::from_f64(value).into(),
+            value: half.into(),
             error,
         };
         match error {
