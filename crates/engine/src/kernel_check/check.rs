@@ -3,7 +3,7 @@
 //! report. A watcher reports what takes too long and stops waiting for it.
 
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use super::access::HostRun;
@@ -34,13 +34,25 @@ const CPU_ROUNDS: u64 = 65_000;
 /// Floating-point operations up to which a drawn shape is tried with every kind of values; a larger one is tried with the first kind only.
 const EVERY_KIND: f64 = 1e7;
 
-/// An open device outlives a check, because opening one takes longer than most checks.
-static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
+/// The device of the last check, which stays open for the next: opening one takes longer than most checks.
+#[derive(Clone, Default)]
+pub struct CheckDevice(Arc<Mutex<Option<(String, Gpu)>>>);
+
+impl CheckDevice {
+    fn take(&self) -> Option<(String, Gpu)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep(&self, opened: Option<(String, Gpu)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+    }
+}
 
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers. `tell` hears of its progress.
 pub fn check(
     job: &KernelJob,
     device: &str,
+    kept: &CheckDevice,
     limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
@@ -57,6 +69,7 @@ pub fn check(
     };
     let (outbox, inbox) = channel();
     let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let kept = kept.clone();
     let work = move || {
         let mut news = CheckNews {
             state: own_state,
@@ -69,7 +82,7 @@ pub fn check(
             real_inputs: None,
             news,
         };
-        worker.run(&device);
+        worker.run(&device, &kept);
         worker.news.tell();
     };
     let thread = Builder::new().name("kernel check".into());
@@ -226,11 +239,11 @@ struct CheckWorker<'a> {
 }
 
 impl<'a> CheckWorker<'a> {
-    fn run(&mut self, device: &str) {
+    fn run(&mut self, device: &str, kept: &CheckDevice) {
         if self.parsed.iter().all(Option::is_none) {
             return;
         }
-        let opened = match self.open(device) {
+        let opened = match self.open(device, kept) {
             Ok(opened) => opened,
             Err(why) => {
                 self.news.state.report.failed = Some(why);
@@ -274,14 +287,12 @@ impl<'a> CheckWorker<'a> {
                 return;
             }
         }
-        let kept = opened.map(|gpu| (device.to_owned(), gpu));
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        kept.keep(opened.map(|gpu| (device.to_owned(), gpu)));
     }
 
-    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
+    fn open(&mut self, device: &str, kept: &CheckDevice) -> Result<Option<Gpu>, String> {
         self.news.at(None, "", false);
-        let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept {
+        match kept.take() {
             Some((select, gpu)) if select == device => Ok(Some(gpu)),
             _ => Gpu::open(device),
         }
