@@ -20,7 +20,7 @@ pub(crate) use real::Number;
 pub use real::{Accuracy, Real};
 
 /// Invocations that run together.
-const LANES: u64 = 128;
+const LANES: u64 = 512;
 
 /// The state of such a run.
 pub(crate) struct Exact {

@@ -281,7 +281,7 @@ impl<'a> Interpreter<'a> {
 
     fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
         // A subgroup that acts as one is numbered after all lanes.
-        let lanes = self.lanes as u32;
+        let lanes = self.size.iter().product::<u32>();
         let subgroup = lane.checked_sub(lanes);
         let lane = subgroup.map_or(lane, |it| it * self.subgroup as u32);
         let [x, y, _] = self.size;

@@ -45,6 +45,8 @@
 //! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
 //! good a check is.
 //!
+//! [`exact`] runs a plain loop with numbers that carry their error, and so says how far the results of another kernel may be off.
+//!
 //! The interpreter is one type whose methods are in files that use each other: `prepare` starts it, `execute` runs statements,
 //! `evaluate` expressions, `access` loads and stores, `collective` and `subgroup` operations of several lanes, and `open` looks at what
 //! WGSL leaves open. `flow` knows before a run what depends on memory.
