@@ -118,6 +118,20 @@ impl Shader {
     }
 }
 
+impl Shader {
+    /// Whether numbers may be less exact on a device than on the host.
+    pub fn is_less_exact_on_a_device(&self) -> bool {
+        use MathFunction::{Cos, Log, Log2, Pow, Sin, Tanh};
+        let plain = self.module.functions.iter().map(|(_, function)| function);
+        let entries = self.module.entry_points.iter().map(|entry| &entry.function);
+        let mut all = plain.chain(entries).flat_map(|it| it.expressions.iter());
+        all.any(|(_, expression)| match expression {
+            Expression::Math { fun, .. } => matches!(fun, Cos | Log | Log2 | Pow | Sin | Tanh),
+            _ => false,
+        })
+    }
+}
+
 /// The number of one lane; without numbers, values are exact.
 fn number(value: &LaneValues, at: usize) -> Number {
     match value.numbers.get(at) {
@@ -270,6 +284,10 @@ impl<'a> Interpreter<'a> {
                     return refuse("the bits of a float");
                 }
                 let from = value(expr);
+                if from.numbers.is_empty() && gives_float && is_float(expr) {
+                    // An exact number is rounded as in any kernel.
+                    return Ok(false);
+                }
                 let signed = code.nodes[expr.index()].scalar.kind == ScalarKind::Sint;
                 match node.scalar.kind {
                     ScalarKind::Float if !is_float(expr) => map(mask, out, |lane| {

@@ -2,6 +2,7 @@
 //! run on a device, and timed. Each stage takes what the one before it made. A hang, a panic or an error of the driver becomes a line of the
 //! report. A watcher reports what takes too long and stops waiting for it.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
@@ -11,7 +12,7 @@ use super::clock::WorkClock;
 use super::gpu::{Gpu, GpuError, KernelPipeline, no_adapter};
 use super::interpret::{HostLaunch, Remarks, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::timing;
-use super::trial::KernelTrial;
+use super::trial::{ExpectedOutputs, KernelTrial};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use protocol::random::Rng;
 use protocol::reference::cost;
@@ -195,9 +196,13 @@ impl CheckNews {
     }
 }
 
-/// What a run of all small shapes on the host leaves to a device: the shapes at which the kernel's loops are too long for a CPU driver.
+/// What a run of all small shapes on the host leaves to a device.
+#[derive(Default)]
 struct Interpreted {
+    /// The shapes at which the kernel's loops are too long for a CPU driver.
     long: Vec<usize>,
+    /// Outputs at shapes of the exercise, where they are the same for a device.
+    expected: BTreeMap<usize, ExpectedOutputs>,
 }
 
 /// Why the check of a file ends early.
@@ -307,7 +312,7 @@ impl<'a> CheckWorker<'a> {
     ) -> Result<(), FileEnd> {
         let interpreted = self.interpret(index, texts, gpu.is_none())?;
         match gpu {
-            Some(gpu) => self.on_device(gpu, index, texts, &interpreted),
+            Some(gpu) => self.on_device(gpu, index, texts, interpreted),
             None => Ok(()),
         }
     }
@@ -322,7 +327,7 @@ impl<'a> CheckWorker<'a> {
         let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
         let most = if alone { STEPS_ALONE } else { STEPS };
-        let (mut access, mut long) = (Vec::new(), Vec::new());
+        let (mut access, mut interpreted) = (Vec::new(), Interpreted::default());
         // Remaining steps for all kinds of values except the first, for all sizes of the text, and for single workgroups at large sizes.
         let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
         let mut ends = false;
@@ -353,7 +358,7 @@ impl<'a> CheckWorker<'a> {
                 let run = trial.interpret(&inputs, 0, launch)?;
                 *left = left.saturating_sub(run.report.steps);
                 if run.report.rounds > CPU_ROUNDS {
-                    long.push(number);
+                    interpreted.long.push(number);
                 }
                 if !run.report.complete {
                     // Some workgroups are still run there.
@@ -374,6 +379,9 @@ impl<'a> CheckWorker<'a> {
                 remarks.note(&trial, &run.report);
                 trial.take_liberties(&run, &inputs, &expected, launch, &mut remarks)?;
                 self.news.matched(index, matched);
+                if !shape.is_drawn() && trial.is_same_on_device()? {
+                    interpreted.expected.insert(number, expected);
+                }
                 ends = true;
                 if launch.counted {
                     trial.count(&run, &mut access);
@@ -398,7 +406,7 @@ impl<'a> CheckWorker<'a> {
         let result = self.news.result(index);
         result.access = access;
         result.remarks = remarks.list(&job.files[index].text);
-        Ok(Interpreted { long })
+        Ok(interpreted)
     }
 
     /// Counts the accesses of some workgroups at the last, real shape.
@@ -472,7 +480,7 @@ impl<'a> CheckWorker<'a> {
         gpu: &Gpu,
         index: usize,
         texts: &[ParsedText],
-        interpreted: &Interpreted,
+        mut interpreted: Interpreted,
     ) -> Result<(), FileEnd> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
@@ -489,7 +497,8 @@ impl<'a> CheckWorker<'a> {
                 continue;
             }
             let timed = timed && number == last && number > 0;
-            self.shape(gpu, index, number, &texts[number], timed)?;
+            let known = interpreted.expected.remove(&number);
+            self.shape(gpu, (index, number), &texts[number], known, timed)?;
         }
         self.news.result(index).time_reason = match last {
             0 => Some(KernelUntimed::OneShape),
@@ -500,13 +509,13 @@ impl<'a> CheckWorker<'a> {
         Ok(())
     }
 
-    /// Runs one shape, and times it if `timed`.
+    /// Runs one shape, whose outputs may be known, and times it if `timed`.
     fn shape(
         &mut self,
         gpu: &Gpu,
-        index: usize,
-        number: usize,
+        (index, number): (usize, usize),
         text: &ParsedText,
+        known: Option<ExpectedOutputs>,
         timed: bool,
     ) -> Result<(), FileEnd> {
         let (job, file) = (self.job, &self.job.files[index]);
@@ -515,8 +524,8 @@ impl<'a> CheckWorker<'a> {
         let flops = self.flops(index, shape);
         self.news.at(Some(index), &shape.label, false);
         let is_real = number + 1 == job.shapes.len();
-        let known = self.real_inputs.take_if(|(of, _)| is_real && *of == index);
-        let inputs = match known {
+        let drawn = self.real_inputs.take_if(|(of, _)| is_real && *of == index);
+        let inputs = match drawn {
             Some((_, inputs)) => inputs,
             None => trial.inputs()?,
         };
@@ -528,8 +537,9 @@ impl<'a> CheckWorker<'a> {
             true => other(gpu, &file.solution, file, shape)?,
             false => None,
         };
-        let expected = match &solution {
-            Some(solution) if !job.thorough && flops > CPU_FLOPS => {
+        let expected = match (&solution, known) {
+            (_, Some(known)) => known,
+            (Some(solution), None) if !job.thorough && flops > CPU_FLOPS => {
                 self.news.at(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }

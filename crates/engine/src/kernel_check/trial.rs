@@ -61,6 +61,12 @@ impl KernelTrial<'_> {
         })
     }
 
+    /// Whether a device's outputs have no wider bounds than the host's.
+    pub(super) fn is_same_on_device(&self) -> Result<bool, String> {
+        let reference = self.text.reference(&self.file.spec, &self.shape.sizes)?;
+        Ok(!reference.is_less_exact_on_a_device())
+    }
+
     /// Outputs of a kernel that is known to be right.
     pub(super) fn solution(
         &self,

@@ -2,8 +2,9 @@
 
 use std::f64::consts::{LN_2, LOG2_E};
 
-use half::f16;
 use naga::{Scalar, ScalarKind};
+
+use super::super::arithmetic::{f, half};
 
 /// 1.5 times the largest relative error of a rounded f32 operation: other right formulas round once more.
 const ROUND: f64 = 1.5 / (1 << 24) as f64;
@@ -331,22 +332,10 @@ impl Number {
             .into()
     }
 
-    /// Rounded to f16, as any kernel rounds it where the number is exact.
+    /// A number that is not exact, rounded to f16.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
         let Real { value, error } = self.closed(accuracy);
-        let bits = (value as f32).to_bits();
-        let half = match bits >> 23 & 0xff {
-            // A normal f16 keeps ten of the 23 bits; the even one of two that are as near.
-            113..=141 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
-            _ => f16::from_f32(value as f32).to_f32(),
-        };
-        let rounded = Real {
-            value: half.into(),
-            error,
-        };
-        match error {
-            0.0 => rounded.into(),
-            _ => rounded.rounded(ROUND_HALF).into(),
-        }
+        let value = f(half((value as f32).to_bits())).into();
+        Real { value, error }.rounded(ROUND_HALF).into()
     }
 }
