@@ -23,7 +23,7 @@ mod text;
 
 use std::sync::OnceLock;
 
-use engine::kernel_check::{self, CheckLimits};
+use engine::kernel_check::{self, CheckDevice, CheckLimits};
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernels};
 use perflings::judge::kernel::{KernelVerdict, verdict};
@@ -79,7 +79,9 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
 
 /// Checks and judges.
 fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
-    verdict(job, kernel_check::check(job, device, limits, |_| ()))
+    static KEPT: OnceLock<CheckDevice> = OnceLock::new();
+    let kept = KEPT.get_or_init(CheckDevice::default);
+    verdict(job, kernel_check::check(job, device, kept, limits, |_| ()))
 }
 
 /// Checks on a CPU driver; `None` where there is none.

@@ -1,13 +1,13 @@
 //! A learner's kernel in the running model: what the model computes is the same with it as without, forward and
-//! backward. On a CPU driver of Vulkan or a GPU; says so where there is neither. Kernels are let in for a whole process, so these
-//! tests have one of their own, and it is one test.
+//! backward. On a CPU driver of Vulkan or a GPU; says so where there is neither.
 
 #[path = "../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;
 
 use burn::tensor::{Device, Tensor};
 use engine::devices;
-use engine::kernel_check::{CheckLimits, adopt, check, learner_kernel, reason_unused};
+use engine::kernel_check::learner_kernel::{self, LearnerKernels};
+use engine::kernel_check::{CheckDevice, CheckLimits, adopt, check, reason_unused};
 use perflings::course::Course;
 use perflings::judge::kernel::verdict;
 use protocol::config::{Preset, RunConfig};
@@ -84,6 +84,8 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         return adapter::skip("neither vulkan-cpu nor gpu opens");
     };
     let device = opened.device;
+    let (learner, kept) = (LearnerKernels::default(), CheckDevice::default());
+    learner.enter();
     let mut config = small();
     let before = computed(&config, &device);
     // Our fused backward of the norms goes on from a learner's forward as well.
@@ -93,19 +95,26 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
         let job = own(id);
-        let report = verdict(&job, check(&job, select, CheckLimits::default(), |_| ()));
+        let report = verdict(
+            &job,
+            check(&job, select, &kept, CheckLimits::default(), |_| ()),
+        );
         if let Some(why) = report.facts.failed {
             return adapter::skip(&why);
         }
         let swap = report.swap.expect("it passed, and it replaces a part");
-        adopt(&swap).expect("fits");
+        adopt(&learner, &swap).expect("fits");
         let part = &swap.part;
         assert!(
-            reason_unused(part, false).is_some(),
+            reason_unused(&learner, part, false).is_some(),
             "{part}: not launched yet"
         );
         let after = computed(&config, &device);
-        assert_eq!(reason_unused(part, false), None, "{part} computes");
+        assert_eq!(
+            reason_unused(&learner, part, false),
+            None,
+            "{part} computes"
+        );
         for ((name, old), (_, new)) in before.iter().zip(&after) {
             let error = difference(old, new);
             println!("{id} {name}: {error:.1e}");
@@ -124,7 +133,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut products = fused.clone();
     products.model.matmul = protocol::config::Matmul::Own;
     let norms = |config: &RunConfig| {
-        let norm = learner_kernel::of("norm1").expect("is in");
+        let norm = learner.of("norm1").expect("is in");
         let before = norm.launches();
         computed(config, &device);
         norm.launches() - before
@@ -134,27 +143,27 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut larger = config.clone();
     larger.train.batch = 3;
     let before = computed(&larger, &device);
-    adopt(&swaps[0]).expect("fits");
+    adopt(&learner, &swaps[0]).expect("fits");
     let after = computed(&larger, &device);
     assert!(difference(&before[0].1, &after[0].1) < 1e-4);
-    let why = reason_unused("mlp.activation", false).expect("not launched");
+    let why = reason_unused(&learner, "mlp.activation", false).expect("not launched");
     assert!(
         why.contains("the kernel was not checked at this model's N = "),
         "{why}"
     );
     // One that is wrong all the same, forward or backward, never reaches the model: it is taken out, and the reason kept.
-    let (own, _) = (computed(&config, &device), learner_kernel::take_dropped());
+    let (own, _) = (computed(&config, &device), learner.take_dropped());
     for file in 0..2 {
         let mut swap = swaps[0].clone();
         let text = &mut swap.kernels[file].text;
         let wrong = text.replace("s * up[i];", "s * up[i] * 1.5;");
         *text = wrong.replace("* g * s;", "* g * s * 1.5;");
-        adopt(&swap).expect("reads");
+        adopt(&learner, &swap).expect("reads");
         let after = computed(&config, &device);
         for ((name, old), (_, new)) in own.iter().zip(&after) {
             assert!(difference(old, new) < 1e-4, "{name}");
         }
-        let dropped = learner_kernel::take_dropped();
+        let dropped = learner.take_dropped();
         assert_eq!(dropped.len(), 1, "{dropped:?}");
         assert_eq!(
             (dropped[0].exercise.as_str(), dropped[0].part),
@@ -164,23 +173,28 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
             dropped[0].why.contains("but the model's own kernel gives"),
             "{dropped:?}"
         );
-        assert!(learner_kernel::of("mlp.activation").is_none());
+        assert!(learner.of("mlp.activation").is_none());
     }
-    adopt(&swaps[0]).expect("fits");
+    adopt(&learner, &swaps[0]).expect("fits");
     computed(&config, &device);
     // What does not fit leaves the last good kernels where they are.
     let mut wrong = swaps[0].clone();
     wrong.kernels[0].text = "nonsense".to_owned();
-    adopt(&wrong).expect_err("does not read");
-    let kept = learner_kernel::of("mlp.activation").expect("is still in");
+    adopt(&learner, &wrong).expect_err("does not read");
+    let kept = learner.of("mlp.activation").expect("is still in");
     assert!(kept.launches() > 0, "the one that computed");
     // A form of the part that the kernel does not know is left to our own, and named.
     config.model.swiglu = protocol::config::Swiglu::FusedActivation;
-    adopt(&swaps[0]).expect("fits");
+    adopt(&learner, &swaps[0]).expect("fits");
     computed(&config, &device);
-    let why = reason_unused("mlp.activation", false).expect("not launched");
+    let why = reason_unused(&learner, "mlp.activation", false).expect("not launched");
     assert!(why.contains("no `mlp.activation` of this form"), "{why}");
-    let why = reason_unused("mlp.activation", true).expect("not launched");
+    let why = reason_unused(&learner, "mlp.activation", true).expect("not launched");
     assert!(why.contains("on the CPU"), "{why}");
-    learner_kernel::clear(None);
+    learner.clear(None);
+    assert!(!learner_kernel::any());
+    // A thread that has not entered has none of them.
+    adopt(&learner, &swaps[0]).expect("fits");
+    let elsewhere = std::thread::spawn(learner_kernel::any);
+    assert!(learner_kernel::any() && !elsewhere.join().expect("no panic"));
 }

@@ -15,10 +15,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let row = id.y * K;
     var sum = 0.0;
-    var from = id.x;
     for (var k = 0u; k < K; k++) {
-        sum += a[row + k] * b[from];
-        from += N;
+        sum += a[row + k] * b[k * N + id.x];
     }
     c[id.y * N + id.x] = sum;
 }

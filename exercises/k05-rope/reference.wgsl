@@ -17,6 +17,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let turn = f32(t) * pow(10000.0, -2.0 * f32(id.x % (D / 2u)) / f32(D));
     // A kernel may take whole turns off, and 2π is rounded, too: as if the angle were added once and taken away.
     let angle = (turn + turn) - turn;
-    y[first] = x[first] * cos(angle) - x[first + 1u] * sin(angle);
-    y[first + 1u] = x[first] * sin(angle) + x[first + 1u] * cos(angle);
+    let c = cos(angle);
+    let s = sin(angle);
+    y[first] = x[first] * c - x[first + 1u] * s;
+    y[first + 1u] = x[first] * s + x[first + 1u] * c;
 }

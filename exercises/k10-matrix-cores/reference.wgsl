@@ -14,10 +14,8 @@ const K: u32 = {{K}}u;
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let row = id.y * K;
     var sum = 0.0;
-    var from = id.x;
     for (var k = 0u; k < K; k++) {
-        sum += f32(f16(a[row + k])) * f32(f16(b[from]));
-        from += N;
+        sum += f32(f16(a[row + k])) * f32(f16(b[k * N + id.x]));
     }
     c[id.y * N + id.x] = sum;
 }

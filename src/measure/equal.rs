@@ -1,7 +1,7 @@
 //! Whether a changed kernel computes the same as the solution it was made from: both run on the host, at many sizes and with many
 //! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
 
-use protocol::reference::{self, Reference, cost};
+use protocol::reference::{self, cost};
 use protocol::validate::ParsedText;
 use protocol::{KernelFile, KernelRole, KernelShape, with_names};
 use wgsl_lockstep::Launch;
@@ -33,7 +33,7 @@ pub fn equal(
         let (Ok(solution), Ok(text)) = (parsed(&file.solution), parsed(text)) else {
             return Err(sizes);
         };
-        let reference = Reference::parse(&file.spec, &shape.sizes)?;
+        let reference = solution.reference(&file.spec, &shape.sizes)?;
         let elements: usize = solution.counts.iter().sum();
         let flops = cost::flops(&file.spec, &shape.sizes);
         if flops > MOST_FLOPS || elements > MOST_ELEMENTS {

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use engine::kernel_check::learner_kernel::{self, LiveKernel, WorkgroupCount};
+use engine::kernel_check::learner_kernel::{self, LearnerKernels, LiveKernel, WorkgroupCount};
 use engine::kernel_check::{CheckLimits, adopt};
 use protocol::{KernelSwap, KernelText};
 
@@ -23,32 +23,36 @@ fn swap(part: &str, texts: &[&str]) -> KernelSwap {
 
 #[test]
 fn only_what_fits_gets_in() {
+    let learner = LearnerKernels::default();
     let good = "fn f() -> u32 { return {{ ROWS }}u * {{COLS}}u; }";
-    assert_eq!(adopt(&swap("norm9", &[good])), Err("no part of the model is called `norm9`; these can be replaced: mlp.activation, norm1, attention.rope".to_owned()));
+    assert_eq!(adopt(&learner, &swap("norm9", &[good])), Err("no part of the model is called `norm9`; these can be replaced: mlp.activation, norm1, attention.rope".to_owned()));
     assert_eq!(
-        adopt(&swap("norm1", &[good, good])),
+        adopt(&learner, &swap("norm1", &[good, good])),
         Err("`norm1` needs 1 kernels, and there are 2".to_owned())
     );
-    assert!(learner_kernel::of("norm1").is_none());
-    assert_eq!(adopt(&swap("norm1", &[good])), Ok(()));
-    let first = learner_kernel::of("norm1").expect("is in");
+    assert!(learner.of("norm1").is_none());
+    assert_eq!(adopt(&learner, &swap("norm1", &[good])), Ok(()));
+    let first = learner.of("norm1").expect("is in");
     assert_eq!(first.swap.exercise, "test");
     // The last good one stays.
     assert_eq!(
-        adopt(&swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])),
+        adopt(
+            &learner,
+            &swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])
+        ),
         Err("`N` is no size of `norm1`".to_owned())
     );
     assert!(
-        adopt(&swap("norm1", &["nonsense"]))
+        adopt(&learner, &swap("norm1", &["nonsense"]))
             .expect_err("does not read")
             .starts_with("expected global item")
     );
     assert!(std::sync::Arc::ptr_eq(
         &first,
-        &learner_kernel::of("norm1").expect("is still in")
+        &learner.of("norm1").expect("is still in")
     ));
-    assert_eq!(adopt(&swap("norm1", &[])), Ok(()));
-    assert!(learner_kernel::of("norm1").is_none());
+    assert_eq!(adopt(&learner, &swap("norm1", &[])), Ok(()));
+    assert!(learner.of("norm1").is_none());
 }
 
 /// A passing kernel computes in the model's own memory, on the model's own device.
@@ -63,8 +67,9 @@ fn a_kernel_that_passed_computes_for_the_model() {
     let Ok(device) = Device::wgpu_options().device_kind(DeviceKind::Cpu).init() else {
         return adapter::skip("vulkan-cpu does not open");
     };
-    adopt(&swap).expect("fits");
-    let live = learner_kernel::of("mlp.activation").expect("is in");
+    let learner = LearnerKernels::default();
+    adopt(&learner, &swap).expect("fits");
+    let live = learner.of("mlp.activation").expect("is in");
 
     let count = 997_usize;
     let values = |shift: f32| {
@@ -106,7 +111,6 @@ fn a_kernel_that_passed_computes_for_the_model() {
     );
     let third = LiveKernel { which: 2, ..whole };
     assert!(!third.launch(&[&g]), "there is no third kernel");
-    learner_kernel::clear(None);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use burn_wgpu::WgpuSetup;
 use super::adapters::{RankedAdapter, adapters, named};
 use protocol::{self, DeviceInfo, Roof};
 use tiny_llama::ops::adapter::has_matrix_cores;
+use tiny_llama::ops::learner_kernel::LearnerKernels;
 
 /// An opened device with its properties.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct OpenDevice {
     pub peaks_due: bool,
     /// A GPU as its driver knows it; none where a driver computes on the cores.
     pub gpu: Option<WgpuSetup>,
+    /// The learner's kernels that compute in models on it.
+    pub learner: LearnerKernels,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -65,6 +68,7 @@ pub fn open(select: &str) -> Result<OpenDevice> {
             roof: None,
             peaks_due: false,
             gpu: None,
+            learner: LearnerKernels::default(),
         });
     }
     let found = adapters();
@@ -100,6 +104,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         roof: None,
         peaks_due: false,
         gpu: (!adapter.on_cpu()).then_some(setup),
+        learner: LearnerKernels::default(),
     })
 }
 

@@ -13,7 +13,7 @@ mod trial;
 mod watch;
 
 pub use adopt::{adopt, reason_unused};
-pub use check::check;
+pub use check::{CheckDevice, check};
 pub use tiny_llama::ops::learner_kernel;
 pub use watch::CheckLimits;
 
@@ -31,14 +31,14 @@ const WHOLE: Duration = Duration::from_secs(30);
 
 /// Answers a `check-kernel` command: sends progress events, then one report. A kernel that does not end cannot be stopped, so the
 /// process that runs it ends itself soon after the report, in case the reader does not kill it.
-pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
+pub fn serve(job: &KernelJob, device: &str, kept: &CheckDevice, send: impl Fn(Event)) {
     let limits = CheckLimits {
         memory: Some(MEMORY + COPIES * buffers(job)),
         // A test that compares every size with the plain reference has no limit.
         whole: (!job.thorough).then_some(WHOLE),
         ..CheckLimits::default()
     };
-    let report = check(job, device, limits, |progress| {
+    let report = check(job, device, kept, limits, |progress| {
         send(Event::KernelChecking {
             progress: Box::new(progress),
         });

@@ -21,6 +21,8 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::devices::{self, OpenDevice};
 use super::host::{ensure_memory, today};
+use super::kernel_check::CheckDevice;
+use super::kernel_check::learner_kernel::LearnerKernels;
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
@@ -64,6 +66,10 @@ struct Session<'a> {
     work: Work,
     /// Learners' kernels that joined the model since the last step.
     swaps: Vec<KernelSwap>,
+    /// All that compute in the model.
+    learner: LearnerKernels,
+    /// The device of checks.
+    checks: CheckDevice,
     /// The clocks of the cores when the work began.
     began: Result<ProcessorTime, String>,
 }
@@ -76,6 +82,8 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         opened: Vec::new(),
         work: Work::Nothing,
         swaps: Vec::new(),
+        learner: LearnerKernels::default(),
+        checks: CheckDevice::default(),
         began: machine::read(),
     };
     loop {
@@ -155,10 +163,11 @@ impl Session<'_> {
             },
             Command::Stop => self.end(Some("stopped")),
             Command::CheckKernel { device, job } => {
-                super::kernel_check::serve(&job, &device, |event| self.outlet.send(event));
+                let send = |event| self.outlet.send(event);
+                super::kernel_check::serve(&job, &device, &self.checks, send);
             }
             Command::UseKernel { swap } => {
-                let adopted = super::kernel_check::adopt(&swap);
+                let adopted = super::kernel_check::adopt(&self.learner, &swap);
                 self.swaps.retain(|waiting| waiting.part != swap.part);
                 match adopted {
                     Ok(()) if swap.kernels.is_empty() => {}
@@ -222,7 +231,10 @@ impl Session<'_> {
         let first = known.is_none();
         let mut opened = match known {
             Some((_, opened)) => opened.clone(),
-            None => devices::open(select)?,
+            None => OpenDevice {
+                learner: self.learner.clone(),
+                ..devices::open(select)?
+            },
         };
         if first {
             roof::notice().into_iter().for_each(|text| self.warn(text));
@@ -377,12 +389,12 @@ impl Session<'_> {
             Work::Comparing(paired) => paired.on_cpu(),
             Work::Nothing => return,
         };
-        for dropped in super::kernel_check::learner_kernel::take_dropped() {
+        for dropped in self.learner.take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
             self.used(&dropped.exercise, dropped.part, Some(dropped.why));
         }
         for swap in std::mem::take(&mut self.swaps) {
-            let why = super::kernel_check::reason_unused(&swap.part, on_cpu);
+            let why = super::kernel_check::reason_unused(&self.learner, &swap.part, on_cpu);
             self.used(&swap.exercise, &swap.part, why);
         }
     }
@@ -445,6 +457,8 @@ mod tests {
             opened: Vec::new(),
             work: Work::Training(Box::new(trainer)),
             swaps: Vec::new(),
+            learner: LearnerKernels::default(),
+            checks: CheckDevice::default(),
             began: machine::read(),
         };
         session.pause();

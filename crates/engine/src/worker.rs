@@ -123,6 +123,7 @@ impl Worker {
     ) -> impl FnOnce() -> Result<Self> + Send + use<> {
         let (config, opened) = (config.clone(), opened.clone());
         move || {
+            opened.learner.enter();
             let worker = Self::new(&config, &opened.device, opened.matrix_cores)?;
             Ok(Self {
                 gpu: opened.gpu,
@@ -346,6 +347,7 @@ mod tests {
     use protocol::config::{Knob, KnobValue, Precision};
     use protocol::{KernelSwap, KernelText};
     use tiny_llama::data::BatchSource;
+    use tiny_llama::ops::learner_kernel::LearnerKernels;
 
     #[test]
     fn a_host_that_never_waits_stays_near_the_device() {
@@ -415,10 +417,12 @@ mod tests {
                     kernels: vec![KernelText::default(); 2],
                     ..KernelSwap::default()
                 };
-                learner_kernel::install(swap).expect("a part");
+                let learner = LearnerKernels::default();
+                learner.enter();
+                learner.install(swap).expect("a part");
                 worker.step();
                 assert!(worker.recorded.is_none(), "its kernels may change");
-                learner_kernel::clear(Some("mlp.activation"));
+                learner.clear(None);
                 (losses, recorded)
             };
             let (launched, recorded) = run("each-step");

@@ -53,6 +53,11 @@ impl Reference {
         Ok(Self { shader })
     }
 
+    /// Whether the bounds are wider for a device than for the host.
+    pub fn is_less_exact_on_a_device(&self) -> bool {
+        self.shader.is_less_exact_on_a_device()
+    }
+
     /// The outputs for these inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold
     /// for a kernel that runs on a device, or else on the host.
     ///

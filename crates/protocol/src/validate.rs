@@ -6,6 +6,7 @@ pub mod message;
 pub mod scan;
 mod tree;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -15,6 +16,8 @@ use naga::{
 };
 
 use super::kernel::{KernelBinding, KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec};
+use super::reference::Reference;
+use super::size::Sizes;
 use super::template::{self, FilledTemplate, UnknownSize};
 use crate::config::nearest;
 use message::whole;
@@ -51,6 +54,8 @@ pub struct ParsedText {
     pub grid: [u32; 3],
     /// Elements of each buffer.
     pub counts: Vec<usize>,
+    /// The exercise's plain loop at this shape.
+    reference: OnceCell<Reference>,
 }
 
 impl ParsedText {
@@ -83,7 +88,22 @@ impl ParsedText {
             facts,
             grid,
             counts,
+            reference: OnceCell::new(),
         })
+    }
+
+    /// The exercise's plain loop at the shape of this text, parsed when it is first asked for.
+    ///
+    /// # Errors
+    /// When it cannot be parsed.
+    pub fn reference(&self, spec: &KernelSpec, sizes: &Sizes) -> Result<&Reference, String> {
+        match self.reference.get() {
+            Some(reference) => Ok(reference),
+            None => {
+                let parsed = Reference::parse(spec, sizes)?;
+                Ok(self.reference.get_or_init(|| parsed))
+            }
+        }
     }
 }
 

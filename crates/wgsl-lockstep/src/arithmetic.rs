@@ -40,11 +40,20 @@ pub(crate) fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
     words.get(at..at + lanes).unwrap_or_default()
 }
 
+/// A float rounded to f16.
+pub(crate) fn half(word: u32) -> u32 {
+    match word >> 23 & 0xff {
+        // A normal f16 keeps ten of 23 bits; of two that are as near, the even one.
+        113..=141 => (word + 0xfff + (word >> 13 & 1)) & !0x1fff,
+        _ => f16::from_f32(f(word)).to_f32().to_bits(),
+    }
+}
+
 /// Rounds floats to their width.
 pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
     if scalar.kind == ScalarKind::Float && scalar.width == 2 {
         for word in out {
-            *word = f16::from_f32(f(*word)).to_f32().to_bits();
+            *word = half(*word);
         }
     }
 }

@@ -501,30 +501,66 @@ impl Interpreter<'_> {
             (None, Root::Shared(at)) => self.shared_bytes(at),
             _ => return None,
         };
-        let mut first = None;
-        out.uniform = true;
-        for &lane in &mask.lanes {
-            let at = lane as usize;
-            let (start, index) = (from.words[at], indices.get(at).copied().unwrap_or(fixed));
+        let count_at = |start: u32| {
             let rest = || whole.saturating_sub(start) / stride.bytes.max(1);
-            let count = stride.count.unwrap_or_else(rest);
-            out.words[at] = if start == OUTSIDE {
-                OUTSIDE
-            } else if index < count {
-                start + index * step
-            } else {
-                let all = stride.count.map(|count| count * stride.bytes);
-                out.outside.push(Outside {
-                    lane,
-                    index: number(scalar, index),
-                    count,
-                    base: start,
-                    bytes: all.unwrap_or(u32::MAX),
-                });
-                OUTSIDE
-            };
-            out.uniform &= *first.get_or_insert(out.words[at]) == out.words[at];
+            stride.count.unwrap_or_else(rest)
+        };
+        let common = from.common(mask).map(|start| count_at(start as u32));
+        let place = |lane: usize| {
+            let (start, index) = (
+                from.words[lane],
+                indices.get(lane).copied().unwrap_or(fixed),
+            );
+            let count = common.unwrap_or_else(|| count_at(start));
+            let inside = start != OUTSIDE && index < count;
+            (start, index, count, inside)
+        };
+        let mut all_inside = true;
+        match (common.and(from.common(mask)), mask.is_dense()) {
+            // All lanes, also inactive ones: their places are not specified.
+            (Some(start), true) if indices.len() == self.lanes => {
+                let (start, count) = (start as u32, common.unwrap_or(0));
+                for (out, index) in out.words.iter_mut().zip(indices) {
+                    let inside = *index < count;
+                    all_inside &= inside;
+                    *out = if inside {
+                        start + index * step
+                    } else {
+                        OUTSIDE
+                    };
+                }
+            }
+            _ => {
+                for &lane in &mask.lanes {
+                    let (start, index, _, inside) = place(lane as usize);
+                    all_inside &= inside;
+                    out.words[lane as usize] = if inside {
+                        start + index * step
+                    } else {
+                        OUTSIDE
+                    };
+                }
+            }
         }
+        if !all_inside {
+            for &lane in &mask.lanes {
+                let (start, index, count, inside) = place(lane as usize);
+                let all = stride.count.map(|count| count * stride.bytes);
+                if !inside && start != OUTSIDE {
+                    out.outside.push(Outside {
+                        lane,
+                        index: number(scalar, index),
+                        count,
+                        base: start,
+                        bytes: all.unwrap_or(u32::MAX),
+                    });
+                }
+            }
+        }
+        let word = |lane: &u32| out.words[*lane as usize];
+        let mut lanes = mask.lanes.iter().map(word);
+        let first = lanes.next();
+        out.uniform = lanes.all(|word| Some(word) == first);
         Some(())
     }
 

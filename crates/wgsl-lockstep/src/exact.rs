@@ -20,7 +20,7 @@ pub(crate) use real::Number;
 pub use real::{Accuracy, Real};
 
 /// Invocations that run together.
-const LANES: u64 = 256;
+const LANES: u64 = 512;
 
 /// The state of such a run.
 pub(crate) struct Exact {
@@ -118,6 +118,20 @@ impl Shader {
     }
 }
 
+impl Shader {
+    /// Whether numbers may be less exact on a device than on the host.
+    pub fn is_less_exact_on_a_device(&self) -> bool {
+        use MathFunction::{Cos, Log, Log2, Pow, Sin, Tanh};
+        let plain = self.module.functions.iter().map(|(_, function)| function);
+        let entries = self.module.entry_points.iter().map(|entry| &entry.function);
+        let mut all = plain.chain(entries).flat_map(|it| it.expressions.iter());
+        all.any(|(_, expression)| match expression {
+            Expression::Math { fun, .. } => matches!(fun, Cos | Log | Log2 | Pow | Sin | Tanh),
+            _ => false,
+        })
+    }
+}
+
 /// The number of one lane; without numbers, values are exact.
 fn number(value: &LaneValues, at: usize) -> Number {
     match value.numbers.get(at) {
@@ -194,26 +208,21 @@ impl<'a> Interpreter<'a> {
                     return refuse("a vector of floats");
                 }
                 let (a, b) = (value(left), value(right));
-                let mut arithmetic = |op: fn(Number, Number, Accuracy) -> Number| {
-                    map(mask, out, |lane| {
-                        op(number(a, lane), number(b, lane), accuracy)
-                    });
-                };
                 let test: fn(f64, f64) -> bool = match op {
                     Add => {
-                        arithmetic(|a, b, _| a.plus(b));
+                        zip(mask, out, [a, b], Number::plus);
                         return Ok(true);
                     }
                     Subtract => {
-                        arithmetic(|a, b, _| a.plus(b.negated()));
+                        zip(mask, out, [a, b], |a, b| a.plus(b.negated()));
                         return Ok(true);
                     }
                     Multiply => {
-                        arithmetic(Number::times);
+                        zip(mask, out, [a, b], |a, b| a.times(b, accuracy));
                         return Ok(true);
                     }
                     Divide => {
-                        arithmetic(Number::over);
+                        zip(mask, out, [a, b], |a, b| a.over(b, accuracy));
                         return Ok(true);
                     }
                     Equal => |a, b| a == b,
@@ -256,9 +265,18 @@ impl<'a> Interpreter<'a> {
                 let Some(apply) = function(fun) else {
                     return refuse(&format!("the function {fun:?}"));
                 };
+                // Lanes often have the same arguments.
+                let mut last = None;
                 map(mask, out, |lane| {
                     let all = [first, second, third].map(|of| number(of, lane));
-                    apply(all, accuracy)
+                    match last {
+                        Some((arguments, result)) if arguments == all => result,
+                        _ => {
+                            let result = apply(all, accuracy);
+                            last = Some((all, result));
+                            result
+                        }
+                    }
                 });
             }
             Expression::As { expr, convert, .. } if gives_float || is_float(expr) => {
@@ -266,6 +284,10 @@ impl<'a> Interpreter<'a> {
                     return refuse("the bits of a float");
                 }
                 let from = value(expr);
+                if from.numbers.is_empty() && gives_float && is_float(expr) {
+                    // An exact number is rounded as in any kernel.
+                    return Ok(false);
+                }
                 let signed = code.nodes[expr.index()].scalar.kind == ScalarKind::Sint;
                 match node.scalar.kind {
                     ScalarKind::Float if !is_float(expr) => map(mask, out, |lane| {
@@ -279,7 +301,7 @@ impl<'a> Interpreter<'a> {
                     ScalarKind::Float if node.scalar.width == 2 => {
                         map(mask, out, |lane| number(from, lane).to_half(accuracy));
                     }
-                    ScalarKind::Float => map(mask, out, |lane| number(from, lane)),
+                    ScalarKind::Float => out.copy(from),
                     kind => {
                         let words = out.resize(mask.total);
                         for &lane in &mask.lanes {
@@ -397,11 +419,41 @@ impl<'a> Interpreter<'a> {
 }
 
 /// Sets the number of each active lane.
-fn map(mask: &Mask, out: &mut LaneValues, of: impl Fn(usize) -> Number) {
+fn map(mask: &Mask, out: &mut LaneValues, mut of: impl FnMut(usize) -> Number) {
     out.words.resize(mask.total, 0);
     out.numbers.resize(mask.total, Number::default());
     for &lane in &mask.lanes {
         out.numbers[lane as usize] = of(lane as usize);
+    }
+}
+
+/// Sets the number of each lane to `op` of the numbers that it has in two values; those of inactive lanes are not specified.
+fn zip(
+    mask: &Mask,
+    out: &mut LaneValues,
+    [a, b]: [&LaneValues; 2],
+    op: impl Fn(Number, Number) -> Number,
+) {
+    if !mask.is_dense() {
+        return map(mask, out, |lane| op(number(a, lane), number(b, lane)));
+    }
+    out.words.resize(mask.total, 0);
+    out.numbers.resize(mask.total, Number::default());
+    let out = out.numbers.iter_mut();
+    let exact = |word: &u32| Number::exact(f(*word).into());
+    match (a.numbers.as_slice(), b.numbers.as_slice()) {
+        ([], []) => out
+            .zip(a.words.iter().zip(&b.words))
+            .for_each(|(out, (a, b))| *out = op(exact(a), exact(b))),
+        (a, []) => out
+            .zip(a.iter().zip(&b.words))
+            .for_each(|(out, (a, b))| *out = op(*a, exact(b))),
+        ([], b) => out
+            .zip(a.words.iter().zip(b))
+            .for_each(|(out, (a, b))| *out = op(exact(a), *b)),
+        (a, b) => out
+            .zip(a.iter().zip(b))
+            .for_each(|(out, (a, b))| *out = op(*a, *b)),
     }
 }
 
@@ -432,8 +484,8 @@ fn function(fun: MathFunction) -> Option<Apply> {
         Pow => |[x, y, _], of| x.closed(of).power(y.closed(of), of).into(),
         Sqrt => |[x, ..], of| x.closed(of).sqrt().into(),
         InverseSqrt => |[x, ..], of| x.closed(of).inverse_sqrt().into(),
-        Sin => |[x, ..], of| x.closed(of).sin_cos(of)[0].into(),
-        Cos => |[x, ..], of| x.closed(of).sin_cos(of)[1].into(),
+        Sin => |[x, ..], of| x.closed(of).wave(f64::sin, of).into(),
+        Cos => |[x, ..], of| x.closed(of).wave(f64::cos, of).into(),
         Tanh => |[x, ..], of| x.closed(of).tanh(of).into(),
         _ => return None,
     })

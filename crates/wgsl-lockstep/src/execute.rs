@@ -236,20 +236,21 @@ impl<'a> Interpreter<'a> {
         let Binding::BuiltIn(built_in) = binding else {
             return Err(self.unsupported("this argument of an entry point", Span::UNDEFINED));
         };
-        let lanes = 0..self.lanes as u32;
-        let mut each = |of: &dyn Fn(u32) -> u32| words.extend(lanes.clone().map(of));
+        let lanes = (0..self.lanes as u32).map(|lane| self.invocation(lane));
+        let lanes: Vec<Invocation> = lanes.collect();
+        let mut each = |of: &dyn Fn(&Invocation) -> u32| words.extend(lanes.iter().map(of));
         for axis in 0..3 {
             match built_in {
-                BuiltIn::GlobalInvocationId => each(&|lane| self.invocation(lane).global[axis]),
-                BuiltIn::LocalInvocationId => each(&|lane| self.invocation(lane).local[axis]),
-                BuiltIn::WorkGroupId => each(&|lane| self.invocation(lane).workgroup[axis]),
+                BuiltIn::GlobalInvocationId => each(&|lane| lane.global[axis]),
+                BuiltIn::LocalInvocationId => each(&|lane| lane.local[axis]),
+                BuiltIn::WorkGroupId => each(&|lane| lane.workgroup[axis]),
                 BuiltIn::NumWorkGroups => each(&|_| self.launch.groups[axis]),
                 BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
                 _ if axis > 0 => break,
-                BuiltIn::LocalInvocationIndex => each(&|lane| self.invocation(lane).lane),
+                BuiltIn::LocalInvocationIndex => each(&|lane| lane.lane),
                 BuiltIn::SubgroupSize => each(&|_| self.subgroup as u32),
-                BuiltIn::SubgroupInvocationId => each(&|lane| lane % self.subgroup as u32),
-                BuiltIn::SubgroupId => each(&|lane| lane / self.subgroup as u32),
+                BuiltIn::SubgroupInvocationId => each(&|lane| lane.lane % self.subgroup as u32),
+                BuiltIn::SubgroupId => each(&|lane| lane.lane / self.subgroup as u32),
                 BuiltIn::NumSubgroups => each(&|_| self.lanes.div_ceil(self.subgroup) as u32),
                 _ => {
                     let what = format!("the built-in value {built_in:?}");
@@ -280,7 +281,7 @@ impl<'a> Interpreter<'a> {
 
     fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
         // A subgroup that acts as one is numbered after all lanes.
-        let lanes = self.lanes as u32;
+        let lanes = self.size.iter().product::<u32>();
         let subgroup = lane.checked_sub(lanes);
         let lane = subgroup.map_or(lane, |it| it * self.subgroup as u32);
         let [x, y, _] = self.size;
@@ -660,7 +661,7 @@ impl<'a> Interpreter<'a> {
     }
 
     fn barrier(&mut self, flags: Barrier, span: Span, mask: &Mask) {
-        if self.program.flow.is_open(span) {
+        if self.program.flow().is_open(span) {
             let first = mask.lanes.first().copied().unwrap_or(0);
             let open = FindingKind::Open(OpenResult::Barrier);
             let finding = self.finding(open, span, first);

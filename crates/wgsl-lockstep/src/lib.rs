@@ -45,6 +45,8 @@
 //! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
 //! good a check is.
 //!
+//! [`exact`] runs a plain loop with numbers that carry their error, and so says how far the results of another kernel may be off.
+//!
 //! The interpreter is one type whose methods are in files that use each other: `prepare` starts it, `execute` runs statements,
 //! `evaluate` expressions, `access` loads and stores, `collective` and `subgroup` operations of several lanes, and `open` looks at what
 //! WGSL leaves open. `flow` knows before a run what depends on memory.
@@ -69,6 +71,7 @@ mod value;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use flow::Flow;
 use naga::back::PipelineConstants;
@@ -84,7 +87,7 @@ pub use open::{Liberty, OpenResult};
 pub struct Shader {
     module: Module,
     info: ModuleInfo,
-    flow: Flow,
+    flow: OnceLock<Flow>,
     /// Where each line begins, in bytes.
     lines: Vec<u32>,
 }
@@ -488,11 +491,16 @@ impl Shader {
 
     fn of(module: Module, info: ModuleInfo, lines: Vec<u32>) -> Self {
         Self {
-            flow: Flow::new(&module),
+            flow: OnceLock::new(),
             module,
             info,
             lines,
         }
+    }
+
+    /// What depends on memory, found when a run first asks.
+    fn flow(&self) -> &Flow {
+        self.flow.get_or_init(|| Flow::new(&self.module))
     }
 
     /// The shader with the values of its overrides. One with a default value needs none.

@@ -41,10 +41,11 @@ pub(crate) fn run(
     evaluate_constants(program, &mut context);
     let size = entry.workgroup_size;
     let number = module.functions.len() + index;
-    let is_data = |handle| program.flow.is_data(number, handle);
+    let with_flow = exact.is_none();
+    let is_data = |handle| with_flow && program.flow().is_data(number, handle);
     let mut codes = vec![Code::new(&context, &entry.function, info, is_data)];
     for (handle, function) in module.functions.iter() {
-        let is_data = |of| program.flow.is_data(handle.index(), of);
+        let is_data = |of| with_flow && program.flow().is_data(handle.index(), of);
         codes.push(Code::new(
             &context,
             function,

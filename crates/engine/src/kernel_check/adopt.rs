@@ -1,17 +1,17 @@
 //! Gives kernels that passed their check to the running model, between two steps, when commands are read.
 
-use super::learner_kernel;
+use super::learner_kernel::{self, LearnerKernels};
 use protocol::{KernelSwap, Sizes, template};
 
 /// Replaces a part of the model with these kernels; with none, restores the model's own. If these do not fit, the last good ones stay.
 ///
 /// # Errors
 /// When the part is unknown, or a text does not compile with the sizes of the part.
-pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
+pub fn adopt(learner: &LearnerKernels, swap: &KernelSwap) -> Result<(), String> {
     let sizes = learner_kernel::sizes(&swap.part)?.iter();
     let sizes: Sizes = sizes.map(|name| ((*name).to_owned(), 64)).collect();
     if swap.kernels.is_empty() {
-        learner_kernel::clear(Some(&swap.part));
+        learner.clear(Some(&swap.part));
         return Ok(());
     }
     for kernel in &swap.kernels {
@@ -19,12 +19,12 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
             .map_err(|unknown| format!("`{}` is no size of `{}`", unknown.name, swap.part))?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
     }
-    learner_kernel::install(swap.clone())
+    learner.install(swap.clone())
 }
 
 /// Why the adopted kernels of a part were not used in the last step; `None` if they were.
-pub fn reason_unused(part: &str, on_cpu: bool) -> Option<String> {
-    let Some(live) = learner_kernel::of(part) else {
+pub fn reason_unused(learner: &LearnerKernels, part: &str, on_cpu: bool) -> Option<String> {
+    let Some(live) = learner.of(part) else {
         return Some("it was taken out again".to_owned());
     };
     if live.launches() > 0 {

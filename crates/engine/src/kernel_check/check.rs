@@ -2,8 +2,9 @@
 //! run on a device, and timed. Each stage takes what the one before it made. A hang, a panic or an error of the driver becomes a line of the
 //! report. A watcher reports what takes too long and stops waiting for it.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use super::access::HostRun;
@@ -11,10 +12,10 @@ use super::clock::WorkClock;
 use super::gpu::{Gpu, GpuError, KernelPipeline, no_adapter};
 use super::interpret::{HostLaunch, Remarks, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::timing;
-use super::trial::KernelTrial;
+use super::trial::{ExpectedOutputs, KernelTrial};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use protocol::random::Rng;
-use protocol::reference::{Reference, cost};
+use protocol::reference::cost;
 use protocol::validate::{self, ParsedText};
 use protocol::{
     KernelAccess, KernelError, KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch,
@@ -34,13 +35,25 @@ const CPU_ROUNDS: u64 = 65_000;
 /// Floating-point operations up to which a drawn shape is tried with every kind of values; a larger one is tried with the first kind only.
 const EVERY_KIND: f64 = 1e7;
 
-/// An open device outlives a check, because opening one takes longer than most checks.
-static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
+/// The device of the last check, which stays open for the next: opening one takes longer than most checks.
+#[derive(Clone, Default)]
+pub struct CheckDevice(Arc<Mutex<Option<(String, Gpu)>>>);
+
+impl CheckDevice {
+    fn take(&self) -> Option<(String, Gpu)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep(&self, opened: Option<(String, Gpu)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+    }
+}
 
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers. `tell` hears of its progress.
 pub fn check(
     job: &KernelJob,
     device: &str,
+    kept: &CheckDevice,
     limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
@@ -57,6 +70,7 @@ pub fn check(
     };
     let (outbox, inbox) = channel();
     let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let kept = kept.clone();
     let work = move || {
         let mut news = CheckNews {
             state: own_state,
@@ -66,9 +80,10 @@ pub fn check(
         let mut worker = CheckWorker {
             job: &own_job,
             parsed: &parsed,
+            real_inputs: None,
             news,
         };
-        worker.run(&device);
+        worker.run(&device, &kept);
         worker.news.tell();
     };
     let thread = Builder::new().name("kernel check".into());
@@ -181,9 +196,13 @@ impl CheckNews {
     }
 }
 
-/// What a run of all small shapes on the host leaves to a device: the shapes at which the kernel's loops are too long for a CPU driver.
+/// What a run of all small shapes on the host leaves to a device.
+#[derive(Default)]
 struct Interpreted {
+    /// The shapes at which the kernel's loops are too long for a CPU driver.
     long: Vec<usize>,
+    /// Outputs at shapes of the exercise, where they are the same for a device.
+    expected: BTreeMap<usize, ExpectedOutputs>,
 }
 
 /// Why the check of a file ends early.
@@ -219,15 +238,17 @@ struct CheckWorker<'a> {
     job: &'a KernelJob,
     /// By file and shape.
     parsed: &'a [Option<Vec<ParsedText>>],
+    /// The numbers of a file at the last, large shape.
+    real_inputs: Option<(usize, Vec<Vec<u32>>)>,
     news: CheckNews,
 }
 
 impl<'a> CheckWorker<'a> {
-    fn run(&mut self, device: &str) {
+    fn run(&mut self, device: &str, kept: &CheckDevice) {
         if self.parsed.iter().all(Option::is_none) {
             return;
         }
-        let opened = match self.open(device) {
+        let opened = match self.open(device, kept) {
             Ok(opened) => opened,
             Err(why) => {
                 self.news.state.report.failed = Some(why);
@@ -271,14 +292,12 @@ impl<'a> CheckWorker<'a> {
                 return;
             }
         }
-        let kept = opened.map(|gpu| (device.to_owned(), gpu));
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        kept.keep(opened.map(|gpu| (device.to_owned(), gpu)));
     }
 
-    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
+    fn open(&mut self, device: &str, kept: &CheckDevice) -> Result<Option<Gpu>, String> {
         self.news.at(None, "", false);
-        let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept {
+        match kept.take() {
             Some((select, gpu)) if select == device => Ok(Some(gpu)),
             _ => Gpu::open(device),
         }
@@ -293,7 +312,7 @@ impl<'a> CheckWorker<'a> {
     ) -> Result<(), FileEnd> {
         let interpreted = self.interpret(index, texts, gpu.is_none())?;
         match gpu {
-            Some(gpu) => self.on_device(gpu, index, texts, &interpreted),
+            Some(gpu) => self.on_device(gpu, index, texts, interpreted),
             None => Ok(()),
         }
     }
@@ -308,14 +327,14 @@ impl<'a> CheckWorker<'a> {
         let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
         let most = if alone { STEPS_ALONE } else { STEPS };
-        let (mut access, mut long) = (Vec::new(), Vec::new());
+        let (mut access, mut interpreted) = (Vec::new(), Interpreted::default());
         // Remaining steps for all kinds of values except the first, for all sizes of the text, and for single workgroups at large sizes.
         let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
         let mut ends = false;
         let mut remarks = Remarks::default();
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
             self.news.at(Some(index), &shape.label, false);
-            let mut trial = self.trial(index, number, &texts[number])?;
+            let mut trial = self.trial(index, number, &texts[number]);
             for (nth, values) in self.kinds(index, shape).into_iter().enumerate() {
                 trial.values = values;
                 let inputs = trial.inputs()?;
@@ -339,7 +358,7 @@ impl<'a> CheckWorker<'a> {
                 let run = trial.interpret(&inputs, 0, launch)?;
                 *left = left.saturating_sub(run.report.steps);
                 if run.report.rounds > CPU_ROUNDS {
-                    long.push(number);
+                    interpreted.long.push(number);
                 }
                 if !run.report.complete {
                     // Some workgroups are still run there.
@@ -360,6 +379,9 @@ impl<'a> CheckWorker<'a> {
                 remarks.note(&trial, &run.report);
                 trial.take_liberties(&run, &inputs, &expected, launch, &mut remarks)?;
                 self.news.matched(index, matched);
+                if !shape.is_drawn() && trial.is_same_on_device()? {
+                    interpreted.expected.insert(number, expected);
+                }
                 ends = true;
                 if launch.counted {
                     trial.count(&run, &mut access);
@@ -384,7 +406,7 @@ impl<'a> CheckWorker<'a> {
         let result = self.news.result(index);
         result.access = access;
         result.remarks = remarks.list(&job.files[index].text);
-        Ok(Interpreted { long })
+        Ok(interpreted)
     }
 
     /// Counts the accesses of some workgroups at the last, real shape.
@@ -395,11 +417,12 @@ impl<'a> CheckWorker<'a> {
         access: &mut Vec<KernelAccess>,
     ) -> Result<(), FileEnd> {
         let last = self.job.shapes.len().saturating_sub(1);
-        let trial = self.trial(index, last, &texts[last])?;
+        let trial = self.trial(index, last, &texts[last]);
         self.news.at(Some(index), &trial.shape.label, false);
         let inputs = trial.inputs()?;
         let run = self.some_workgroups(index, &trial, &inputs, STEPS_REAL)?;
         trial.count(&run, access);
+        self.real_inputs = Some((index, inputs));
         Ok(())
     }
 
@@ -457,7 +480,7 @@ impl<'a> CheckWorker<'a> {
         gpu: &Gpu,
         index: usize,
         texts: &[ParsedText],
-        interpreted: &Interpreted,
+        mut interpreted: Interpreted,
     ) -> Result<(), FileEnd> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
@@ -474,7 +497,8 @@ impl<'a> CheckWorker<'a> {
                 continue;
             }
             let timed = timed && number == last && number > 0;
-            self.shape(gpu, index, number, &texts[number], timed)?;
+            let known = interpreted.expected.remove(&number);
+            self.shape(gpu, (index, number), &texts[number], known, timed)?;
         }
         self.news.result(index).time_reason = match last {
             0 => Some(KernelUntimed::OneShape),
@@ -485,21 +509,26 @@ impl<'a> CheckWorker<'a> {
         Ok(())
     }
 
-    /// Runs one shape, and times it if `timed`.
+    /// Runs one shape, whose outputs may be known, and times it if `timed`.
     fn shape(
         &mut self,
         gpu: &Gpu,
-        index: usize,
-        number: usize,
+        (index, number): (usize, usize),
         text: &ParsedText,
+        known: Option<ExpectedOutputs>,
         timed: bool,
     ) -> Result<(), FileEnd> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
-        let trial = self.trial(index, number, text)?;
+        let trial = self.trial(index, number, text);
         let flops = self.flops(index, shape);
         self.news.at(Some(index), &shape.label, false);
-        let inputs = trial.inputs()?;
+        let is_real = number + 1 == job.shapes.len();
+        let drawn = self.real_inputs.take_if(|(of, _)| is_real && *of == index);
+        let inputs = match drawn {
+            Some((_, inputs)) => inputs,
+            None => trial.inputs()?,
+        };
         self.news.compiles(index, &shape.label);
         let kernel = gpu.compile(&text.filled.text, text.grid)?;
         trial.prepare(gpu, &kernel, &inputs)?;
@@ -508,8 +537,9 @@ impl<'a> CheckWorker<'a> {
             true => other(gpu, &file.solution, file, shape)?,
             false => None,
         };
-        let expected = match &solution {
-            Some(solution) if !job.thorough && flops > CPU_FLOPS => {
+        let expected = match (&solution, known) {
+            (_, Some(known)) => known,
+            (Some(solution), None) if !job.thorough && flops > CPU_FLOPS => {
                 self.news.at(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }
@@ -533,25 +563,19 @@ impl<'a> CheckWorker<'a> {
     }
 
     /// A file at a shape; a drawn shape has its first kind of values.
-    fn trial<'t>(
-        &self,
-        index: usize,
-        number: usize,
-        text: &'t ParsedText,
-    ) -> Result<KernelTrial<'t>, String>
+    fn trial<'t>(&self, index: usize, number: usize, text: &'t ParsedText) -> KernelTrial<'t>
     where
         'a: 't,
     {
         let job: &'a KernelJob = self.job;
         let (file, shape) = (&job.files[index], &job.shapes[number]);
-        Ok(KernelTrial {
+        KernelTrial {
             file,
             shape,
             text,
             values: shape.values.first().copied(),
             seed: job.seed,
-            reference: Reference::parse(&file.spec, &shape.sizes)?,
-        })
+        }
     }
 
     fn flops(&self, index: usize, shape: &KernelShape) -> f64 {

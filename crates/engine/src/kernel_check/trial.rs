@@ -4,7 +4,7 @@
 use burn_wgpu::wgpu;
 
 use super::gpu::{Gpu, GpuError, KernelPipeline};
-use protocol::reference::{self, Difference, POISON, Reference, marker_past_end};
+use protocol::reference::{self, Difference, POISON, marker_past_end};
 use protocol::validate::ParsedText;
 use protocol::{
     KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch,
@@ -25,8 +25,6 @@ pub(super) struct KernelTrial<'a> {
     /// Kind of values in all buffers of a drawn shape.
     pub values: Option<KernelFill>,
     pub seed: u64,
-    /// The exercise's plain loop at this shape.
-    pub reference: Reference,
 }
 
 /// The right outputs.
@@ -55,9 +53,18 @@ impl KernelTrial<'_> {
     ) -> Result<ExpectedOutputs, String> {
         let (spec, sizes) = (&self.file.spec, &self.shape.sizes);
         Ok(ExpectedOutputs {
-            values: self.reference.outputs(spec, sizes, inputs, device)?,
+            values: self
+                .text
+                .reference(spec, sizes)?
+                .outputs(spec, sizes, inputs, device)?,
             from: "reference",
         })
+    }
+
+    /// Whether a device's outputs have no wider bounds than the host's.
+    pub(super) fn is_same_on_device(&self) -> Result<bool, String> {
+        let reference = self.text.reference(&self.file.spec, &self.shape.sizes)?;
+        Ok(!reference.is_less_exact_on_a_device())
     }
 
     /// Outputs of a kernel that is known to be right.

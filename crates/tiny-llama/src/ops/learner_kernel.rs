@@ -2,9 +2,9 @@
 //! asks here before it launches its own kernel. A kernel that failed its check is never used, no kernel is launched at a size at
 //! which it was not checked, and the results of its first launches are compared with those of the part's own kernel.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::cubecl::prelude::ExecutionMode;
@@ -28,9 +28,21 @@ pub const PARTS: &[Part] = &[
     ("attention.rope", 1, &["T", "H", "D"]),
 ];
 
-static ANY: AtomicBool = AtomicBool::new(false);
-static NOW: Mutex<BTreeMap<&'static str, Arc<LivePart>>> = Mutex::new(BTreeMap::new());
-static DROPPED: Mutex<Vec<DroppedKernel>> = Mutex::new(Vec::new());
+/// The learner's kernels that were let in, and those that were removed. Who lets them in holds this, and every thread whose models they
+/// are to compute in has entered it.
+#[derive(Clone, Debug, Default)]
+pub struct LearnerKernels(Arc<Mutex<KernelsNow>>);
+
+#[derive(Debug, Default)]
+struct KernelsNow {
+    parts: BTreeMap<&'static str, Arc<LivePart>>,
+    dropped: Vec<DroppedKernel>,
+}
+
+thread_local! {
+    /// Those that compute in the models of this thread.
+    static HERE: RefCell<LearnerKernels> = RefCell::default();
+}
 
 /// A learner's kernels that were removed because their results differed from the part's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,29 +83,6 @@ pub enum WorkgroupCount {
     Invocations(u64),
 }
 
-/// Replaces a part with kernels from the next launch on, at the sizes at which they were right.
-///
-/// # Errors
-/// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
-pub fn install(swap: KernelSwap) -> Result<(), String> {
-    let (name, count, _) = find(&swap.part)?;
-    if swap.kernels.len() != *count {
-        return Err(format!(
-            "`{name}` needs {count} kernels, and there are {}",
-            swap.kernels.len()
-        ));
-    }
-    let live = LivePart {
-        name,
-        swap,
-        launches: AtomicU64::new(0),
-        refused: Mutex::new(None),
-    };
-    locked(&NOW).insert(name, Arc::new(live));
-    ANY.store(true, Ordering::Release);
-    Ok(())
-}
-
 /// What a mutex guards, even if a thread panicked while it held it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -120,41 +109,67 @@ fn find(part: &str) -> Result<&'static Part, String> {
     })
 }
 
-/// Restores a part's own kernel, or those of all parts.
-pub fn clear(part: Option<&str>) {
-    let mut now = locked(&NOW);
-    now.retain(|name, _| part.is_some_and(|part| part != *name));
-    ANY.store(!now.is_empty(), Ordering::Release);
+impl LearnerKernels {
+    /// Lets these kernels, and those that are still to come, compute in the models of this thread.
+    pub fn enter(&self) {
+        HERE.set(self.clone());
+    }
+
+    /// Replaces a part with kernels from the next launch on, at the sizes at which they were right.
+    ///
+    /// # Errors
+    /// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
+    pub fn install(&self, swap: KernelSwap) -> Result<(), String> {
+        let (name, count, _) = find(&swap.part)?;
+        if swap.kernels.len() != *count {
+            return Err(format!(
+                "`{name}` needs {count} kernels, and there are {}",
+                swap.kernels.len()
+            ));
+        }
+        let live = LivePart {
+            name,
+            swap,
+            launches: AtomicU64::new(0),
+            refused: Mutex::new(None),
+        };
+        locked(&self.0).parts.insert(name, Arc::new(live));
+        Ok(())
+    }
+
+    /// Restores a part's own kernel, or those of all parts.
+    pub fn clear(&self, part: Option<&str>) {
+        let parts = &mut locked(&self.0).parts;
+        parts.retain(|name, _| part.is_some_and(|part| part != *name));
+    }
+
+    /// The learner's kernels for a part, if there are any.
+    pub fn of(&self, part: &str) -> Option<Arc<LivePart>> {
+        locked(&self.0).parts.get(part).cloned()
+    }
+
+    /// Kernels that were removed since the last call.
+    pub fn take_dropped(&self) -> Vec<DroppedKernel> {
+        std::mem::take(&mut locked(&self.0).dropped)
+    }
 }
 
-/// Whether a learner's kernel is in the model.
+/// Whether a learner's kernel computes in the models of this thread.
 pub fn any() -> bool {
-    ANY.load(Ordering::Acquire)
+    HERE.with_borrow(|here| !locked(&here.0).parts.is_empty())
 }
 
-thread_local! {
-    static OWN_KERNELS_ONLY: Cell<bool> = const { Cell::new(false) };
+/// The learner's kernels for a part in the models of this thread, if there are any.
+pub fn of(part: &str) -> Option<Arc<LivePart>> {
+    HERE.with_borrow(|here| here.of(part))
 }
 
 /// Runs `work` on this thread with the program's own kernels, which the reference of parity requires.
 pub fn without<R>(work: impl FnOnce() -> R) -> R {
-    let before = OWN_KERNELS_ONLY.replace(true);
+    let before = HERE.take();
     let result = work();
-    OWN_KERNELS_ONLY.set(before);
+    before.enter();
     result
-}
-
-/// The learner's kernels for a part, if there are any; costs one load if there are none.
-pub fn of(part: &str) -> Option<Arc<LivePart>> {
-    if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
-        return None;
-    }
-    locked(&NOW).get(part).cloned()
-}
-
-/// Kernels that were removed since the last call.
-pub fn take_dropped() -> Vec<DroppedKernel> {
-    std::mem::take(&mut locked(&DROPPED))
 }
 
 impl LivePart {
@@ -175,14 +190,14 @@ impl LivePart {
         let Some(at) = found.iter().zip(own).position(|pair| !agree(pair)) else {
             return true;
         };
-        let mut now = locked(&NOW);
-        let current = now.get(self.name);
+        let here = HERE.with_borrow(LearnerKernels::clone);
+        let mut now = locked(&here.0);
+        let current = now.parts.get(self.name);
         if current.is_some_and(|live| std::ptr::eq(&**live, self)) {
-            now.remove(self.name);
-            ANY.store(!now.is_empty(), Ordering::Release);
+            now.parts.remove(self.name);
             let launch = self.launches();
             let (found, own) = (found[at], own[at]);
-            locked(&DROPPED).push(DroppedKernel {
+            now.dropped.push(DroppedKernel {
                 exercise: self.swap.exercise.clone(),
                 part: self.name,
                 why: format!(

@@ -1,7 +1,10 @@
 //! The arithmetic of numbers that carry their error. Every operation adds the rounding that WGSL allows.
 
-use half::f16;
+use std::f64::consts::{LN_2, LOG2_E};
+
 use naga::{Scalar, ScalarKind};
+
+use super::super::arithmetic::{f, half};
 
 /// 1.5 times the largest relative error of a rounded f32 operation: other right formulas round once more.
 const ROUND: f64 = 1.5 / (1 << 24) as f64;
@@ -139,24 +142,28 @@ impl Real {
         }
         let x = self.value.min(700.0);
         let value = x.exp();
-        let error = (x + self.error).exp() - value;
+        // e^d − 1 is at most d + d² up to 1.
+        let error = match self.error {
+            near @ ..1.0 => value * (near + near * near),
+            far => (x + far).exp() - value,
+        };
         Self { value, error }.rounded((6.0 + 4.0 * x.abs()) * ROUND)
     }
 
     /// 2^x, within 3 + 2·|x| ULP.
     pub(crate) fn exp2(self) -> Self {
-        let ln2 = std::f64::consts::LN_2;
         let Self { value, error } = Self {
-            value: self.value * ln2,
-            error: self.error * ln2,
+            value: self.value * LN_2,
+            error: self.error * LN_2,
         }
         .exp();
-        let wider = 4.0 * (1.0 - ln2) * self.value.abs() * ROUND;
+        let wider = 4.0 * (1.0 - LN_2) * self.value.abs() * ROUND;
         Self { value, error }.rounded(wider)
     }
 
     pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
-        let (value, scale) = (self.value.ln() / base.ln(), base.ln().recip());
+        let scale = if base == 2.0 { LOG2_E } else { 1.0 };
+        let value = self.value.ln() * scale;
         let least = (self.value - self.error).max(0.0);
         let own = match (0.5..=2.0).contains(&self.value) {
             true => accuracy.log(),
@@ -187,14 +194,12 @@ impl Real {
         Self { value, error }.rounded(ROOT)
     }
 
-    /// sin and cos of an angle of any size.
-    pub(crate) fn sin_cos(self, accuracy: Accuracy) -> [Self; 2] {
-        let (sin, cos) = self.value.sin_cos();
-        let near = |value, slope: f64| Self {
-            value,
-            error: slope.abs() * self.error + self.error * self.error / 2.0 + accuracy.turn(),
-        };
-        [near(sin, cos), near(cos, sin)]
+    /// sin or cos of an angle of any size.
+    pub(crate) fn wave(self, of: fn(f64) -> f64, accuracy: Accuracy) -> Self {
+        let value = of(self.value);
+        let slope = (1.0 - value * value).max(0.0).sqrt();
+        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.turn();
+        Self { value, error }
     }
 
     pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
@@ -278,6 +283,9 @@ impl Number {
         if self.terms < 2.0 {
             return real;
         }
+        if self.terms == 2.0 && !accuracy.cuts_sums {
+            return real.rounded(ROUND);
+        }
         if accuracy.cuts_sums {
             return real.off_by(2.0 * self.terms * ROUND * self.size);
         }
@@ -324,16 +332,10 @@ impl Number {
             .into()
     }
 
-    /// Rounded to f16, as any kernel rounds it where the number is exact.
+    /// A number that is not exact, rounded to f16.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
         let Real { value, error } = self.closed(accuracy);
-        let rounded = Real {
-            value: f16::from_f64(value).into(),
-            error,
-        };
-        match error {
-            0.0 => rounded.into(),
-            _ => rounded.rounded(ROUND_HALF).into(),
-        }
+        let value = f(half((value as f32).to_bits())).into();
+        Real { value, error }.rounded(ROUND_HALF).into()
     }
 }
