@@ -1,5 +1,5 @@
-//! What a class has done, to keep: as a page, as JSON with everything that was shared, or as a table with a line for each
-//! participant and stage.
+//! Writes the results of a class as a page, as JSON with everything that was shared, or as a table with a line for each participant and
+//! stage.
 
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ use crate::course::{Course, Stage};
 use crate::sanitize::{bounded, csv as cell};
 use protocol::units::{number, or_dash};
 
+/// The JSON of a class.
 #[derive(Serialize)]
 struct ClassFile<'a> {
     version: u32,
@@ -20,21 +21,23 @@ struct ClassFile<'a> {
     participants: Vec<Entry<'a>>,
 }
 
+/// A participant in the JSON of a class.
 #[derive(Serialize)]
 struct Entry<'a> {
-    /// As the board shows it.
+    /// The name on the board.
     shown: &'a str,
     #[serde(flatten)]
     record: Participant,
 }
 
+/// Writes everything that a class shared as JSON.
 pub fn json(room: &RoomState) -> String {
-    let people = room.people.values().map(|it| Entry {
-        shown: room.name_of(&it.record),
-        // Whoever has it could write in the participant's place.
+    let people = room.people.values().map(|person| Entry {
+        shown: room.name_of(&person.record),
+        // With the id, somebody else could write in the participant's place.
         record: Participant {
             id: String::new(),
-            ..it.record.clone()
+            ..person.record.clone()
         },
     });
     let class = ClassFile {
@@ -46,6 +49,7 @@ pub fn json(room: &RoomState) -> String {
     crate::sanitize::json(&text).into_owned() + "\n"
 }
 
+/// Writes a table with a line for each participant and stage, and for each of their results in races.
 pub fn csv(room: &RoomState) -> String {
     let mut out = String::from(
         "name,device,stage,state,prediction,first_vote,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
@@ -53,47 +57,51 @@ pub fn csv(room: &RoomState) -> String {
     );
     let none = RaceResult::default();
     for person in room.people.values() {
-        let it = &person.record;
-        for (stage, shared) in &it.stages {
+        let record = &person.record;
+        let name = room.name_of(record);
+        for (stage, shared) in &record.stages {
             let vote = room.class.votes.get(stage);
-            let ballots = [0, 1].map(|round| it.ballot(vote?, round));
-            let who = [room.name_of(it), &it.device, stage];
+            let ballots = [0, 1].map(|round| record.ballot(vote?, round));
+            let who = [name, &record.device, stage];
             line(&mut out, &who, ballots, shared, &none);
         }
-        for (task, result) in &it.races {
+        for (task, result) in &record.races {
             let shared = SharedWork {
                 ratio: result.ratio,
                 ..SharedWork::default()
             };
-            let who = [room.name_of(it), &it.device, task];
+            let who = [name, &record.device, task];
             line(&mut out, &who, [None; 2], &shared, result);
         }
     }
     out
 }
 
-/// The report of the class, for its instructor.
+/// Returns the report of the class for its instructor.
 pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
-    let mut people: Vec<&Participant> = room.people.values().map(|it| &it.record).collect();
-    people.sort_by_cached_key(|it| room.name_of(it).to_lowercase());
+    let mut people: Vec<&Participant> = room.people.values().map(|person| &person.record).collect();
+    people.sort_by_cached_key(|person| room.name_of(person).to_lowercase());
+    let day = match room.class.opened.as_str() {
+        "" => String::new(),
+        day => format!("{day}. "),
+    };
     let mut blocks = vec![
         SheetBlock::Title(format!("{}: the class", course.title)),
         SheetBlock::Intro(format!(
-            "{}{} participants. Each ratio was measured on the participant's own device.",
-            match room.class.opened.as_str() {
-                "" => String::new(),
-                day => format!("{day}. "),
-            },
+            "{day}{} participants. Each ratio was measured on the participant's own device.",
             people.len()
         )),
         everybody(room, course, &people),
     ];
     for stage in &course.stages {
-        let begun = people.iter().filter_map(|it| {
-            let shared = it.stages.get(&stage.id)?;
-            shared.has_begun().then_some((*it, shared))
-        });
-        let begun: Vec<(&Participant, &SharedWork)> = begun.collect();
+        let mut begun: Vec<(&Participant, &SharedWork)> = Vec::new();
+        for person in &people {
+            if let Some(shared) = person.stages.get(&stage.id)
+                && shared.has_begun()
+            {
+                begun.push((person, shared));
+            }
+        }
         if !begun.is_empty() {
             blocks.extend(of_stage(room, stage, &begun));
         }
@@ -117,16 +125,16 @@ fn place(rank: &RaceRank) -> String {
 }
 
 fn mystery_ranks(ranks: Vec<RaceRank>) -> SheetTable {
-    let of = |it: &RaceRank| it.result.mystery.unwrap_or_default();
+    let result = |rank: &RaceRank| rank.result.mystery.unwrap_or_default();
     SheetTable::filled(
         ranks,
         &[
             ("place", &place),
             ("name", &|rank| rank.name.clone()),
-            ("points", &|rank| of(rank).points.to_string()),
-            ("time", &|rank| duration(of(rank).seconds)),
+            ("points", &|rank| result(rank).points.to_string()),
+            ("time", &|rank| duration(result(rank).seconds)),
             ("configurations", &|rank| {
-                of(rank).configurations.to_string()
+                result(rank).configurations.to_string()
             }),
             ("device", &|rank| rank.device.clone()),
         ],
@@ -147,73 +155,77 @@ fn kernel_ranks(ranks: Vec<RaceRank>) -> SheetTable {
     )
 }
 
-/// A ratio with its interval.
+/// Writes a ratio with its interval.
 fn spread([ratio, low, high]: [f64; 3]) -> String {
     interval(ratio, low, high)
 }
 
+/// Returns the table with a row for each participant.
 fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetBlock {
-    let stages = |it: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
+    let count_stages = |person: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
         let stages = course.stages.iter();
-        let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
-        known.filter(|(stage, it)| meets(stage, it)).count()
+        let shared = stages.filter_map(|stage| Some((stage, person.stages.get(&stage.id)?)));
+        shared.filter(|(stage, work)| meets(stage, work)).count()
     };
-    let share = |part: usize, of: usize| format!("{part} of {of}");
-    let held = |it: &SharedWork| Some((it.range?, it.measured?));
+    let judged_range = |work: &SharedWork| Some((work.range?, work.measured?));
     SheetBlock::Table(SheetTable::filled(
         people,
         &[
-            ("name", &|it| room.name_of(it).to_owned()),
-            ("device", &|it| it.device.clone()),
-            ("stages passed", &|it| {
-                stages(it, &|_, it| it.is_passed()).to_string()
+            ("name", &|person| room.name_of(person).to_owned()),
+            ("device", &|person| person.device.clone()),
+            ("stages passed", &|person| {
+                count_stages(person, &|_, work| work.is_passed()).to_string()
             }),
-            ("predictions right", &|it| {
-                let right =
-                    |stage: &Stage, it: &SharedWork| it.vote == Some(stage.prediction.answer);
-                let all = stages(it, &|_, it| it.vote.is_some());
-                share(stages(it, &right), all)
+            ("predictions right", &|person| {
+                let is_right =
+                    |stage: &Stage, work: &SharedWork| work.vote == Some(stage.prediction.answer);
+                let right = count_stages(person, &is_right);
+                let all = count_stages(person, &|_, work| work.vote.is_some());
+                format!("{right} of {all}")
             }),
-            ("ranges held", &|it| {
-                let holds = |it: &SharedWork| {
-                    held(it).is_some_and(|([low, high], x)| (low..=high).contains(&x))
+            ("ranges held", &|person| {
+                let is_held = |_: &Stage, work: &SharedWork| {
+                    judged_range(work).is_some_and(|([low, high], x)| (low..=high).contains(&x))
                 };
-                let all = stages(it, &|_, it| held(it).is_some());
-                share(stages(it, &|_, it| holds(it)), all)
+                let held = count_stages(person, &is_held);
+                let all = count_stages(person, &|_, work| judged_range(work).is_some());
+                format!("{held} of {all}")
             }),
-            ("hints", &|it| {
-                let hints = it.stages.values().map(|it| it.hints);
+            ("hints", &|person| {
+                let hints = person.stages.values().map(|work| work.hints);
                 hints.sum::<u32>().to_string()
             }),
         ],
     ))
 }
 
-/// How the class voted and what it predicted, and a line for everybody who has begun the stage.
+/// Returns the votes and predictions of the class in a stage, and a row for each participant who has begun it.
 fn of_stage(
     room: &RoomState,
     stage: &Stage,
     begun: &[(&Participant, &SharedWork)],
 ) -> Vec<SheetBlock> {
-    let passed = begun.iter().filter(|(_, it)| it.is_passed()).count();
-    // Where the class has not voted, the predictions stand for the votes.
-    let predicted = || {
+    let passed = begun.iter().filter(|(_, work)| work.is_passed()).count();
+    // If the class has not voted, the predictions take the place of the votes.
+    let predictions = || {
         let mut counts = vec![0; stage.prediction.choices.len()];
-        let choices = begun.iter().filter_map(|(_, it)| it.vote);
-        choices.for_each(|it| counts.iter_mut().skip(it).take(1).for_each(|n| *n += 1));
+        for choice in begun.iter().filter_map(|(_, work)| work.vote) {
+            if let Some(count) = counts.get_mut(choice) {
+                *count += 1;
+            }
+        }
         Vote {
             counts: vec![counts],
             ..Vote::default()
         }
     };
-    let vote = room.class.votes.get(&stage.id).cloned();
-    let vote = vote.unwrap_or_else(predicted);
+    let votes = room.class.votes.get(&stage.id).cloned();
+    let vote = votes.unwrap_or_else(predictions);
     let found = tally(room, stage, &vote);
-    let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
-    let rounds = |it: &usize| {
-        let votes = found.votes(*it);
-        let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
-        votes.join(", then ")
+    let answer = letter(stage.prediction.answer);
+    let rounds = |choice: &usize| {
+        let counts: Vec<String> = found.votes(*choice).iter().map(u32::to_string).collect();
+        counts.join(", then ")
     };
     let mut blocks = vec![
         SheetBlock::Heading(format!(
@@ -222,12 +234,12 @@ fn of_stage(
             stage.title,
             begun.len()
         )),
-        SheetBlock::Intro(format!("{said} The answer is {}.", letter(answer))),
+        SheetBlock::Intro(format!("{} The answer is {answer}.", found.prompt)),
         SheetBlock::Table(SheetTable::filled(
             0..found.choices.len(),
             &[
-                ("", &|it| letter(*it)),
-                ("choice", &|it| found.choices[*it].clone()),
+                ("", &|choice| letter(*choice)),
+                ("choice", &|choice| found.choices[*choice].clone()),
                 ("votes", &rounds),
             ],
         )),
@@ -237,73 +249,84 @@ fn of_stage(
         begun,
         &[
             ("name", &|(who, _)| room.name_of(who).to_owned()),
-            ("", &|(_, it)| it.state.clone()),
-            ("prediction", &|(_, it)| known(it.vote.map(letter))),
+            ("", &|(_, work)| work.state.clone()),
+            ("prediction", &|(_, work)| known(work.vote.map(letter))),
             ("votes", &|(who, _)| {
-                let votes = [0, 1].map(|round| who.ballot(&vote, round));
-                let votes = votes.into_iter().flatten().map(letter);
-                votes.collect::<Vec<_>>().join(", then ")
+                let ballots = [0, 1].map(|round| who.ballot(&vote, round));
+                let letters: Vec<String> = ballots.into_iter().flatten().map(letter).collect();
+                letters.join(", then ")
             }),
-            ("range", &|(_, it)| {
-                let said = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
-                known(it.range.map(said))
+            ("range", &|(_, work)| {
+                let words = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
+                known(work.range.map(words))
             }),
-            ("measured", &|(_, it)| known(it.measured.map(number))),
-            ("ratio of A to B", &|(_, it)| known(it.ratio.map(spread))),
-            ("hints", &|(_, it)| it.hints.to_string()),
+            ("measured", &|(_, work)| known(work.measured.map(number))),
+            ("ratio of A to B", &|(_, work)| {
+                known(work.ratio.map(spread))
+            }),
+            ("hints", &|(_, work)| work.hints.to_string()),
         ],
     )));
     blocks
 }
 
-/// The ranges that were drawn, over the middle of what was measured.
+/// Returns a scale with the ranges of all participants and the median of their measurements; `None` without ranges.
 fn ranges(stage: &Stage, found: &VoteTally) -> Option<SheetBlock> {
-    let of = stage.estimate.as_ref();
-    let of = of.filter(|_| !found.ranges.is_empty())?;
-    let middle = |it| {
-        let (it, unit) = (number(it), &of.unit);
-        format!("the middle of what was measured is {it} {unit}")
+    let estimate = stage.estimate.as_ref()?;
+    if found.ranges.is_empty() {
+        return None;
+    }
+    let measured = match found.measured {
+        Some(median) => format!(
+            "the middle of what was measured is {} {}",
+            number(median),
+            estimate.unit
+        ),
+        None => "nothing was measured".to_owned(),
     };
-    let measured = found.measured.map(middle);
-    let measured = measured.unwrap_or("nothing was measured".to_owned());
     Some(SheetBlock::Scale(RangeScale {
         said: format!(
             "{} {} ranges; {measured}",
-            bounded(of.prompt.trim(), 200),
+            bounded(estimate.prompt.trim(), 200),
             found.ranges.len()
         ),
-        from: of.from,
-        to: of.to,
-        log: of.log,
-        ranges: found.ranges.iter().map(|it| (it[0], it[1])).collect(),
+        from: estimate.from,
+        to: estimate.to,
+        log: estimate.log,
+        ranges: found
+            .ranges
+            .iter()
+            .map(|[low, high]| (*low, *high))
+            .collect(),
         mark: found.measured,
         even: None,
     }))
 }
 
+/// Appends a line of the table. `who` is the participant's name and device, and the stage or task.
 fn line(
     out: &mut String,
     who: &[&str; 3],
     ballots: [Option<usize>; 2],
-    it: &SharedWork,
+    work: &SharedWork,
     result: &RaceResult,
 ) {
     let mystery = result.mystery.as_ref();
     let mut cells: Vec<String> = who
         .iter()
-        .chain(&[it.state.as_str()])
+        .chain(&[work.state.as_str()])
         .map(|text| cell(text))
         .collect();
-    cells.extend([it.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
-    cells.extend([0, 1].map(|at| known(it.range.map(|range| range[at]))));
-    cells.push(known(it.measured));
-    cells.extend([0, 1, 2].map(|at| known(it.ratio.map(|ratio| ratio[at]))));
-    cells.extend([0, 1].map(|at| known(it.checks.map(|checks| checks[at]))));
+    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
+    cells.extend([0, 1].map(|at| known(work.range.map(|range| range[at]))));
+    cells.push(known(work.measured));
+    cells.extend([0, 1, 2].map(|at| known(work.ratio.map(|ratio| ratio[at]))));
+    cells.extend([0, 1].map(|at| known(work.checks.map(|checks| checks[at]))));
     cells.extend([
-        it.hints.to_string(),
-        known(mystery.map(|it| it.points)),
-        known(mystery.map(|it| it.seconds)),
-        known(mystery.map(|it| it.configurations)),
+        work.hints.to_string(),
+        known(mystery.map(|mystery| mystery.points)),
+        known(mystery.map(|mystery| mystery.seconds)),
+        known(mystery.map(|mystery| mystery.configurations)),
     ]);
     row(out, &cells);
 }
@@ -328,7 +351,7 @@ mod tests {
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
         let mut room = RoomState::new(ClassState::new());
-        let mut it = Participant {
+        let mut person = Participant {
             id: "1".to_owned(),
             name: "=cmd|' /C calc'!A0".to_owned(),
             sequence: 1,
@@ -341,9 +364,9 @@ mod tests {
             hints: 2,
             ..SharedWork::default()
         };
-        it.stages.insert("broken-init".to_owned(), shared);
-        it.races.insert("mystery 7-1".to_owned(), solved());
-        room.hear(it, 0).expect("heard");
+        person.stages.insert("broken-init".to_owned(), shared);
+        person.races.insert("mystery 7-1".to_owned(), solved());
+        room.hear(person, 0).expect("heard");
         let table = csv(&room);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
@@ -373,7 +396,7 @@ mod tests {
                 ratio: Some([1.2, 1.1, 1.3]),
                 ..SharedWork::default()
             };
-            let it = Participant {
+            let person = Participant {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 sequence: 1,
@@ -381,7 +404,7 @@ mod tests {
                 races: [("mystery 7-1".to_owned(), solved())].into(),
                 ..Participant::default()
             };
-            room.hear(it, 0).expect("heard");
+            room.hear(person, 0).expect("heard");
         }
         let text = sheet(&room, &course).text();
         for wanted in [
