@@ -1,5 +1,5 @@
-//! A course: its stages, lessons and exercises as checked data. A bad file is skipped and named; the rest still loads.
-//! It runs no model and opens no terminal: the checks read what a run reported, the screen decides what is shown when.
+//! A course: its stages, lessons and exercises as checked data. A bad file is reported and skipped, and the rest still loads. A course
+//! runs no model and opens no terminal: checks read what a run reported, and the screen decides what is shown when.
 
 pub mod check;
 pub mod config_file;
@@ -40,26 +40,26 @@ use crate::course::config_file::FileError;
 /// Everything a learner can go through, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
-    /// Names the folder of the learner's progress: lower-case letters, digits and `-`.
+    /// The name of the folder with the learner's progress: lower-case letters, digits and `-`.
     pub id: String,
     pub title: String,
-    /// Sorted by number.
+    /// The stages, sorted by number.
     pub stages: Vec<Stage>,
-    /// What could not be loaded, and why: shown as a card.
+    /// The faults of files that could not be loaded, which the screen shows as a card.
     pub problems: Vec<FileError>,
     /// Stages and exercises whose files cannot be used, in the order of their folders.
     pub broken: Vec<UnusableContent>,
-    /// Kernels to write and runs to set up, beside the stages.
+    /// The exercises beside the stages.
     pub exercises: Vec<Exercise>,
     /// The words of the lessons, side by side in four dialects.
     pub glossary: Option<Lesson>,
-    /// Background that belongs to no single stage.
+    /// Background texts that belong to no single stage.
     pub readings: Vec<BackgroundText>,
-    /// How a class may go through it.
+    /// Plans for a class.
     pub agendas: Vec<Agenda>,
 }
 
-/// A plan for a class of so many minutes.
+/// A plan for a class that takes a number of minutes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agenda {
@@ -68,7 +68,7 @@ pub struct Agenda {
     pub parts: Vec<AgendaPart>,
 }
 
-/// One part of it, with the numbers of the stages that it shows.
+/// One part of an agenda, with the numbers of the stages that it shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgendaPart {
@@ -79,51 +79,50 @@ pub struct AgendaPart {
 }
 
 impl Course {
-    /// The stage with this number.
+    /// Returns the stage with this number.
     pub fn stage(&self, number: u32) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.number == number)
     }
 
-    /// The stage with this id.
+    /// Returns the stage with this id.
     pub fn stage_by_id(&self, id: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.id == id)
     }
 
-    /// The lines that make a stage's fault in PyTorch: the first code of the page about it, `pytorch-7.md` for stage 7.
+    /// Returns the lines that make a stage's fault in PyTorch: the first code of the page about it, which is `pytorch-7.md` for stage 7.
     pub fn in_pytorch(&self, stage: &Stage) -> Option<&TextBlock> {
         let file = format!("pytorch-{}.md", stage.number);
         let page = self.readings.iter().find(|page| page.file == file)?;
-        let mut blocks = page
-            .lesson
+        page.lesson
             .sections
             .iter()
-            .flat_map(|section| &section.blocks);
-        blocks.find(|block| matches!(block, TextBlock::Code { .. }))
+            .flat_map(|section| &section.blocks)
+            .find(|block| matches!(block, TextBlock::Code { .. }))
     }
 
-    /// The exercise whose id this is.
+    /// Returns the exercise with this id.
     pub fn exercise_by_id(&self, id: &str) -> Option<&Exercise> {
         self.exercises.iter().find(|exercise| exercise.id == id)
     }
 }
 
-/// A stage or an exercise whose files cannot be used. It is shown as such, and nothing takes its place.
+/// A stage or an exercise whose files cannot be used. Lists show it as unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableContent {
-    /// `k01-swiglu`.
+    /// The name of the folder: `k01-swiglu`.
     pub folder: String,
     /// The first problem.
     pub why: FileError,
 }
 
 impl UnusableContent {
-    /// `k01`, or the number of a stage.
+    /// Returns the short name: `k01`, or the number of a stage.
     pub fn label(&self) -> &str {
         let label = self.folder.split('-').next().unwrap_or_default();
         label.trim_start_matches('0')
     }
 
-    /// Whether a learner means this one: by its label, its folder or what follows the label.
+    /// Returns true if `name` is the label, the folder, or the part of the folder's name after the label.
     pub fn answers_to(&self, name: &str) -> bool {
         let id = self.folder.split_once('-').map(|(_, id)| id);
         [Some(self.label()), Some(&self.folder), id].contains(&Some(name))
@@ -133,7 +132,7 @@ impl UnusableContent {
 /// A text beside the stages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackgroundText {
-    /// `counting.md`: what links name.
+    /// The name of the file, which links use: `counting.md`.
     pub file: String,
     pub title: String,
     pub lesson: Lesson,

@@ -202,7 +202,8 @@ fn a_recording() {
             Ok(recording) => {
                 assert_eq!(recording.iter().count(), recording.len());
                 let sizes = [
-                    perflings::pages::html::page(&RunReport::of(&recording.story).sheet()).len(),
+                    perflings::pages::html::page(&RunReport::from_story(&recording.story).sheet())
+                        .len(),
                     csv::steps(recording.iter()).len(),
                     csv::kernels(recording.iter()).len(),
                     csv::gradients(recording.iter()).len(),

@@ -107,7 +107,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
         Some(file) => {
             refuse_as_file(file, &args.course)?;
             refuse_to_replace(file, args.out.as_deref())?;
-            RunReport::of(&open(file)?.story).sheet()
+            RunReport::from_story(&open(file)?.story).sheet()
         }
         None => {
             let context = args.course.open()?;

@@ -105,7 +105,7 @@ fn text(recording: &Recording, lints: bool) -> String {
     )];
     let finished = recording.finished();
     if finished.is_empty() {
-        let sheet = RunReport::of(&recording.story).sheet();
+        let sheet = RunReport::from_story(&recording.story).sheet();
         parts.push(sheet.markdown().trim_end().to_owned());
     }
     parts.extend(finished.iter().map(|it| summary::text(it, lints)));

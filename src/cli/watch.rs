@@ -249,7 +249,7 @@ fn told(source: &WatchSource) -> Result<()> {
     let finished = source.story().runs().filter_map(|run| run.summary());
     let mut texts: Vec<String> = finished.map(|it| summary::text(&it, true)).collect();
     if texts.is_empty() {
-        let sheet = RunReport::of(source.story()).sheet();
+        let sheet = RunReport::from_story(source.story()).sheet();
         texts.push(sheet.markdown().trim_end().to_owned());
     }
     out::result(&texts.join("\n\n"))?;

@@ -98,7 +98,9 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let outcome = show(
         &mut live, context, story, command, progress, options, member,
     );
-    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &RunReport::of(&session.borrow()))) {
+    if let Some(Err(error)) =
+        state.map(|dir| runs::save(&dir, &RunReport::from_story(&session.borrow())))
+    {
         notice(&format!("{error:#}"));
     }
     match live.close() {

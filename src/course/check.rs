@@ -1,4 +1,4 @@
-//! The criteria of a stage, as `[[check]]` of its file gives them. Whether a run meets them is the judge's business.
+//! The criteria of a stage, as `[[check]]` of its file gives them. `judge` decides if a run meets them.
 
 use serde::Deserialize;
 
@@ -9,36 +9,39 @@ use crate::course::config_file::FileError;
 /// One criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// What is asked, in a few words: `first loss is what the formula says`.
+    /// The demand in a few words: `first loss is what the formula says`.
     pub name: String,
+    /// The figure or fact that is tested.
     pub metric: Metric,
+    /// The test of it.
     pub test: Test,
-    /// What this criterion says of the stage as it starts.
+    /// The outcome that this criterion must have for the stage as it starts.
     pub starter: Starter,
-    /// Reported, but does not decide: what not every device can show.
+    /// True if the criterion is reported but does not decide, because not every device can show it.
     pub optional: bool,
+    /// The line in the file, for messages.
     pub line: usize,
 }
 
-/// What is looked at.
+/// The figure or fact that a criterion tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// A figure of the run, by its name in `metric.rs`.
     Figure(String),
-    /// Time of the stage as it starts over time of the learner's, paired, with its interval.
+    /// The step time of the stage as it starts over that of the learner's configuration, measured in pairs, with its interval.
     Ratio,
-    /// A plausibility lint by name.
+    /// A lint by name.
     Lint(String),
-    /// A part of the model in the kernel list: `mlp.swiglu`.
+    /// A part of the model in the list of kernels: `mlp.swiglu`.
     Part(String),
-    /// The stage's questions.
+    /// The questions of the stage.
     Quiz,
 }
 
-/// What it must be.
+/// The test of a figure or a fact.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// Not further from the target than this share of it.
+    /// The figure differs from the target by at most this share of the target.
     Within(f64, Target),
     AtLeast(Target),
     AtMost(Target),
@@ -46,14 +49,14 @@ pub enum Test {
     Below(Target),
     /// The lint or the part is there.
     Present,
-    /// It is not there, in a run that would have shown it.
+    /// The lint or the part is not there, in a run that would have shown it.
     Absent,
-    /// Every question answered rightly.
+    /// Every question is answered rightly.
     Right,
 }
 
 impl Test {
-    /// What a figure is held against.
+    /// Returns the number that a figure is compared with; `None` for a fact.
     pub const fn target(&self) -> Option<&Target> {
         match self {
             Self::Within(_, target)
@@ -66,7 +69,7 @@ impl Test {
     }
 }
 
-/// A number, or the name of one.
+/// A number, or the name of a figure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
     untagged,
@@ -78,14 +81,14 @@ pub enum Target {
     Named(String),
 }
 
-/// What a criterion must say of the starter, so that `course check` can tell a fault from an accident.
+/// The outcome that a criterion must have for the starter. `course check` tells a fault from an accident by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Starter {
     #[default]
     Fails,
     Passes,
-    /// Either.
+    /// The outcome does not matter.
     Any,
 }
 
@@ -110,10 +113,10 @@ pub struct CheckToml {
     optional: bool,
 }
 
-/// The criterion that the table at `path` means.
+/// Reads the criterion in the table at `path`.
 ///
 /// # Errors
-/// What it cannot mean.
+/// If a key is missing, names nothing that exists, or contradicts another key.
 pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check, FileError> {
     let at = |key: &str| format!("{path}.{key}");
     let presence = || match raw.present {
@@ -132,8 +135,8 @@ pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check,
         "ratio" => (Metric::Ratio, test(file, path, &raw)?),
         name => {
             if !metric::known(name) {
-                let all = metric::METRICS.iter().map(|metric| metric.name);
-                let all = all.chain(["ratio", "lint", "part", "quiz"]);
+                let figures = metric::METRICS.iter().map(|metric| metric.name);
+                let all = figures.chain(["ratio", "lint", "part", "quiz"]);
                 return Err(file.unknown(&at("metric"), "metric", name, all));
             }
             (Metric::Figure(name.to_owned()), test(file, path, &raw)?)
@@ -149,7 +152,7 @@ pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check,
     })
 }
 
-/// The one condition of a figure.
+/// Reads the one condition of a figure.
 fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileError> {
     let at = |key: &str| format!("{path}.{key}");
     if raw.within.is_some() && raw.of.is_none() {
@@ -167,8 +170,9 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileEr
         ("above", raw.above.clone().map(Test::Above)),
         ("below", raw.below.clone().map(Test::Below)),
     ];
-    let given = conditions.into_iter();
-    let mut given = given.filter_map(|(key, test)| Some((key, test?)));
+    let mut given = conditions
+        .into_iter()
+        .filter_map(|(key, test)| Some((key, test?)));
     let Some((first, test)) = given.next() else {
         let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
         return Err(file.fault(path, format!("{what}; write one of them")));
@@ -183,9 +187,10 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileEr
             None => metric::known(name),
         };
         if !known {
-            let formulas = formula::FORMULAS.iter();
-            let formulas = formulas.map(|it| format!("formula.{}", it.name));
-            let metrics = metric::METRICS.iter().map(|it| it.name.to_owned());
+            let formulas = formula::FORMULAS
+                .iter()
+                .map(|formula| format!("formula.{}", formula.name));
+            let metrics = metric::METRICS.iter().map(|metric| metric.name.to_owned());
             let all: Vec<String> = formulas.chain(metrics).collect();
             let place = at(if first == "within" { "of" } else { first });
             return Err(file.unknown(&place, "figure", name, all.iter().map(String::as_str)));

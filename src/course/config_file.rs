@@ -1,4 +1,4 @@
-//! Reads a `config.toml` into a `RunConfig`; every complaint carries file and line and what to write instead.
+//! Reads a `config.toml` into a `RunConfig`. Every error has the file, the line and what to write instead.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -11,23 +11,25 @@ use crate::files;
 use crate::sanitize;
 use protocol::config::{Knob, KnobValue, Preset, RunConfig, unknown};
 
-/// Largest configuration file that is read.
+/// The size of the largest configuration file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024;
 
-/// Levels of nesting that the TOML parser reads.
+/// The number of levels of nesting that the TOML parser reads.
 const NESTED: usize = 80;
 
-/// Characters of a complaint that are shown; it may quote a file.
+/// The number of characters of an error that are shown. An error may quote a file of any length.
 const MAX_SHOWN: usize = 3000;
 
-/// One complaint about a file: `path:line: what`.
+/// A fault of a file, shown as `path:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
+    /// The file, as messages name it.
     pub path: String,
-    /// Counted from 1; 0 where no line is at fault.
+    /// The line, from 1; 0 if no line is at fault.
     pub line: usize,
-    /// In characters, from 1; 0 where the line is enough.
+    /// The column in characters, from 1; 0 if the line says enough.
     pub column: usize,
+    /// The fault, and what to write instead.
     pub what: String,
 }
 
@@ -46,17 +48,16 @@ impl std::error::Error for FileError {}
 
 impl FileError {
     pub fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
-        let (path, what) = (path.into(), what.into());
         Self {
-            path,
+            path: path.into(),
             line,
             column: 0,
-            what,
+            what: what.into(),
         }
     }
 }
 
-/// Reads a text file that a person wrote: a plain file of at most `limit` bytes, UTF-8, with or without a byte order mark, which is left out.
+/// Reads a text file that a person wrote: a plain file of at most `limit` bytes in UTF-8. A byte order mark is left out.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();
     let bytes = files::read(path, limit).map_err(|error| match error.kind() {
@@ -68,7 +69,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     decode(bytes, &shown)
 }
 
-/// The bytes of a file as text without a byte order mark; `path` is only for messages.
+/// Decodes the bytes of a file as UTF-8 text, without a byte order mark. `path` is only for messages.
 pub fn decode(bytes: Vec<u8>, path: &str) -> Result<String, FileError> {
     const MARK: char = '\u{feff}';
     let mut text = String::from_utf8(bytes).map_err(|error| {
@@ -81,32 +82,33 @@ pub fn decode(bytes: Vec<u8>, path: &str) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// The line of a byte offset, from 1.
+/// Returns the line of a byte offset, from 1.
 pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
     let before = text.as_ref().iter().take(offset);
     before.filter(|b| **b == b'\n').count() + 1
 }
 
-/// What is wrong with a text that is no TOML, from the parser's error.
+/// Explains why a text is not TOML, from the message and the place of the parser's error.
 pub fn not_toml(path: &str, text: &str, message: &str, span: Option<Range<usize>>) -> FileError {
-    let line = span.map(|span| line_of(text, span.start));
+    let parsed_line = span.map(|span| line_of(text, span.start));
     if message.contains("recurs") {
         // The parser does not say where a key has too many parts.
-        let many = |line: &str| line.matches('.').count() >= NESTED;
-        let line = line.or_else(|| Some(text.lines().position(many)? + 1));
+        let has_many_parts = |line: &str| line.matches('.').count() >= NESTED;
+        let long_line = || Some(text.lines().position(has_many_parts)? + 1);
+        let line = parsed_line.or_else(long_line).unwrap_or(0);
         let what = format!("is nested too deeply; write at most {NESTED} levels");
-        return FileError::new(path, line.unwrap_or(0), what);
+        return FileError::new(path, line, what);
     }
     let what = format!("is not valid TOML: {}", message.trim());
-    FileError::new(path, line.unwrap_or(0), what)
+    FileError::new(path, parsed_line.unwrap_or(0), what)
 }
 
-/// Reads the file at `path` over the defaults of its own preset.
+/// Reads the configuration at `path`. Keys that it does not set have the values of its preset.
 pub fn load(path: &Path) -> Result<RunConfig, FileError> {
     parse(&read_text(path, MAX_BYTES)?, &path.display().to_string())
 }
 
-/// Reads `text`; `path` is only for messages.
+/// Reads a configuration from a text. `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     let fail = |line, what: String| FileError::new(path, line, what);
     let document = Document::parse(text)
@@ -136,7 +138,7 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     }
 
     let mut config = RunConfig::preset(Preset::default());
-    // The preset first, wherever it stands: it sets sizes that other keys may override.
+    // The preset comes first, wherever it stands in the file: it sets sizes that other keys may change.
     found.sort_by_key(|(key, ..)| key != "preset");
     for (key, value, line) in &found {
         let knob = Knob::find(key).map_err(|what| fail(*line, what))?;
@@ -153,7 +155,10 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     Ok(config)
 }
 
-/// Applies `section.key=value`.
+/// Applies an assignment such as `model.norm=fused`.
+///
+/// # Errors
+/// If the key or the value is unknown.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
     let (path, word) = assignment.split_once('=').ok_or_else(|| {
         format!("`{assignment}` has no `=`; write KEY=VALUE, such as model.norm=fused")
@@ -161,8 +166,11 @@ pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
-/// The text with these keys as `config` has them, each under a comment with what it does and takes. Every other line
-/// stays as it is. A text that is no configuration is refused.
+/// Returns the text of a file with these keys set as in `config`, each under a comment that says what it does and which values it takes.
+/// Every other line stays as it is.
+///
+/// # Errors
+/// If the text is not a configuration.
 pub fn rewritten(
     text: &str,
     path: &str,
@@ -176,7 +184,7 @@ pub fn rewritten(
     for knob in knobs {
         let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
         let root = document.as_table_mut();
-        let there = match head {
+        let is_set = match head {
             "" => root.contains_key(key),
             head => root
                 .get(head)
@@ -184,20 +192,20 @@ pub fn rewritten(
                 .is_some_and(|table| table.contains_key(key)),
         };
         // Numbers follow from the preset until they are set.
-        let follows = knob.plain().is_none() && (knob.get)(config) == (knob.get)(&plain);
-        if !there && follows {
+        let is_of_preset = knob.plain().is_none() && (knob.get)(config) == (knob.get)(&plain);
+        if !is_set && is_of_preset {
             continue;
         }
         let item = match head {
             "" => document.as_item_mut(),
             head => root.entry(head).or_insert(Item::Table(Table::new())),
         };
-        // In a table on one line a comment would end the line.
-        let commented = item.is_table();
+        // In a table on one line, a comment would end the line.
+        let takes_comments = item.is_table();
         let Some(table) = item.as_table_like_mut() else {
             continue;
         };
-        if !there || (knob.get)(&before) != (knob.get)(config) {
+        if !is_set || (knob.get)(&before) != (knob.get)(config) {
             let word = knob.written(config);
             let mut value: toml_edit::Value = word.parse().map_err(invalid)?;
             match table.get_mut(key).and_then(Item::as_value_mut) {
@@ -210,12 +218,15 @@ pub fn rewritten(
                 }
             }
         }
-        if let Some(mut key) = table.key_mut(key).filter(|_| commented) {
+        if takes_comments && let Some(mut key) = table.key_mut(key) {
             let decor = key.leaf_decor_mut();
-            let above = decor.prefix().and_then(|it| it.as_str()).unwrap_or("");
+            let above = decor
+                .prefix()
+                .and_then(|prefix| prefix.as_str())
+                .unwrap_or("");
             if !above.contains('#') {
-                let said = format!("{above}# {}: {}\n", knob.about, knob.allowed());
-                decor.set_prefix(said);
+                let comment = format!("{above}# {}: {}\n", knob.about, knob.allowed());
+                decor.set_prefix(comment);
             }
         }
     }

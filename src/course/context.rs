@@ -1,4 +1,4 @@
-//! An opened course with the learner's files and progress beside it.
+//! An opened course, together with the learner's files and progress.
 
 mod edits;
 
@@ -20,20 +20,20 @@ use protocol::config::{Preset, close};
 
 use edits::EditedStarter;
 
-/// A loaded course and where its learner's files are.
+/// A loaded course, and the places of its learner's files.
 #[derive(Debug)]
 pub struct CourseContext {
     pub course: Course,
     pub source: CourseFiles,
-    /// The course's state folder; none where the system has no place for one.
+    /// The state folder of the course; `None` if the system has no place for one.
     pub state: Option<PathBuf>,
     /// Starters that the learner edited in a copy of the course, by stage id.
     edits: BTreeMap<String, EditedStarter>,
 }
 
 impl CourseContext {
-    /// The course as its author sees it: what could not be loaded is in `course.problems`. Without a folder it is the
-    /// course inside the program.
+    /// Loads the course in a folder as its author sees it, or without a folder the course inside the program. Faults of files are in
+    /// `course.problems`.
     pub fn load_as_author(folder: Option<&Path>) -> Result<Self> {
         let source = match folder {
             Some(folder) => CourseFiles::folder(folder)?,
@@ -49,7 +49,7 @@ impl CourseContext {
         })
     }
 
-    /// The same course as its learner sees it: starters and answers that they edited are theirs, not the course's.
+    /// Loads the course as its learner sees it: starters and answers that the learner edited are not faults of the course.
     pub fn load(folder: Option<&Path>) -> Result<Self> {
         let mut context = Self::load_as_author(folder)?;
         context.edits = edits::adopt(&mut context.course, &context.source);
@@ -57,8 +57,8 @@ impl CourseContext {
         Ok(context)
     }
 
-    /// In a folder with a copy of the course, exercises are edited where they are, but the course is the one inside the
-    /// program until the copy is named: says so where they differ.
+    /// Reports each exercise that differs in a copy of the course in this folder. A learner edits exercises in such a copy, but the course
+    /// inside the program is used until the copy is named.
     fn compare_copy(&mut self, folder: &Path) {
         if self.source != CourseFiles::Embedded {
             return;
@@ -66,23 +66,27 @@ impl CourseContext {
         for exercise in &self.course.exercises {
             let shown = format!("{}/exercise.toml", exercise.path);
             let path = folder.join(&shown);
-            let same =
+            let is_same =
                 |text: String| embedded::text(&shown).is_some_and(|own| hash(&own) == hash(&text));
-            if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(same) {
+            if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(is_same) {
                 let what = "is not the one inside the program, which is used; write `--course .` to use this one";
                 self.course.problems.push(FileError::new(shown, 0, what));
             }
             for file in exercise.files() {
                 let path = format!("{}/{}", exercise.path, file.name);
-                let leads = within(folder, Path::new(&path));
-                if let Some(what) = leads.err().filter(|_| files::is_taken(&folder.join(&path))) {
+                if let Err(what) = within(folder, Path::new(&path))
+                    && files::is_taken(&folder.join(&path))
+                {
                     self.course.problems.push(FileError::new(path, 0, what));
                 }
             }
         }
     }
 
-    /// The stage with this number or id.
+    /// Returns the stage with this number or id.
+    ///
+    /// # Errors
+    /// If there is no such stage; the text says what else could have been meant.
     pub fn stage(&self, name: &str) -> Result<&Stage> {
         let by_number = name.parse::<u32>().ok();
         let found = match by_number {
@@ -92,45 +96,54 @@ impl CourseContext {
         found.ok_or_else(|| usage(self.no_stage(name, by_number.is_some())))
     }
 
-    /// What to say where no stage has this name.
+    /// Returns the message for a name that no stage has.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
-        let (shown, stages) = (crate::sanitize::line(name), &self.course.stages);
-        if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
+        let shown = crate::sanitize::line(name);
+        let stages = &self.course.stages;
+        let mut unusable = self.course.broken.iter();
+        if let Some(broken) = unusable.find(|broken| broken.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }
         if let Some(exercise) = self.exercise(name) {
             let commands = exercise.commands();
             return format!("`{shown}` is an exercise, not a stage; {commands}");
         }
-        let looks_like = name.starts_with(|it: char| KINDS.iter().any(|row| row.letter == it));
-        let looks_like = looks_like && name.len() <= 3;
-        if looks_like && !self.course.exercises.is_empty() {
+        let is_kind = |letter: char| KINDS.iter().any(|kind| kind.letter == letter);
+        let looks_like_exercise = name.starts_with(is_kind) && name.len() <= 3;
+        if looks_like_exercise && !self.course.exercises.is_empty() {
             return self.no_exercise(name);
         }
         let ids = stages.iter().map(|stage| stage.id.as_str());
-        let near = meant(close(name, ids).filter(|_| !is_number));
-        let all = stages.iter().map(|it| format!("{} {}", it.number, it.id));
-        let known = match all.collect::<Vec<_>>().join(", ") {
-            none if none.is_empty() => "The course has no stage that can be used".to_owned(),
-            all => format!("There are {all}; `perflings list` shows all names"),
+        let near = if is_number { None } else { close(name, ids) };
+        let all: Vec<String> = stages
+            .iter()
+            .map(|stage| format!("{} {}", stage.number, stage.id))
+            .collect();
+        let known = if all.is_empty() {
+            "The course has no stage that can be used".to_owned()
+        } else {
+            let all = all.join(", ");
+            format!("There are {all}; `perflings list` shows all names")
         };
-        let problem = self
-            .course
-            .problems
-            .first()
-            .map(|problem| format!(". Not everything could be loaded: {problem}"));
-        let problem = problem.unwrap_or_default();
-        format!("there is no stage `{shown}`{near} {known}{problem}")
+        let problem = match self.course.problems.first() {
+            Some(problem) => format!(". Not everything could be loaded: {problem}"),
+            None => String::new(),
+        };
+        format!(
+            "there is no stage `{shown}`{} {known}{problem}",
+            suggestion(near)
+        )
     }
 
-    /// What to say where no exercise has this name.
+    /// Returns the message for a name that no exercise has.
     pub fn no_exercise(&self, name: &str) -> String {
         let labels = self.course.exercises.iter().map(Exercise::label);
-        let (shown, near) = (crate::sanitize::line(name), meant(close(name, labels)));
+        let near = suggestion(close(name, labels));
+        let shown = crate::sanitize::line(name);
         format!("there is no exercise `{shown}`{near} `perflings list` shows all names")
     }
 
-    /// The exercise of this number, folder or id: `k01`, `k01-swiglu`, `swiglu`. A stage's id comes first.
+    /// Returns the exercise with this label, folder or id: `k01`, `k01-swiglu`, `swiglu`. The id of a stage comes first.
     pub fn exercise(&self, name: &str) -> Option<&Exercise> {
         if self.course.stage_by_id(name).is_some() {
             return None;
@@ -141,38 +154,46 @@ impl CourseContext {
             .find(|exercise| exercise.answers_to(name))
     }
 
-    /// The learner's own folder of an exercise: below the current one (an `init` copy), or in their state folder. Of a
-    /// course folder that was named, the learner's copies come before its starters.
+    /// Returns the learner's own folder of an exercise: below the current folder in a copy made by `init`, or in the state folder. If a
+    /// course folder was named, the learner's copies come before its starters.
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
-        let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
         let files = exercise.files();
-        let holds = |folder: &PathBuf| {
-            let mut files = files.iter();
-            files.all(|file| files::is_taken(&folder.join(&file.name)))
+        let has_all = |folder: &PathBuf| {
+            let mut names = files.iter().map(|file| &file.name);
+            names.all(|name| files::is_taken(&folder.join(name)))
         };
-        // No link of a copy leads out of it; what the learner links in their own folder is theirs.
-        let of_copy = |root: &Path| {
-            let inside = |name: &str| within(root, &Path::new(&exercise.path).join(name)).is_ok();
-            let folder = match root == Path::new(".") {
-                true => PathBuf::from(&exercise.path),
-                false => root.join(&exercise.path),
+        // A link in a copy of the course must not lead out of it; in their own folder, learners may link what they like.
+        let in_copy = |root: &Path| {
+            let mut names = files.iter().map(|file| &file.name);
+            let is_inside =
+                |name: &String| within(root, &Path::new(&exercise.path).join(name)).is_ok();
+            let folder = if root == Path::new(".") {
+                PathBuf::from(&exercise.path)
+            } else {
+                root.join(&exercise.path)
             };
-            let mut files = files.iter();
-            files.all(|file| inside(&file.name)).then_some(folder)
+            names.all(is_inside).then_some(folder)
         };
-        let work = work.filter(holds);
+        let in_workspace = self
+            .workspace()
+            .ok()
+            .map(|work| work.folder(&exercise.id))
+            .filter(has_all);
         match &self.source {
-            CourseFiles::Folder { root, .. } => work.or_else(|| of_copy(root)),
-            CourseFiles::Embedded => of_copy(Path::new(".")).or(work),
+            CourseFiles::Folder { root, .. } => in_workspace.or_else(|| in_copy(root)),
+            CourseFiles::Embedded => in_copy(Path::new(".")).or(in_workspace),
         }
     }
 
-    /// The learner's own copy of one file of an exercise.
+    /// Returns the path of the learner's own copy of one file of an exercise; `None` if there is none.
     pub fn exercise_file(&self, exercise: &Exercise, name: &str) -> Option<PathBuf> {
         Some(self.exercise_folder(exercise)?.join(name))
     }
 
-    /// The learner's files, where there is a place for them.
+    /// Returns the folder of the learner's files.
+    ///
+    /// # Errors
+    /// If the system has no place for a program's state.
     pub fn workspace(&self) -> Result<Workspace> {
         let state = self
             .state
@@ -181,7 +202,7 @@ impl CourseContext {
         Ok(Workspace::new(state))
     }
 
-    /// The folder of an exercise in a copy of the course that `init` made: the learner may edit it there as well.
+    /// Returns the folder of an exercise in a copy of the course that `init` made, where the learner may edit it as well.
     pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
         match &self.source {
             CourseFiles::Embedded => None,
@@ -189,8 +210,8 @@ impl CourseContext {
         }
     }
 
-    /// What the learner has now: their copy of the file, or the starter they edited in place, with its path; else the
-    /// stage as shipped.
+    /// Returns the learner's configuration of a stage with its path: their copy of the file, or the starter that they edited in place.
+    /// If they edited neither, it is the starter of the course, without a path.
     pub fn learner(
         &self,
         stage: &Stage,
@@ -206,10 +227,11 @@ impl CourseContext {
         if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
             config = at_preset(&config, preset);
         }
-        Ok((NamedConfig::of(stage, "custom", config), Some(path)))
+        let custom = NamedConfig::of_stage(stage, "custom", config);
+        Ok((custom, Some(path)))
     }
 
-    /// Puts the stage's files back as they began. Those that differ are kept beside them; the result names those.
+    /// Restores the starters of a stage. Files that differ from them are kept under other names, which are returned.
     pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
         let mut kept = self.workspace()?.reset(stage)?;
         if let Some(edit) = self.edits.get(&stage.id) {
@@ -219,8 +241,8 @@ impl CourseContext {
     }
 }
 
-/// What follows the name of something that is not there.
-fn meant(near: Option<&str>) -> String {
+/// Returns the words that follow a name that does not exist: a full stop, or the name that may have been meant.
+fn suggestion(near: Option<&str>) -> String {
     near.map_or_else(
         || ".".to_owned(),
         |near| format!("; did you mean `{near}`?"),

@@ -9,15 +9,15 @@ use include_dir::{Dir, DirEntry};
 
 use crate::course::config_file::{MAX_BYTES, read_text};
 
-/// Most entries of one folder that are looked at.
+/// The largest number of entries of one folder that are read.
 const MAX_ENTRIES: usize = 500;
 
-/// `exercises/` and `lessons/`.
+/// The folders `exercises/` and `lessons/`.
 pub type EmbeddedFolders = [&'static Dir<'static>; 2];
 
 static TREES: OnceLock<EmbeddedFolders> = OnceLock::new();
 
-/// Says what is inside the program; the first word counts.
+/// Sets the folders inside the program. Only the first call has an effect.
 pub fn set(trees: EmbeddedFolders) {
     let _ = TREES.set(trees);
 }
@@ -29,19 +29,20 @@ pub struct FolderEntry {
     pub folder: bool,
 }
 
-/// The checkout that cargo started this process from. What is not the program, such as a test, is in one always.
+/// Returns the checkout that cargo started this process from. A process other than the program, such as a test, always runs in one.
 fn checkout() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {
-        let ours = std::env::var_os("CARGO_PKG_NAME").is_some_and(|it| it == "perflings");
-        let named = std::env::var_os("CARGO_MANIFEST_DIR").filter(|_| ours);
-        let here = || TREES.get().is_none().then(|| ".".into());
-        named.map(PathBuf::from).or_else(here)
+        let is_ours = std::env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == "perflings");
+        if is_ours && let Some(folder) = std::env::var_os("CARGO_MANIFEST_DIR") {
+            return Some(PathBuf::from(folder));
+        }
+        TREES.get().is_none().then(|| ".".into())
     };
     FOUND.get_or_init(find).as_deref()
 }
 
-/// The tree a path belongs to, and the rest of the path.
+/// Returns the folder that a path belongs to, and the rest of the path.
 fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {
     let (head, rest) = path.split_once('/').unwrap_or((path, ""));
     let [exercises, lessons] = *TREES.get()?;
@@ -52,7 +53,7 @@ fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {
     }
 }
 
-/// The text of an embedded file.
+/// Returns the text of a file of the course inside the program; `None` if there is no such file.
 pub fn text(path: &str) -> Option<String> {
     if let Some(root) = checkout() {
         return read_text(&root.join(path), MAX_BYTES).ok();
@@ -61,7 +62,7 @@ pub fn text(path: &str) -> Option<String> {
     tree.get_file(rest)?.contents_utf8().map(str::to_owned)
 }
 
-/// What an embedded folder holds.
+/// Returns the entries of a folder of the course inside the program; empty if there is no such folder.
 pub fn entries(under: &str) -> Vec<FolderEntry> {
     if let Some(root) = checkout() {
         return on_disk(&root.join(under));
@@ -86,7 +87,7 @@ pub fn entries(under: &str) -> Vec<FolderEntry> {
     entries.map(entry).collect()
 }
 
-/// What a folder on the disk holds.
+/// Returns the entries of a folder on the disk, at most 500; empty if it cannot be read.
 pub fn on_disk(folder: &Path) -> Vec<FolderEntry> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let entry = |entry: fs::DirEntry| FolderEntry {

@@ -1,6 +1,6 @@
-//! Exercises beside the stages. A kind of exercise is one row of [`KINDS`] and what reads its `exercise.toml`. What an exercise
-//! has its learner do is plain data, its [`ExerciseWork`]: the rest of the program asks for the kernels, the runs or the recording of
-//! an exercise and knows no kind.
+//! Exercises beside the stages. A kind of exercise is one row of [`KINDS`] and a function that reads its `exercise.toml`. The task of an
+//! exercise is plain data, its [`ExerciseWork`]. The rest of the program asks for the kernels, the runs or the recording of an exercise,
+//! and does not know its kind.
 
 pub mod config;
 mod detective;
@@ -22,45 +22,47 @@ use folder::ExerciseFolder;
 
 /// A kind of exercise.
 pub struct ExerciseKind {
-    /// Name in `exercise.toml`.
+    /// The name in `exercise.toml`.
     pub name: &'static str,
-    /// First letter of its folders.
+    /// The first letter of its folders.
     pub letter: char,
-    /// Words before the size of the task.
+    /// The words before the size of the task.
     pub asks: &'static str,
     read: fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>,
 }
 
-/// One exercise, as `exercise.toml` gives it in every kind.
+/// One exercise, with the keys that `exercise.toml` has in every kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Exercise {
-    /// Name of its kind, and the kind's words before the size of the task.
+    /// The name of its kind.
     #[serde(skip)]
     pub kind: &'static str,
+    /// The words before the size of the task.
     #[serde(skip)]
     pub asks: &'static str,
-    /// Key of the learner's progress.
+    /// The key of the learner's progress.
     pub id: String,
     pub title: String,
     #[serde(default = "advanced")]
     pub level: StageLevel,
-    /// What to do.
+    /// The task in a few sentences.
     pub task: String,
-    /// `about 3 lines`.
+    /// The size of the task: `about 3 lines`.
     pub size: String,
     /// Three hints.
     #[serde(default)]
     pub hints: Vec<String>,
-    /// Lesson that explains the background.
+    /// The lesson that explains the background.
     pub lesson: Option<String>,
     #[serde(default)]
     pub quiz: Vec<Question>,
-    /// Text about the figures of measured runs, shown after the measurement.
+    /// A text about the figures of measured runs, shown after the measurement.
     pub debrief: Option<String>,
-    // What follows is not in those keys.
+    // The fields below are not among these keys.
+    /// The data of the task.
     #[serde(skip, default = "unread")]
     pub work: ExerciseWork,
-    /// `exercises/k01-swiglu`.
+    /// The folder: `exercises/k01-swiglu`.
     #[serde(skip)]
     pub path: String,
 }
@@ -73,35 +75,34 @@ fn unread() -> ExerciseWork {
     ExerciseWork::Kernels(Kernels::default())
 }
 
-/// What an exercise has its learner do, with its data. Only this file and `cli/exercise.rs` tell one from another; all else asks for
-/// what it needs.
+/// The task of an exercise, with its data. Only this file and `cli/exercise.rs` distinguish the kinds.
 #[derive(Clone, Debug, PartialEq, strum::EnumTryAs)]
 pub enum ExerciseWork {
-    /// Write kernels that are checked.
+    /// The learner writes kernels, which are checked.
     Kernels(Kernels),
-    /// Say what runs will show before they are measured.
+    /// The learner predicts what runs will show, before they are measured.
     Configs(Configs),
-    /// Name the fault of a recorded run or a profile.
+    /// The learner names the fault of a recorded run or a profile.
     Detective(Detective),
 }
 
 impl Exercise {
-    /// `k01-swiglu`
+    /// Returns the name of the folder: `k01-swiglu`.
     pub fn folder(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Its short name: `k01`.
+    /// Returns the short name: `k01`.
     pub fn label(&self) -> &str {
         self.folder().split('-').next().unwrap_or_default()
     }
 
-    /// Whether `name` is the exercise's label, folder or id.
+    /// Returns true if `name` is the exercise's label, folder or id.
     pub fn answers_to(&self, name: &str) -> bool {
         self.id == name || self.folder() == name || self.label() == name
     }
 
-    /// Which commands take it.
+    /// Returns a sentence about the commands for this exercise.
     pub fn commands(&self) -> String {
         let label = self.label();
         match self.detective() {
@@ -115,36 +116,38 @@ impl Exercise {
         }
     }
 
-    /// The kernels to write.
+    /// Returns the kernels to write; `None` for other kinds.
     pub fn kernels(&self) -> Option<&Kernels> {
         self.work.try_as_kernels_ref()
     }
 
-    /// The runs to predict.
+    /// Returns the runs to predict; `None` for other kinds.
     pub fn configs(&self) -> Option<&Configs> {
         self.work.try_as_configs_ref()
     }
 
-    /// What was recorded, and the question about it.
+    /// Returns the recorded run or profile, and the question about it; `None` for other kinds.
     pub fn detective(&self) -> Option<&Detective> {
         self.work.try_as_detective_ref()
     }
 
-    /// The recorded run that is shown in the place of a live one; `perflings open` shows a profile on a screen of its own.
+    /// Returns the recorded run that is shown instead of a live one. It is `None` for a profile, which `perflings open` shows on a screen
+    /// of its own.
     pub fn recording(&self) -> Option<&Detective> {
-        self.detective().filter(|it| it.profile.is_none())
+        let detective = self.detective()?;
+        detective.profile.is_none().then_some(detective)
     }
 
-    /// The files that the learner edits.
+    /// Returns the files that the learner edits.
     pub fn files(&self) -> Vec<&StageFile> {
         match &self.work {
-            ExerciseWork::Kernels(kernels) => kernels.kernels.iter().map(|it| &it.file).collect(),
+            ExerciseWork::Kernels(work) => work.kernels.iter().map(|kernel| &kernel.file).collect(),
             ExerciseWork::Configs(configs) => vec![&configs.file],
             ExerciseWork::Detective(_) => Vec::new(),
         }
     }
 
-    /// What is wrong with it although it could be read; `toml` names its exercise.toml in messages.
+    /// Returns the faults of an exercise that could be read. `toml` is the name of its exercise.toml in messages.
     pub fn problems(&self, toml: &str) -> Vec<FileError> {
         match &self.work {
             ExerciseWork::Kernels(kernels) => kernels.problems(toml),

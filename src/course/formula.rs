@@ -1,17 +1,19 @@
-//! Figures that follow from a configuration alone: each with the formula it was computed by, so that no lesson states
-//! a number that a change of preset would make false.
+//! Figures that follow from a configuration alone, each with its formula. Lessons use them, so that no lesson states a number that
+//! another preset would make false.
 
 use protocol::config::{Attention, INIT_STD, RunConfig};
 
 /// A computed figure.
 pub struct Formula {
-    /// Used as `{{formula.first_loss}}`, and in checks as `of = "formula.first_loss"`.
+    /// The name: `first_loss` is written `{{formula.first_loss}}` in texts, and `of = "formula.first_loss"` in checks.
     pub name: &'static str,
+    /// The number of digits after the point.
     pub decimals: usize,
+    /// Computes the figure.
     pub value: fn(&RunConfig) -> f64,
 }
 
-/// The formula with this name.
+/// Returns the formula with this name.
 pub fn find(name: &str) -> Option<&'static Formula> {
     FORMULAS.iter().find(|formula| formula.name == name)
 }
@@ -131,7 +133,8 @@ fn parameters(c: &RunConfig) -> f64 {
 
 fn sized(c: &RunConfig, context: usize, batch: usize) -> RunConfig {
     let mut sized = c.clone();
-    (sized.train.context, sized.train.batch) = (context, batch);
+    sized.train.context = context;
+    sized.train.batch = batch;
     sized
 }
 
@@ -143,8 +146,9 @@ fn scores(c: &RunConfig) -> f64 {
     4.0 * batch(c) * heads(c) * context(c) * context(c)
 }
 
-/// Bytes kept for the backward pass when no scores are: 7 rows of the residual stream's width and 3 of the feed-forward
-/// block's in each layer, 2 of each row of logits (fitted to peaks of flash attention on the CPU; within 10 % at tiny).
+/// Returns the bytes that are kept for the backward pass if no scores are kept. For each token, a layer keeps 7 rows of the residual
+/// stream's width and 3 of the feed-forward block's; each row of logits is kept twice. This was fitted to peaks of flash attention on
+/// the CPU, and is right within 10 % at tiny.
 fn activations(c: &RunConfig) -> f64 {
     let layer = 7.0 * hidden(c) + 3.0 * ffn(c);
     4.0 * (tokens(c) * layers(c) * layer + 2.0 * c.logit_rows() as f64 * vocab(c))
@@ -154,12 +158,13 @@ fn peak_linear(c: &RunConfig) -> f64 {
     16.0 * parameters(c) + activations(c)
 }
 
-/// Each layer keeps the softmax of its scores; the backward pass of one layer has two more matrices of that size.
+/// Returns the peak in bytes if scores are in memory: each layer keeps the softmax of its scores, and the backward pass of one layer has
+/// two more matrices of this size.
 fn peak_composed(c: &RunConfig) -> f64 {
     peak_linear(c) + (layers(c) + 2.0) * scores(c)
 }
 
-/// The engine's estimate in GiB.
+/// Returns the memory that the engine estimates before a run, in GiB.
 fn need(c: &RunConfig, attention: Attention) -> f64 {
     let mut with = c.clone();
     with.model.attention = attention;
@@ -175,7 +180,8 @@ fn kv_share(c: &RunConfig) -> f64 {
 }
 
 fn qkv_saving(c: &RunConfig) -> f64 {
-    let (x, out) = (tokens(c) * hidden(c), hidden(c) * (1.0 + 2.0 * kv_share(c)));
+    let x = tokens(c) * hidden(c);
+    let out = hidden(c) * (1.0 + 2.0 * kv_share(c));
     let rest = hidden(c) * out + tokens(c) * out;
     100.0 * (1.0 - (x + rest) / (3.0 * x + rest))
 }
@@ -194,8 +200,8 @@ fn swiglu_needed(c: &RunConfig) -> f64 {
     4.0 * (tokens(c) * hidden(c) + 2.0 * hidden(c) * ffn(c) + tokens(c) * ffn(c))
 }
 
-/// Root mean square of the residual stream after the last layer, with N(0, 1) embeddings and linear layers uniform
-/// within ±1/√(inputs). Such a layer turns unit variance into 1/3. Feed-forward: E(silu(g)²)·E(u²)/3 = 0.011. Attention:
+/// Returns the root mean square of the residual stream after the last layer, with N(0, 1) embeddings and linear layers uniform within
+/// ±1/√(inputs). Such a layer turns unit variance into 1/3. Feed-forward: E(silu(g)²)·E(u²)/3 = 0.011. Attention:
 /// near-uniform weights over t positions leave about (1/9)/t, a mean of H(T)/(9·T); later layers average inputs that
 /// share their past, which raises 1/9 to 0.16 (fitted to simulations at tiny, small and medium; within 1 %).
 fn broken_rms(c: &RunConfig) -> f64 {
@@ -252,7 +258,8 @@ mod tests {
         ];
         for (layers, context, composed, flash) in measured {
             let mut config = with_context(&RunConfig::preset(Preset::Tiny), context);
-            (config.model.layers, config.train.batch) = (layers, 1);
+            config.model.layers = layers;
+            config.train.batch = 1;
             near(peak_composed(&config), composed, 0.15);
             near(peak_linear(&config), flash, 0.15);
         }

@@ -1,5 +1,4 @@
-//! The table of the last journey, in the words in which `perflings run all` printed it: kept in the course's state folder, so
-//! that the ending shows the same table.
+//! Keeps the table that `perflings run all` printed last, in the course's state folder. The ending of the course shows it again.
 
 use std::path::Path;
 
@@ -12,18 +11,18 @@ use crate::course::workspace::write;
 const FILE: &str = "last-journey.json";
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The table, and what it was measured on.
+/// The table, and the device and settings of its measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastJourney {
     pub device: String,
     pub preset: String,
-    /// `YYYY-MM-DD`, UTC.
+    /// The date of the measurement, `YYYY-MM-DD` in UTC.
     pub date: String,
-    /// Whether it was broken off before all was measured.
+    /// True if the measurement was interrupted before it was complete.
     pub interrupted: bool,
     pub head: Vec<String>,
     pub rows: Vec<JourneyRow>,
-    /// Whole days since it was written.
+    /// The number of whole days since the table was written.
     #[serde(skip)]
     pub days: u64,
 }
@@ -31,15 +30,15 @@ pub struct LastJourney {
 /// A row of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JourneyRow {
-    /// 0: a baseline.
+    /// The number of the stage; 0 for a baseline.
     pub stage: u32,
     pub cells: Vec<String>,
 }
 
-/// Keeps the table. One that was broken off does not replace another. Tells whether it is kept.
+/// Saves a table, and returns true if it was saved. An interrupted measurement does not replace an earlier table.
 ///
 /// # Errors
-/// Where the folder or the file cannot be written.
+/// If the folder or the file cannot be written.
 pub fn save(dir: &Path, journey: &LastJourney) -> Result<bool> {
     let path = dir.join(FILE);
     if journey.rows.is_empty() || journey.interrupted && path.exists() {
@@ -50,10 +49,10 @@ pub fn save(dir: &Path, journey: &LastJourney) -> Result<bool> {
     Ok(true)
 }
 
-/// The table that was kept, if there is one.
+/// Loads the saved table; `None` if there is none.
 ///
 /// # Errors
-/// Where the file cannot be read or is no such table.
+/// If the file cannot be read, or is not such a table.
 pub fn load(dir: &Path) -> Result<Option<LastJourney>> {
     let path = dir.join(FILE);
     let Ok(file) = path.metadata() else {
@@ -61,8 +60,8 @@ pub fn load(dir: &Path) -> Result<Option<LastJourney>> {
     };
     let mut journey: LastJourney = serde_json::from_str(&read_text(&path, MAX_BYTES)?)
         .with_context(|| format!("{}: not a table; remove the file", path.display()))?;
-    let age = file.modified().ok().and_then(|it| it.elapsed().ok());
-    journey.days = age.map_or(0, |it| it.as_secs() / 86_400);
+    let age = file.modified().ok().and_then(|time| time.elapsed().ok());
+    journey.days = age.map_or(0, |age| age.as_secs() / 86_400);
     Ok(Some(journey))
 }
 

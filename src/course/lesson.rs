@@ -18,7 +18,7 @@ pub struct LessonSection {
     pub blocks: Vec<TextBlock>,
 }
 
-/// What a section is for. `Why` and `Debrief` stay hidden until the prediction was answered or skipped.
+/// The purpose of a section. `Why` and `Debrief` stay hidden until the prediction was answered or skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum SectionKind {
@@ -35,13 +35,13 @@ pub enum SectionKind {
 pub enum TextBlock {
     Heading(u8, Vec<TextSpan>),
     Paragraph(Vec<TextSpan>),
-    /// One line of a list; `depth` counts from 0, `marker` is `•` or `3.`; an empty marker continues the item above.
+    /// One line of a list. `depth` counts from 0. `marker` is `•` or `3.`; if it is empty, the line continues the item above.
     Item {
         depth: u8,
         marker: String,
         spans: Vec<TextSpan>,
     },
-    /// Shown as it is: code, or a drawing.
+    /// Code or a drawing, which is shown unchanged.
     Code {
         text: String,
     },
@@ -53,7 +53,7 @@ pub enum TextBlock {
     Rule,
 }
 
-/// A run of text with one meaning.
+/// A piece of text with one meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextSpan {
     Text(String),
@@ -64,11 +64,11 @@ pub enum TextSpan {
         text: String,
         to: String,
     },
-    /// The name between `{{` and `}}`: a figure of this learner's run.
+    /// A figure of this learner's run: the name between `{{` and `}}`.
     Placeholder(String),
 }
 
-/// The words of a line without their marks; a placeholder keeps its braces.
+/// Returns the words of a line without marks. A placeholder keeps its braces.
 pub fn plain(spans: &[TextSpan]) -> String {
     spans
         .iter()

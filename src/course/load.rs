@@ -1,4 +1,4 @@
-//! Puts a course together from its files. Total: whatever is wrong with a file is named, and the rest is there.
+//! Loads a course from its files. A fault of a file is reported, and the rest of the course is loaded.
 
 use serde::Deserialize;
 
@@ -11,12 +11,12 @@ use crate::course::config_file::FileError;
 use crate::sanitize;
 
 impl Course {
-    /// The course inside this binary.
+    /// Loads the course inside this binary.
     pub fn builtin() -> Self {
         Self::open(&CourseFiles::Embedded)
     }
 
-    /// Reads a course.
+    /// Loads a course. Its faults are in `problems`.
     pub fn open(source: &CourseFiles) -> Self {
         let loader = Loader::new(source);
         let mut course = Self::default();
@@ -25,7 +25,9 @@ impl Course {
             title: "A course without a title".to_owned(),
             agenda: Vec::new(),
         });
-        (course.id, course.title, course.agendas) = (head.id, head.title, head.agenda);
+        course.id = head.id;
+        course.title = head.title;
+        course.agendas = head.agenda;
         for entry in source.entries("exercises") {
             if entry.folder {
                 course.add(&loader, &entry.name);
@@ -46,12 +48,16 @@ impl Course {
         course
     }
 
-    /// Adds the stage or the exercise in a folder of `exercises/`; one that cannot be used is noted as broken.
+    /// Adds the stage or the exercise in a folder of `exercises/`. If it cannot be used, it is added to `broken`.
     pub(super) fn add(&mut self, loader: &Loader<'_>, folder: &str) {
-        let (known, reported) = (self.len(), loader.problems.borrow().len());
+        let known = self.len();
+        let reported = loader.problems.borrow().len();
         self.add_sound(loader, folder);
-        let why = loader.problems.borrow().get(reported).cloned();
-        if let Some(why) = why.filter(|_| self.len() == known && kind(folder).is_some()) {
+        let first_problem = loader.problems.borrow().get(reported).cloned();
+        if self.len() == known
+            && kind(folder).is_some()
+            && let Some(why) = first_problem
+        {
             let folder = folder.to_owned();
             self.broken.push(UnusableContent { folder, why });
         }
@@ -61,7 +67,8 @@ impl Course {
         self.stages.len() + self.exercises.len()
     }
 
-    /// Adds it if it can be used and its id is free: progress is kept by id, so stages and exercises share them.
+    /// Adds the stage or the exercise in a folder if it can be used and its id is free. Progress is kept by id, so a stage and an exercise
+    /// cannot have one id.
     fn add_sound(&mut self, loader: &Loader<'_>, folder: &str) {
         match kind(folder) {
             Some(FolderKind::Stage(number)) => {
@@ -95,18 +102,20 @@ impl Course {
             }
             None => {
                 let folder = sanitize::one_line(folder);
-                let like = exercise::KINDS
+                let examples: Vec<String> = exercise::KINDS
                     .iter()
-                    .map(|row| format!("`{}01-name`", row.letter));
-                let like = like.collect::<Vec<_>>().join(" or ");
-                let what = format!("name it like `07-name`, {like}");
-                let what = format!("folder `{folder}` is neither a stage nor an exercise; {what}");
+                    .map(|kind| format!("`{}01-name`", kind.letter))
+                    .collect();
+                let what = format!(
+                    "folder `{folder}` is neither a stage nor an exercise; name it like `07-name`, {}",
+                    examples.join(" or ")
+                );
                 loader.fail("exercises", 0, what);
             }
         }
     }
 
-    /// Whether no stage or exercise has this id; reports the file at `path` otherwise.
+    /// Returns true if no stage or exercise has this id. Otherwise the id is reported as a problem of the file at `path`.
     fn is_free(&self, loader: &Loader<'_>, id: &str, path: &str, line: usize) -> bool {
         let stages = self.stages.iter().map(|stage| (&stage.id, &stage.path));
         let exercises = self.exercises.iter().map(|one| (&one.id, &one.path));
@@ -119,35 +128,37 @@ impl Course {
     }
 }
 
-/// Lessons that belong to no stage, in the order of their names: background to turn to.
+/// Reads the lessons that belong to no stage, in the order of their names.
 fn readings(loader: &Loader<'_>, stages: &[Stage]) -> Vec<BackgroundText> {
     let entries = loader.source.entries("lessons").into_iter();
-    let loose = entries.filter(|entry| {
-        let of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
-        let plain = stage::plain_file(&entry.name, &["md"]);
-        // `07-name.md` is a stage's, even of one that could not be loaded.
-        let numbered = matches!(
+    let of_no_stage = entries.filter(|entry| {
+        let is_of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
+        let is_plain = stage::plain_file(&entry.name, &["md"]);
+        // `07-name.md` belongs to a stage, even if the stage could not be loaded.
+        let is_numbered = matches!(
             kind(&entry.name.replace(".md", "")),
             Some(FolderKind::Stage(_))
         );
-        !entry.folder && plain && !of_stage && entry.name != "glossary.md" && !numbered
+        let is_glossary = entry.name == "glossary.md";
+        !entry.folder && is_plain && !is_of_stage && !is_glossary && !is_numbered
     });
     let reading = |file: String| {
         let path = format!("lessons/{file}");
         let lesson = one_lesson(loader, &path)?;
         let raw = loader.source.read(&path).ok()?;
-        let title = raw.lines().find_map(|line| line.strip_prefix("# "));
-        let title = sanitize::one_line(title.unwrap_or(&file));
+        let heading = raw.lines().find_map(|line| line.strip_prefix("# "));
         Some(BackgroundText {
+            title: sanitize::one_line(heading.unwrap_or(&file)),
             file,
-            title,
             lesson,
         })
     };
-    loose.filter_map(|entry| reading(entry.name)).collect()
+    of_no_stage
+        .filter_map(|entry| reading(entry.name))
+        .collect()
 }
 
-/// `course.toml` as it is written.
+/// The file `course.toml`, as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CourseToml {
@@ -157,7 +168,7 @@ struct CourseToml {
     agenda: Vec<Agenda>,
 }
 
-/// `exercises/course.toml`.
+/// Reads `exercises/course.toml`.
 fn head(loader: &Loader<'_>) -> Result<CourseToml, FileError> {
     let path = "exercises/course.toml";
     toml_file::read(loader, path, |file, found: CourseToml| {
@@ -171,18 +182,17 @@ enum FolderKind {
     Exercise,
 }
 
-/// What a folder's name says it holds.
+/// Returns the kind of content that the name of a folder tells; `None` for another name.
 fn kind(name: &str) -> Option<FolderKind> {
     let (head, rest) = name.split_once('-')?;
     if !stage::plain_name(rest) {
         return None;
     }
-    match exercise::is_label(head) {
-        true => Some(FolderKind::Exercise),
-        false => exercise::two_digits(head)
-            .filter(|n| *n > 0)
-            .map(FolderKind::Stage),
+    if exercise::is_label(head) {
+        return Some(FolderKind::Exercise);
     }
+    let number = exercise::two_digits(head).filter(|number| *number > 0)?;
+    Some(FolderKind::Stage(number))
 }
 
 fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
@@ -195,6 +205,8 @@ fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
 fn one_lesson(loader: &Loader<'_>, path: &str) -> Option<Lesson> {
     let raw = loader.usable(loader.text(path))?;
     let parsed = lesson::parse(&raw, &loader.source.shown(path));
-    parsed.problems.into_iter().for_each(|it| loader.report(it));
+    for problem in parsed.problems {
+        loader.report(problem);
+    }
     Some(parsed.lesson)
 }

@@ -1,24 +1,27 @@
-//! The figures of a finished run by name: what checks ask for and placeholders show. A figure that was not measured is
-//! `None`, never 0.
+//! The figures of a finished run by name, for checks and placeholders. A figure that was not measured is `None`, never 0.
 
 use protocol::Finished;
 
 /// A figure of a run.
 pub struct RunMetric {
+    /// The name: `step_ms`.
     pub name: &'static str,
+    /// The number of digits after the point.
     pub decimals: usize,
+    /// The unit; empty for a number without one.
     pub unit: &'static str,
-    /// The figure in one line, for authors.
+    /// One line about the figure, for authors.
     pub about: &'static str,
+    /// Reads the figure of a run; `None` if it was not measured.
     pub value: fn(&Finished) -> Option<f64>,
 }
 
-/// The metric with this name.
+/// Returns the metric with this name.
 pub fn find(name: &str) -> Option<&'static RunMetric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The value of a metric, or of `part.<name>.ms`, or of `group.<name>.ms`.
+/// Returns the value of a metric, of `part.<name>.ms`, or of `group.<name>.ms`; `None` if it was not measured.
 pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     match part_of(name) {
         Some((part, group)) => part_ms(finished, part, group),
@@ -26,42 +29,43 @@ pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     }
 }
 
-/// Digits after the point, and the unit.
+/// Returns the number of digits after the point, and the unit.
 pub fn form(name: &str) -> (usize, &'static str) {
     find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
 }
 
-/// Whether this is the name of a metric.
+/// Returns true for the name of a metric or of the time of a part.
 pub fn known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
-/// Whether this is a time inside kernels, which profiled steps tell and timed ones do not.
+/// Returns true for a time of kernels, which only profiled steps tell.
 pub fn of_profiles(name: &str) -> bool {
     part_of(name).is_some()
 }
 
-/// Whether this follows from the times of many steps, whose median changes while they are few.
+/// Returns true for a figure that follows from the times of many steps. Its median still changes after few steps.
 pub fn of_step_times(name: &str) -> bool {
-    let rate = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
-    name.starts_with("phases.") || find(name).is_some_and(rate)
+    let is_time = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
+    name.starts_with("phases.") || find(name).is_some_and(is_time)
 }
 
-/// Whether a kernel belongs to a part of the model, `attention` or `mlp.swiglu`; `None` where nothing was profiled.
+/// Returns true if a kernel of the run belongs to a part of the model, such as `attention` or `mlp.swiglu`; `None` without a profile.
 pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
     let mut rows = profiled(finished)?.kernels.top.iter();
     Some(rows.any(|row| belongs(&row.scope, part, false)))
 }
 
-/// `attention` of `part.attention.ms`: the kernels of exactly that part. `group.mlp.ms` holds `mlp.gate` as well.
+/// Returns the part in the name of a time, and true for a group: `attention` for `part.attention.ms`, which means the kernels of exactly
+/// this part; `mlp` for `group.mlp.ms`, which includes `mlp.gate`.
 fn part_of(name: &str) -> Option<(&str, bool)> {
     let (head, rest) = name.split_once('.')?;
     let part = rest.strip_suffix(".ms")?;
-    let plain = part
+    let is_plain = part
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
-    let named = plain && !part.is_empty() && ["part", "group"].contains(&head);
-    named.then_some((part, head == "group"))
+    let is_part = is_plain && !part.is_empty() && ["part", "group"].contains(&head);
+    is_part.then_some((part, head == "group"))
 }
 
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
@@ -72,10 +76,13 @@ fn belongs(scope: &str, part: &str, group: bool) -> bool {
 }
 
 fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
-    let rows = finished.kernels.top.iter();
-    let rows = rows.filter(|row| belongs(&row.scope, part, group));
-    let times = rows.map(|row| row.ms);
-    times.reduce(|sum, ms| sum + ms)
+    finished
+        .kernels
+        .top
+        .iter()
+        .filter(|row| belongs(&row.scope, part, group))
+        .map(|row| row.ms)
+        .reduce(|sum, ms| sum + ms)
 }
 
 fn steps(f: &Finished) -> Option<&Finished> {

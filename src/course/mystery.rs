@@ -1,23 +1,23 @@
-//! Mystery runs: which faults there are, which of them go together, and which a seed draws. Plain data from the table of
-//! knobs: nothing here trains, and nothing knows how a mystery is shown or judged.
+//! Mystery runs: all faults, the faults that can be combined, and the combination that a seed draws. Nothing here trains, and nothing
+//! knows how a mystery is shown or judged.
 //!
-//! A mystery is a few faults, each a few keys with faulty values, over the version `v3`. A seed picks one of all combinations of its level whose
-//! faults have no key in common and do not hide each other. It depends on no device and no size.
+//! A mystery has one to three faults, each a few keys with faulty values, over the version `v3`. A seed picks one of all combinations of
+//! its level whose faults have no key in common and do not hide each other. The choice does not depend on the device or the size.
 //!
-//! `course check` runs each fault alone; faults of speed only with `--measure`. A combination fails as long as one of its faults is left, because
-//! their keys and criteria are apart, and it is the known-good configuration without them: that is checked from values.
+//! `course check` runs each fault alone; faults of speed only with `--measure`. A combination fails as long as one of its faults is left,
+//! because faults have their own keys and criteria. Without its faults it is the known-good configuration; a test compares the values.
 
 use protocol::config::{Knob, KnobValue, Preset, RunConfig};
 use protocol::random::Rng;
 
-/// Most faults of one mystery.
+/// The largest number of faults of a mystery.
 pub const LEVELS: u8 = 3;
 /// The version that is known to be good: every operation in its fast and correct form.
 const GOOD: &str = "v3";
-/// Keys that the panel offers although no mystery has a fault there: each looks as if it could be one.
+/// Keys that the panel offers although no mystery has a fault there. Each looks as if it could be a fault.
 const DECOYS: &[&str] = &["model.qkv", "measure.warmup", "measure.profile-every"];
 
-/// What a fault looks like from outside. Faults that look alike are told apart by what the panels show.
+/// The outward sign of a fault. Panels tell faults with the same sign apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(const_into_str)]
 pub enum Symptom {
@@ -50,23 +50,26 @@ pub enum Criterion {
     Speed,
 }
 
+/// Keys, each with a value.
 type Sets = &'static [(&'static str, &'static str)];
 
-/// Rows so long that attention is a large part of the step: in short ones a slow attention hardly shows.
+/// Rows that are long enough to make attention a large part of the step. In short rows, a slow attention hardly shows.
 const LONG_ROWS: Sets = &[("train.batch", "2"), ("train.context", "256")];
 
-/// One fault: the values that are wrong, and what they do.
+/// One fault: the faulty values, and their effect.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// A short name for lists and messages; it stays the same.
+    /// A short name for lists and messages, which never changes.
     pub id: &'static str,
     /// Keys and their faulty values.
     pub sets: Sets,
-    /// What the known-good configuration has to be for the fault to show.
+    /// Values that the known-good configuration needs for the fault to show.
     pub on: Sets,
+    /// The outward sign.
     pub looks: Symptom,
+    /// The criterion that a run with this fault does not meet.
     pub fails: Criterion,
-    /// What it does, told at the end.
+    /// A sentence about the effect, which is shown at the end.
     pub does: &'static str,
 }
 
@@ -84,7 +87,7 @@ macro_rules! fault {
 }
 
 #[rustfmt::skip] // A table reads best with one line for each fault.
-/// Every fault, by what it looks like.
+/// Every fault, in the order of their outward signs.
 pub static FAULTS: &[Fault] = &[
     fault!("naive-kernel", Slow, Speed, [("model.swiglu", "naive-kernel")], &[], "One thread computes each element of the feed-forward block and reads both matrices for it: one row of the kernel list takes most of the step."),
     fault!("scores-in-memory", Slow, Speed, [("model.attention", "composed")], LONG_ROWS, "Attention writes its scores to memory and reads them again, in place of one kernel that keeps them in tiles."),
@@ -103,7 +106,7 @@ pub static FAULTS: &[Fault] = &[
     fault!("no-sync", TooGood, Ledger, [("measure.sync", "never")], &[], "Nothing waits for the device: the clock measures how fast work is submitted, and the phases miss the step."),
 ];
 
-/// Faults that cannot be seen beside each other, with the reason.
+/// Pairs of faults of which one hides the other.
 const HIDE_EACH_OTHER: &[(&str, &str)] = &[
     // On noise no learning rate can be judged.
     ("noise", "rate-too-high"),
@@ -116,20 +119,22 @@ impl Fault {
         self.sets.iter().chain(self.on).map(|(key, _)| *key)
     }
 
-    /// Whether a configuration has every faulty value.
+    /// Returns true if a configuration has every faulty value.
     pub fn is_in(&self, config: &RunConfig) -> bool {
         let mut faulty = config.clone();
         set(&mut faulty, self.sets);
         faulty == *config
     }
 
-    /// Whether both show in one run.
+    /// Returns true if both faults can show in one run.
     fn goes_with(&self, other: &Self) -> bool {
-        let same_key = self.keys().any(|key| other.keys().any(|it| it == key));
-        let hidden = HIDE_EACH_OTHER
+        let shares_key = self
+            .keys()
+            .any(|key| other.keys().any(|theirs| theirs == key));
+        let is_hidden = HIDE_EACH_OTHER
             .iter()
             .any(|(a, b)| (*a, *b) == (self.id, other.id) || (*b, *a) == (self.id, other.id));
-        !same_key && !hidden
+        !shares_key && !is_hidden
     }
 }
 
@@ -138,22 +143,22 @@ impl Fault {
 pub struct Mystery {
     pub seed: u64,
     pub faults: Vec<&'static Fault>,
-    /// The known-good configuration.
+    /// The known-good configuration, without the faults.
     pub good: RunConfig,
-    /// The same with the faults: what the learner finds.
+    /// The configuration with the faults, which the learner starts from.
     pub broken: RunConfig,
 }
 
 impl Mystery {
-    /// The mystery of a seed: the same on every machine.
+    /// Draws the mystery of a seed. The result does not depend on the machine.
     pub fn draw(seed: u64, level: u8, preset: Preset) -> Self {
         let mut all = combinations(level);
         let at = Rng::named(seed, "mystery", u64::from(level)).below(all.len());
-        Self::of(seed, all.swap_remove(at), preset)
+        Self::with_faults(seed, all.swap_remove(at), preset)
     }
 
-    /// The mystery with these faults.
-    pub fn of(seed: u64, faults: Vec<&'static Fault>, preset: Preset) -> Self {
+    /// Returns the mystery with these faults.
+    pub fn with_faults(seed: u64, faults: Vec<&'static Fault>, preset: Preset) -> Self {
         let mut good = RunConfig::version(GOOD).unwrap_or_else(|| RunConfig::preset(preset));
         good.set_preset(preset);
         for fault in &faults {
@@ -171,59 +176,62 @@ impl Mystery {
         }
     }
 
+    /// Returns the number of faults.
     pub fn level(&self) -> u8 {
         u8::try_from(self.faults.len()).unwrap_or(LEVELS)
     }
 
-    /// `scores-in-memory + noise`.
+    /// Returns the names of all faults: `scores-in-memory + noise`.
     pub fn name(&self) -> String {
         let ids: Vec<&str> = self.faults.iter().map(|fault| fault.id).collect();
         ids.join(" + ")
     }
 }
 
-/// Every combination of so many faults that a seed can draw, in the order of the table.
+/// Returns every combination of `level` faults that a seed can draw, in the order of the table of faults.
 pub fn combinations(level: u8) -> Vec<Vec<&'static Fault>> {
     let mut found: Vec<Vec<&'static Fault>> = vec![Vec::new()];
     for _ in 0..level.clamp(1, LEVELS) {
-        let longer = |some: &Vec<&'static Fault>| {
-            let from = some.last().map_or(0, |last| place(last) + 1);
-            let fits = |fault: &&Fault| some.iter().all(|it| it.goes_with(fault));
-            let more = FAULTS[from..].iter().filter(fits);
-            more.map(|fault| [some.as_slice(), &[fault]].concat())
-                .collect::<Vec<_>>()
-        };
-        found = found.iter().flat_map(longer).collect();
+        let mut longer = Vec::new();
+        for faults in &found {
+            let from = faults.last().map_or(0, |last| place(last) + 1);
+            for next in &FAULTS[from..] {
+                if faults.iter().all(|fault| fault.goes_with(next)) {
+                    longer.push([faults.as_slice(), &[next]].concat());
+                }
+            }
+        }
+        found = longer;
     }
     found
 }
 
-/// Every mystery that there is, the single faults first.
+/// Returns every possible mystery; single faults come first.
 pub fn all(preset: Preset) -> Vec<Mystery> {
     let levels = (1..=LEVELS).flat_map(combinations);
     levels
-        .map(|faults| Mystery::of(0, faults, preset))
+        .map(|faults| Mystery::with_faults(0, faults, preset))
         .collect()
 }
 
-/// Keys that the knobs panel offers in every mystery, in the order of the table of knobs: those where a fault can be, and some
-/// where none is.
+/// Returns the keys that the knobs panel offers in every mystery, in the order of the table of knobs: all keys that can be faulty, and
+/// some that never are.
 pub fn offers() -> impl Iterator<Item = &'static Knob> {
-    let at_fault = |path: &str| {
+    let can_be_faulty = |path: &str| {
         FAULTS
             .iter()
             .any(|fault| fault.keys().any(|key| key == path))
     };
     protocol::config::KNOBS
         .iter()
-        .filter(move |knob| at_fault(knob.path) || DECOYS.contains(&knob.path))
+        .filter(move |knob| can_be_faulty(knob.path) || DECOYS.contains(&knob.path))
 }
 
 fn place(fault: &Fault) -> usize {
-    FAULTS.iter().position(|it| it == fault).unwrap_or(0)
+    FAULTS.iter().position(|row| row == fault).unwrap_or(0)
 }
 
-/// Sets keys to values that they take: see the test.
+/// Sets keys to values. A test proves that the keys take the values of all faults.
 fn set(config: &mut RunConfig, values: Sets) {
     for (path, word) in values {
         if let Some(knob) = Knob::known(path) {
@@ -232,15 +240,18 @@ fn set(config: &mut RunConfig, values: Sets) {
     }
 }
 
-/// What a fault is worth, and what is left of it at least.
+/// The points for a fault before costs.
 pub const FAULT_POINTS: u32 = 100;
+/// The points for a fault that costs cannot take away.
 const LEAST_POINTS: u32 = 10;
-/// What a panel that was brought up, a knob that was changed in what was tried, and a minute begun cost.
+/// The cost of each panel that was brought onto the screen, in points.
 const PANEL_COST: u64 = 1;
+/// The cost of each knob that was changed in a configuration that was tried.
 const KNOB_COST: u64 = 10;
+/// The cost of each minute that was begun.
 const MINUTE_COST: u64 = 1;
 
-/// What a solved mystery of this level is worth, after so many looks at panels, changes of knobs and seconds.
+/// Returns the points for a solved mystery of this level, after `looks` at panels, `changes` of knobs and `seconds`.
 pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
     let minutes = seconds.div_ceil(60);
     let cost = PANEL_COST * looks as u64 + KNOB_COST * changes as u64 + MINUTE_COST * minutes;
@@ -250,7 +261,7 @@ pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
     whole.saturating_sub(cost).max(LEAST_POINTS * level)
 }
 
-/// How a mystery of this level is scored, in a sentence.
+/// Returns a sentence that explains the points for a mystery of this level.
 pub fn scoring(level: u8) -> String {
     let whole = FAULT_POINTS * u32::from(level);
     format!(
@@ -312,7 +323,8 @@ mod tests {
             assert_eq!(distinct.len(), all.len(), "no two mysteries are the same");
             assert!(all.len() >= 40, "{}", all.len());
             for mystery in &all {
-                let (name, differs) = (mystery.name(), mystery.good.differences(&mystery.broken));
+                let name = mystery.name();
+                let differs = mystery.good.differences(&mystery.broken);
                 let wanted: usize = mystery.faults.iter().map(|fault| fault.sets.len()).sum();
                 assert_eq!(differs.len(), wanted, "{name}: {differs:?}");
                 for fault in &mystery.faults {
@@ -328,7 +340,8 @@ mod tests {
                 for knob in mystery.good.differing(&mystery.broken) {
                     let value = KnobValue::from_word(&(knob.get)(&mystery.good));
                     knob.set(&mut fixed, &value).expect("its own value");
-                    assert!(offers().any(|it| it.path == knob.path), "{}", knob.path);
+                    let is_offered = offers().any(|offer| offer.path == knob.path);
+                    assert!(is_offered, "{}", knob.path);
                 }
                 assert_eq!(fixed, mystery.good, "{name}");
             }
@@ -337,28 +350,25 @@ mod tests {
 
     #[test]
     fn faults_that_hide_each_other_are_not_drawn_together() {
+        let find = |id: &str| {
+            let mut faults = FAULTS.iter();
+            faults.find(|fault| fault.id == id).expect("in the table")
+        };
         for (a, b) in HIDE_EACH_OTHER {
-            let of = |id: &str| {
-                FAULTS
-                    .iter()
-                    .find(|fault| fault.id == id)
-                    .expect("in the table")
-            };
-            assert!(!of(a).goes_with(of(b)) && !of(b).goes_with(of(a)));
+            assert!(!find(a).goes_with(find(b)));
+            assert!(!find(b).goes_with(find(a)));
         }
-        let pairs = combinations(2);
-        let layout = pairs
-            .iter()
-            .filter(|two| two.iter().any(|it| it.id == "assumed-layout"));
         // Another attention does not read the layout at all.
-        assert!(
-            layout
-                .flatten()
-                .all(|it| !it.sets.iter().any(|(key, _)| *key == "model.attention"))
-        );
+        let sets_attention =
+            |fault: &Fault| fault.sets.iter().any(|(key, _)| *key == "model.attention");
+        for pair in combinations(2) {
+            if pair.iter().any(|fault| fault.id == "assumed-layout") {
+                assert!(!pair.iter().any(|fault| sets_attention(fault)));
+            }
+        }
     }
 
-    /// The pages say what the constants are, in the words of the screen.
+    /// The pages state the constants in the words of the screen.
     #[test]
     fn the_docs_tell_the_scoring_of_the_program() {
         let whole = format!("Points: {FAULT_POINTS} for each fault, ");

@@ -9,33 +9,34 @@ use crate::course::config_file::load;
 use protocol::config::{Preset, RunConfig};
 use protocol::{RunSpec, Slot};
 
-/// A configuration and where it came from.
+/// A configuration and its origin.
 #[derive(Clone, Debug)]
 pub struct NamedConfig {
-    /// As the command line named it.
+    /// The name on the command line: `3:fixed`, `my.toml`.
     pub name: String,
-    /// 0 where it belongs to no stage.
+    /// The number of the stage; 0 for a configuration that belongs to no stage.
     pub stage: u32,
     pub variant: String,
     pub config: RunConfig,
-    /// Keys that the stage offers.
+    /// The keys that the stage offers to change.
     pub offers: Vec<String>,
 }
 
 impl NamedConfig {
-    /// The stage as shipped, at another preset if one is given.
+    /// Returns the starter of a stage, at another preset if one is given.
     pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
         let preset = preset.unwrap_or(stage.broken.preset);
-        Self::of(stage, "broken", stage.broken_at(preset))
+        Self::of_stage(stage, "broken", stage.broken_at(preset))
     }
 
-    /// The stage's solution.
+    /// Returns the solution of a stage, at another preset if one is given.
     pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
         let preset = preset.unwrap_or(stage.fixed.preset);
-        Self::of(stage, "fixed", stage.fixed_at(preset))
+        Self::of_stage(stage, "fixed", stage.fixed_at(preset))
     }
 
-    pub fn of(stage: &Stage, variant: &str, config: RunConfig) -> Self {
+    /// Returns a variant of a stage with this configuration.
+    pub fn of_stage(stage: &Stage, variant: &str, config: RunConfig) -> Self {
         Self {
             name: format!("{}:{variant}", stage.number),
             stage: stage.number,
@@ -45,7 +46,7 @@ impl NamedConfig {
         }
     }
 
-    /// A configuration file.
+    /// Reads a configuration file, and moves it to another preset if one is given.
     pub fn file(path: &Path, preset: Option<Preset>) -> Result<Self> {
         let mut config = load(path)?;
         if let Some(preset) = preset {
@@ -55,7 +56,7 @@ impl NamedConfig {
         Ok(Self::loose(name, "custom", config))
     }
 
-    /// A configuration that belongs to no stage.
+    /// Returns a configuration that belongs to no stage.
     pub fn loose(name: String, variant: &str, config: RunConfig) -> Self {
         Self {
             name,
@@ -66,7 +67,7 @@ impl NamedConfig {
         }
     }
 
-    /// As one side of a comparison.
+    /// Returns the run of this configuration as one side of a comparison.
     pub fn spec(&self, slot: Slot) -> RunSpec {
         RunSpec {
             stage: self.stage,

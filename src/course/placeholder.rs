@@ -1,5 +1,5 @@
-//! Placeholders such as `{{run.loss_first}}`: their names, and the text that each one stands for in this learner's runs. A
-//! figure that was not measured reads `not measured yet`; an unknown name is an error of the course.
+//! Placeholders such as `{{run.loss_first}}`: their names, and their texts in this learner's runs. The text of a figure that was not
+//! measured is `not measured yet`; an unknown name is an error of the course.
 
 mod pieces;
 mod told;
@@ -13,29 +13,30 @@ use super::{formula, metric};
 use protocol::config::{KNOBS, RunConfig, nearest};
 use protocol::{Finished, Pair, Slot, TimingState};
 
-/// The text in place of a missing figure.
+/// The text of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
 
-/// Step times after which their median counts even where they are not steady: as many as a verdict on their spread looks at.
+/// The number of step times after which their median counts even if they are not steady. A verdict on their spread uses as many.
 const SETTLED_STEPS: u64 = 64;
 
-/// Where figures come from. Everything may be missing but the configuration.
+/// The sources of figures. All of them but the configuration may be missing.
 #[derive(Clone, Debug)]
 pub struct FigureSources<'a> {
-    /// The configuration that formulas and `config.…` speak about.
+    /// The configuration for formulas and `config.…`.
     pub config: &'a RunConfig,
     /// The runs of slots A and B.
     pub slots: [Option<Finished>; 2],
     /// The slot of the run on the screen.
     pub shown: Slot,
     pub pair: Option<&'a Pair>,
-    /// The learner's answer, and their range for the stage's estimate.
+    /// The learner's answer.
     pub choice: Option<usize>,
+    /// The learner's range for the stage's estimate.
     pub estimate: Option<(f64, f64)>,
 }
 
 impl<'a> FigureSources<'a> {
-    /// Nothing measured yet.
+    /// Returns sources without any measurement.
     pub const fn none(config: &'a RunConfig) -> Self {
         Self {
             config,
@@ -47,7 +48,7 @@ impl<'a> FigureSources<'a> {
         }
     }
 
-    /// The run that one of [`RUNS`] names.
+    /// Returns the run that one of [`RUNS`] names.
     fn run(&self, name: &str) -> Option<&Finished> {
         let runs = || self.slots.iter().flatten();
         let variant = |name| runs().find(|run| run.variant == name);
@@ -66,14 +67,15 @@ impl<'a> FigureSources<'a> {
     }
 }
 
-/// The runs that a figure may belong to: the one on the screen, the stage as it starts, its solution, the two slots.
+/// The names of runs: the run on the screen, the stage as it starts, its solution, and the two slots.
 const RUNS: &[&str] = &["run", "broken", "fixed", "a", "b"];
+/// The figures of a paired comparison.
 const PAIR: &[&str] = &["ratio", "low", "high", "n", "verdict", "a_ms", "b_ms"];
 
-/// What is wrong with a name, or nothing.
+/// Returns the problem of a name that does not exist; `None` for a known name.
 pub fn problem(name: &str) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
-    let known = match head {
+    let is_known = match head {
         "ln_vocab" => rest.is_empty(),
         "config" => knob(rest).is_some(),
         "formula" => formula::find(rest).is_some(),
@@ -82,7 +84,7 @@ pub fn problem(name: &str) -> Option<String> {
         "ratio" => metric::known(rest),
         _ => RUNS.contains(&head) && (metric::known(rest) || TEXTS.contains(&rest)),
     };
-    if known {
+    if is_known {
         return None;
     }
     let all = names();
@@ -92,7 +94,7 @@ pub fn problem(name: &str) -> Option<String> {
     ))
 }
 
-/// Every name there is, but for `part.<name>.ms`.
+/// Returns all names except `part.<name>.ms` and `group.<name>.ms`.
 pub fn names() -> Vec<String> {
     let metrics: Vec<&str> = metric::METRICS.iter().map(|metric| metric.name).collect();
     let formulas = formula::FORMULAS.iter().map(|formula| formula.name);
@@ -113,7 +115,7 @@ pub fn names() -> Vec<String> {
     all
 }
 
-/// The text for a name. Total: an unknown name reads as itself, in braces.
+/// Returns the text for a name. The text for an unknown name is the name in braces.
 pub fn resolve(name: &str, from: &FigureSources<'_>) -> String {
     if problem(name).is_some() {
         return format!("{{{{{name}}}}}");
@@ -121,7 +123,7 @@ pub fn resolve(name: &str, from: &FigureSources<'_>) -> String {
     value(name, from).unwrap_or_else(|| NOT_MEASURED.to_owned())
 }
 
-/// `text` with every `{{name}}` in it resolved.
+/// Replaces every `{{name}}` in a text by its text.
 pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
     pieces(text)
         .into_iter()
@@ -132,7 +134,7 @@ pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
         .collect()
 }
 
-/// The number behind a name, for an estimate.
+/// Returns the number for a name, for an estimate; `None` if it is not a number or was not measured.
 pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
     let (head, rest) = name.split_once('.')?;
     match head {
@@ -155,24 +157,25 @@ pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
     }
 }
 
-/// The number behind a name once it is settled: figures of step times wait for enough steps, the last loss for the `steps` at
-/// whose end a stage is judged.
+/// Returns the number for a name once it is settled. Figures of step times need enough steps, and the last loss needs `steps`, after which
+/// a stage is judged.
 pub fn settled(name: &str, from: &FigureSources<'_>, steps: u64) -> Option<f64> {
-    let early = name.split_once('.').is_some_and(|(head, figure)| {
+    let is_early = name.split_once('.').is_some_and(|(head, figure)| {
         from.run(head).is_some_and(|run| match figure {
             "loss_last" => run.steps < steps,
             _ => metric::of_step_times(figure) && !times_are_settled(run),
         })
     });
-    number(name, from).filter(|value| value.is_finite() && !early)
+    number(name, from).filter(|value| value.is_finite() && !is_early)
 }
 
-/// Whether the median of a run's step times will hardly change any more.
+/// Returns true if the median of a run's step times will hardly change any more.
 fn times_are_settled(run: &Finished) -> bool {
     let timed = run.step_ms.map_or(0, |times| times.n);
     run.state == TimingState::Steady || timed >= SETTLED_STEPS
 }
 
+/// Returns the text for a known name; `None` if its figure was not measured.
 fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
     Some(match head {
@@ -201,7 +204,7 @@ fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
     })
 }
 
-/// Figures of a run that are words or lists of numbers.
+/// The figures of a run that are words or lists of numbers.
 const TEXTS: &[&str] = &[
     "device",
     "clock",
@@ -212,7 +215,7 @@ const TEXTS: &[&str] = &[
     "top_kernel",
 ];
 
-/// A figure of [`TEXTS`] in words; `None` where the run has not shown it.
+/// Returns the text for one of [`TEXTS`]; `None` if the run has not shown it.
 fn words(name: &str, run: &Finished) -> Option<String> {
     let joined = |words: Vec<String>, between| words.join(between);
     let text = match name {
@@ -244,14 +247,13 @@ fn words(name: &str, run: &Finished) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// How many profiled steps are behind each side of a ratio of kernel times, which are profiled and not timed steps; `None`
-/// for other figures.
+/// Returns the number of profiles behind each side of a ratio of kernel times, as words in brackets; `None` for other figures.
 fn profiles(name: &str, from: &FigureSources<'_>) -> Option<String> {
     if !metric::of_profiles(name) {
         return None;
     }
-    let of = |run| Some(from.run(run)?.kernels.profiles.max(1));
-    Some(match (of("broken")?, of("fixed")?) {
+    let count = |run| Some(from.run(run)?.kernels.profiles.max(1));
+    Some(match (count("broken")?, count("fixed")?) {
         (1, 1) => " (one profile each)".to_owned(),
         (a, b) if a == b => format!(" (medians, n {a} profiles each)"),
         (a, b) => format!(" (medians, n {a} and {b} profiles)"),
@@ -318,7 +320,7 @@ mod tests {
         );
     }
 
-    /// Early medians change, and so does a loss before the stage's last step; other figures count as soon as they are there.
+    /// Early medians still change, and so does the loss before the stage's last step. Other figures count at once.
     #[test]
     fn only_settled_figures_judge_a_range() {
         let config = RunConfig::preset(Preset::Tiny);
@@ -406,15 +408,15 @@ mod tests {
             }];
             Some(run)
         };
-        let said = |a: u32, b: u32| {
+        let ratio = |a: u32, b: u32| {
             let figures = FigureSources {
                 slots: [run("broken", 3.0, a), run("fixed", 2.0, b)],
                 ..FigureSources::none(&config)
             };
             resolve("ratio.part.attention.ms", &figures)
         };
-        assert_eq!(said(0, 1), "1.50x (one profile each)");
-        assert_eq!(said(4, 4), "1.50x (medians, n 4 profiles each)");
-        assert_eq!(said(5, 2), "1.50x (medians, n 5 and 2 profiles)");
+        assert_eq!(ratio(0, 1), "1.50x (one profile each)");
+        assert_eq!(ratio(4, 4), "1.50x (medians, n 4 profiles each)");
+        assert_eq!(ratio(5, 2), "1.50x (medians, n 5 and 2 profiles)");
     }
 }

@@ -1,8 +1,8 @@
-//! Where the learner is: `progress.toml` in the course's state folder, keyed by stage id. Written whole, by a temporary
-//! file and a rename, under a lock; only the keys of one stage change, so two instances and newer versions lose nothing.
+//! The learner's progress: `progress.toml` in the course's state folder, keyed by stage id. The file is written whole under a lock, by a
+//! temporary file and a rename. Only the keys of one stage change, so two instances and newer versions lose nothing.
 //!
-//! Functions take the folder; the one that finds it is `directory`. A damaged file is set aside as
-//! `progress.toml.damaged-1` and named; `progress.toml.previous`, the file before the last change, takes its place.
+//! Functions take the folder, which `directory` finds. A damaged file is renamed to `progress.toml.damaged-1` and reported. The file
+//! before the last change, `progress.toml.previous`, then takes its place.
 
 mod document;
 mod store;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 
-/// How far a stage has come.
+/// The state of a stage, from new to passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr)]
@@ -24,15 +24,15 @@ pub enum StageState {
     Seen,
     /// The prediction was answered or skipped.
     Predicted,
-    /// Jumped over in a correct state; never counts as passed.
+    /// The learner went past the stage in its correct state. This does not count as passed.
     Skipped,
     Passed,
 }
 
-/// What the learner said would happen.
+/// The learner's answer to the prediction of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
-    /// Index of the choice, and whether it was right.
+    /// The index of the choice, and true if it was right.
     Choice {
         choice: usize,
         right: bool,
@@ -40,45 +40,46 @@ pub enum Prediction {
     Skipped,
 }
 
-/// One stage.
+/// The progress in one stage or exercise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StageProgress {
     pub state: StageState,
-    /// The first answer stays.
+    /// The first answer. Later answers do not change it.
     pub prediction: Option<Prediction>,
-    /// Whether the learner knew, before the cause was told, which panel shows the fault.
+    /// True if the learner named a panel that shows the fault before the cause was told; `None` if they were not asked.
     pub located: Option<bool>,
-    /// The learner's range for the stage's estimate, and what was measured.
+    /// The learner's range for the stage's estimate.
     pub estimate: Option<(f64, f64)>,
-    /// The first measurement that judged the range: a later run does not change it.
+    /// The first measurement that judged the range. Later runs do not change it.
     pub measured: Option<f64>,
-    /// Broken over the learner's own, in pairs, with the ends of its interval: the first that was measured with every check met.
+    /// The step time of broken over that of the learner's configuration, measured in pairs, and the ends of its interval. This is the first
+    /// measurement with all checks met.
     pub ratio: Option<[f64; 3]>,
-    /// What the check that the stage begins with failing said when the stage was passed.
+    /// The result of the check that fails on the starter, at the time when the stage was passed.
     pub found: Option<String>,
     pub hints: u32,
     pub solution_shown: bool,
-    /// First answers to the questions of the quiz, in their order.
+    /// The first answers to the questions of the quiz, in their order.
     pub answers: Vec<usize>,
-    /// Questions of the quiz answered rightly, at the first or a later try.
+    /// The questions of the quiz that were answered rightly, at the first or a later try.
     pub quiz: Vec<usize>,
 }
 
 impl StageProgress {
-    /// Notes an answer about a recorded run; the first one stays. After a wrong one a right one is no finding any more, because
-    /// few are left: the exercise then counts as seen. The result is whether it is passed.
+    /// Records an answer about a recorded run, and returns true if the exercise is passed. Only the first answer can pass it: after a
+    /// wrong answer few choices are left, so a right one only counts as seen.
     pub fn note_finding(&mut self, choice: usize, right: bool) -> bool {
         let first = *self
             .prediction
             .get_or_insert(Prediction::Choice { choice, right });
-        let found = matches!(first, Prediction::Choice { right: true, .. });
+        let was_found = matches!(first, Prediction::Choice { right: true, .. });
         if right {
-            self.note_tried(found);
+            self.note_tried(was_found);
         }
         self.state == StageState::Passed
     }
 
-    /// Notes that it was looked at or tried, and whether it passed; what was reached before stays.
+    /// Records that the stage or exercise was seen, or passed. A state that was reached before stays.
     pub fn note_tried(&mut self, passed: bool) {
         let reached = if passed {
             StageState::Passed
@@ -88,7 +89,7 @@ impl StageProgress {
         self.state = self.state.max(reached);
     }
 
-    /// What is left when an exercise is reset: the first answer about a recorded run, because its answer may have been told.
+    /// Returns the progress that a reset keeps: the first answer about a recorded run, because the right answer may have been shown.
     pub fn after_reset(&self) -> Option<Self> {
         let prediction = Some(self.prediction?);
         Some(Self {
@@ -98,7 +99,7 @@ impl StageProgress {
     }
 }
 
-/// When things were said first, in seconds since 1970.
+/// The times of the learner's first answers, in seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     pub predicted: Option<i64>,
@@ -106,50 +107,51 @@ pub struct Times {
     pub answered: Vec<i64>,
 }
 
-/// The whole course.
+/// The progress in the whole course.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Id of the stage the learner was at.
+    /// The id of the stage that the learner was at.
     pub current: Option<String>,
-    /// The beat that was shown last to an audience: the stage's id and its place there.
+    /// The beat that was shown last to an audience: the id of the stage, and the place of the beat in it.
     pub presented: Option<(String, usize)>,
-    /// The welcome was shown.
+    /// True if the welcome was shown.
     pub welcomed: bool,
+    /// Stages and exercises by id.
     pub stages: BTreeMap<String, StageProgress>,
-    /// Mysteries that were solved, by seed and level: `7-2`.
+    /// Solved mysteries by seed and level: `7-2`.
     pub mysteries: BTreeMap<String, MysteryScore>,
 }
 
-/// Points of a solved mystery.
+/// The points for a solved mystery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MysteryScore {
     pub last: u32,
     pub best: u32,
 }
 
-/// One thing to keep.
+/// One change of the progress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressChange {
-    /// What the learner did in a stage or an exercise, by id. Only a reset takes back what was recorded before.
+    /// The learner's work in a stage or an exercise, by id. Only a reset takes back what was recorded before.
     Stage(String, Box<StageProgress>),
-    /// The score of a mystery; the best of all sessions stays.
+    /// The score of a mystery; the best score of all sessions stays.
     Mystery(String, MysteryScore),
-    /// Where the learner is.
+    /// The id of the stage that the learner is at.
     Current(String),
-    /// Which beat an audience sees.
+    /// The beat that an audience sees: the id of the stage, and the place of the beat in it.
     Presented(String, usize),
     /// The welcome was shown.
     Welcomed,
-    /// Forgets a stage.
+    /// The stage or exercise with this id is forgotten.
     Reset(String),
 }
 
 impl ProgressChange {
-    /// Whether nothing is left of an earlier change once this one is made.
+    /// Returns true if this change makes an earlier change superfluous.
     pub fn replaces(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Stage(id, _) | Self::Reset(id), Self::Stage(of, _))
-            | (Self::Reset(id), Self::Reset(of)) => id == of,
+            (Self::Stage(id, _) | Self::Reset(id), Self::Stage(earlier_id, _))
+            | (Self::Reset(id), Self::Reset(earlier_id)) => id == earlier_id,
             (Self::Current(_), Self::Current(_)) | (Self::Presented(..), Self::Presented(..)) => {
                 true
             }
@@ -158,32 +160,38 @@ impl ProgressChange {
     }
 }
 
-/// How good the predictions are so far.
+/// The quality of the learner's predictions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Choices made in stages that are passed, and how many were right: before that the score would tell.
+    /// The number of choices in passed stages. In other stages the score would tell the answer.
     pub answered: u32,
+    /// The number of these choices that were right.
     pub right: u32,
-    /// Ranges whose truth was measured, and how many held it.
+    /// The number of ranges whose figure was measured.
     pub ranges: u32,
+    /// The number of these ranges that contain the figure.
     pub held: u32,
-    /// Stages in which a panel was named before the cause was told, and how many of those panels show the fault.
+    /// The number of stages in which the learner named a panel before the cause was told.
     pub asked_where: u32,
+    /// The number of these panels that show the fault.
     pub located: u32,
 }
 
 impl Calibration {
-    /// In a sentence, with points of all that the ranges could earn; what was never asked is left out.
+    /// Returns the counts in a sentence, with the points that the ranges earned and could have earned. Questions that were never asked are
+    /// left out.
     pub fn said(&self, points: Option<(u32, u32)>) -> String {
-        let points = points.map(|(got, of)| format!(", {got} of {of} points"));
-        let points = points.unwrap_or_default();
-        let parts = [
+        let earned = match points {
+            Some((points, possible)) => format!(", {points} of {possible} points"),
+            None => String::new(),
+        };
+        let counts = [
             (self.right, self.answered, "predictions right", ""),
             (
                 self.held,
                 self.ranges,
                 "ranges contained the measured figure",
-                &points,
+                &earned,
             ),
             (
                 self.located,
@@ -192,19 +200,21 @@ impl Calibration {
                 "",
             ),
         ];
-        let asked = parts.into_iter().filter(|(_, of, ..)| *of > 0);
-        let said: Vec<String> = asked
-            .map(|(got, of, what, more)| format!("{got} of {of} {what}{more}"))
-            .collect();
-        match said.is_empty() {
-            true => "No prediction was judged yet.".to_owned(),
-            false => said.join("; ") + ".",
+        let mut parts: Vec<String> = Vec::new();
+        for (part, all, meaning, more) in counts {
+            if all > 0 {
+                parts.push(format!("{part} of {all} {meaning}{more}"));
+            }
         }
+        if parts.is_empty() {
+            return "No prediction was judged yet.".to_owned();
+        }
+        parts.join("; ") + "."
     }
 }
 
 impl Progress {
-    /// Whether this is the first visit: no welcome was shown, and no stage was more than looked at.
+    /// Returns true at the first visit: no welcome was shown, and the learner answered nothing.
     pub fn is_first(&self) -> bool {
         let untouched = |stage: &StageProgress| stage.state <= StageState::Seen;
         !self.welcomed && self.current.is_none() && self.stages.values().all(untouched)
@@ -214,18 +224,24 @@ impl Progress {
         self.stages.get(id).cloned().unwrap_or_default()
     }
 
-    /// Everything in it, to be written again.
+    /// Returns the changes that make this progress out of an empty one.
     pub fn as_changes(&self) -> Vec<ProgressChange> {
-        let current = self.current.clone().map(ProgressChange::Current);
-        let stages = self.stages.iter();
-        let stages = stages.map(|(id, it)| ProgressChange::Stage(id.clone(), Box::new(it.clone())));
-        let mysteries = self.mysteries.iter();
-        let mysteries = mysteries.map(|(name, it)| ProgressChange::Mystery(name.clone(), *it));
-        let once = [self.welcomed.then_some(ProgressChange::Welcomed)];
-        let once = once.into_iter().flatten();
-        once.chain(current).chain(stages).chain(mysteries).collect()
+        let mut changes = Vec::new();
+        if self.welcomed {
+            changes.push(ProgressChange::Welcomed);
+        }
+        changes.extend(self.current.clone().map(ProgressChange::Current));
+        for (id, stage) in &self.stages {
+            let stage = Box::new(stage.clone());
+            changes.push(ProgressChange::Stage(id.clone(), stage));
+        }
+        for (name, score) in &self.mysteries {
+            changes.push(ProgressChange::Mystery(name.clone(), *score));
+        }
+        changes
     }
 
+    /// Counts the predictions and ranges that were right.
     pub fn calibration(&self) -> Calibration {
         let mut score = Calibration::default();
         for stage in self.stages.values() {
@@ -246,7 +262,7 @@ impl Progress {
     }
 }
 
-/// The choice with this letter: `b` is the second one.
+/// Returns the index of the choice with this letter: 1 for `b`.
 pub fn choice_of(letter: &str) -> Option<usize> {
     match letter.as_bytes() {
         [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
@@ -254,13 +270,13 @@ pub fn choice_of(letter: &str) -> Option<usize> {
     }
 }
 
-/// `a` for the first choice.
+/// Returns the letter of a choice: `a` for 0.
 pub fn letter(choice: usize) -> String {
     char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
 }
 
 impl StageProgress {
-    /// The further of two records of one stage.
+    /// Merges two records of one stage: what was reached or answered first stays.
     fn merge(self, new: &Self) -> Self {
         let mut quiz = [self.quiz, new.quiz.clone()].concat();
         quiz.sort_unstable();

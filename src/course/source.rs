@@ -1,4 +1,4 @@
-//! Where a course is read from: the binary itself, or a folder; no path and no link may lead out of that folder.
+//! Reads the files of a course, from the binary itself or from a folder. No path and no link may lead out of that folder.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,12 +18,15 @@ pub enum CourseFiles {
     /// The course inside this binary.
     #[default]
     Embedded,
-    /// A folder with `exercises/` and `lessons/` in it: as it was named, and where it really is.
+    /// A folder with `exercises/` and `lessons/` in it: the path that was given, and its real place without links.
     Folder { shown: PathBuf, root: PathBuf },
 }
 
 impl CourseFiles {
-    /// A course folder; an error when it holds no course.
+    /// Opens a course folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or has no `exercises/`.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
         let shown = sanitize::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
@@ -41,7 +44,7 @@ impl CourseFiles {
         })
     }
 
-    /// How messages name a file of the course.
+    /// Returns the name of a file of the course in messages.
     pub fn shown(&self, path: &str) -> String {
         match self {
             Self::Embedded => sanitize::one_line(path),
@@ -51,7 +54,7 @@ impl CourseFiles {
         }
     }
 
-    /// Names of the entries of a folder of the course, sorted, without hidden entries; empty if there is no such folder.
+    /// Returns the entries of a folder of the course, sorted, without hidden entries; empty if there is no such folder.
     pub fn entries(&self, under: &str) -> Vec<FolderEntry> {
         let mut found: Vec<FolderEntry> = match self {
             Self::Embedded => embedded::entries(under),
@@ -65,23 +68,25 @@ impl CourseFiles {
         found
     }
 
-    /// Every file of the course, with its path.
+    /// Returns the path and the text of every file of the course.
     pub fn files(&self) -> Result<Vec<(String, String)>, FileError> {
         let mut found = Vec::new();
         let mut open = vec!["exercises".to_owned(), "lessons".to_owned()];
         while let Some(folder) = open.pop() {
             for entry in self.entries(&folder) {
                 let path = format!("{folder}/{}", entry.name);
-                match entry.folder {
-                    true => open.push(path),
-                    false => found.push((path.clone(), self.read(&path)?)),
+                if entry.folder {
+                    open.push(path);
+                } else {
+                    let text = self.read(&path)?;
+                    found.push((path, text));
                 }
             }
         }
         Ok(found)
     }
 
-    /// Whether there is such a file, or something in its place.
+    /// Returns true if there is such a file, or something else with its name.
     pub fn exists(&self, path: &str) -> bool {
         inside(path)
             && match self {
@@ -90,7 +95,7 @@ impl CourseFiles {
             }
     }
 
-    /// The text of a file of the course.
+    /// Reads a file of the course.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let fail = |what: &str| Err(FileError::new(self.shown(path), 0, what));
         if !inside(path) {
@@ -109,22 +114,25 @@ impl CourseFiles {
     }
 }
 
-/// Where the file or folder at `path` below `root` really is; why not, if it is missing or a link leads out of `root`.
+/// Returns the real place of the file or folder at `path` below `root`.
+///
+/// # Errors
+/// If it is missing, or if a link leads out of `root`.
 pub fn within(root: &Path, path: &Path) -> Result<PathBuf, String> {
     let cannot = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => "is missing".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     let real = root.join(path).canonicalize().map_err(cannot)?;
-    match real.starts_with(root.canonicalize().map_err(cannot)?) {
-        true => Ok(real),
-        false => {
-            Err("is a link that leads out of the course folder; copy the file into it".to_owned())
-        }
+    if !real.starts_with(root.canonicalize().map_err(cannot)?) {
+        return Err(
+            "is a link that leads out of the course folder; copy the file into it".to_owned(),
+        );
     }
+    Ok(real)
 }
 
-/// Reads the files of a course and collects what is wrong with them.
+/// Reads the files of a course and collects their faults.
 pub struct Loader<'a> {
     pub source: &'a CourseFiles,
     /// Texts that are read in place of some files.
@@ -141,7 +149,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Reports a problem of the file at `path` of the course; 0 where no line is at fault.
+    /// Reports a problem of the file at `path` of the course. `line` is 0 if no line is at fault.
     pub fn fail(&self, path: &str, line: usize, what: impl Into<String>) {
         self.report(FileError::new(self.source.shown(path), line, what));
     }
@@ -150,12 +158,12 @@ impl<'a> Loader<'a> {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// What was read; nothing where that failed, which is reported.
+    /// Returns the result of reading a file; an error is reported, and becomes `None`.
     pub fn usable<T>(&self, read: Result<T, FileError>) -> Option<T> {
         read.map_err(|error| self.report(error)).ok()
     }
 
-    /// The text of a file of the course.
+    /// Reads a file of the course, or returns the text that stands in its place.
     pub fn text(&self, path: &str) -> Result<String, FileError> {
         match self.instead.get(path) {
             Some(text) => Ok(text.clone()),
@@ -163,14 +171,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The same without control characters, which are reported.
+    /// Reads a file of the course without its control characters, which are reported.
     pub fn clean(&self, path: &str) -> Result<String, FileError> {
         let raw = self.text(path)?;
         let shown = self.source.shown(path);
         Ok(text::cleaned(&raw, &shown, &mut self.problems.borrow_mut()))
     }
 
-    /// A configuration whose text was read from the file at `path`.
+    /// Reads a configuration from the text of the file at `path`.
     pub fn config(&self, path: &str, text: &str) -> Result<RunConfig, FileError> {
         parse(text, &self.source.shown(path)).map_err(|error| FileError {
             what: sanitize::one_line(&error.what),
@@ -179,7 +187,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Whether a path is relative and has no `..`.
+/// Returns true for a relative path without `..`.
 fn inside(path: &str) -> bool {
     Path::new(path)
         .components()

@@ -1,20 +1,20 @@
-//! A stage as checked data, and how it is read: `stage.toml`, its two configurations and its kernels. A stage with a
-//! fault is reported and left out; a removed control character is reported and the stage kept.
+//! A stage as checked data: `stage.toml`, its two configurations and its kernels. A stage with a fault is reported and left out. A
+//! removed control character is reported, and the stage is kept.
 
-use std::str::FromStr;
+mod read;
+
+pub(super) use read::{
+    check_head, check_id, check_keys, check_question, plain_file, plain_name, read,
+};
 
 use serde::{Deserialize, Deserializer};
 
-use super::check::{self, Check, CheckToml};
+use super::check::{Check, CheckToml};
 use super::lesson::Lesson;
-use super::placeholder;
-use super::source::Loader;
-use super::toml_file::{self, TomlFile};
-use crate::course::config_file::FileError;
 use crate::panel::Panel;
-use protocol::config::{KNOBS, Knob, KnobValue, Preset, RunConfig};
+use protocol::config::{KNOBS, KnobValue, Preset, RunConfig};
 
-/// What a learner is expected to do: look, take apart, write.
+/// The difficulty of a stage: a beginner looks, an intermediate learner takes apart, an advanced one writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr)]
@@ -26,79 +26,90 @@ pub enum StageLevel {
     Advanced,
 }
 
-/// One fault: seen, predicted, explained, fixed, measured.
+/// One numbered fault, which a learner sees, predicts, explains, fixes and measures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stage {
-    /// Key of the learner's progress; never changes once published.
+    /// The key of the learner's progress. It never changes once it is published.
     pub id: String,
+    /// The title in the list of stages.
     pub title: String,
+    /// The difficulty.
     pub level: StageLevel,
-    /// One or two sentences: what the panels show, unexplained.
+    /// One or two sentences that say what the panels show, without an explanation.
     pub symptom: String,
-    /// What is wrong: shown only after the prediction.
+    /// The explanation of the fault, shown only after the prediction.
     pub fault: String,
-    /// One line: what the solution changes.
+    /// One line that says what the solution changes.
     pub fix: String,
-    /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
+    /// A note on what a CPU device cannot show of this stage, shown only after the prediction.
     pub cpu_note: Option<String>,
-    /// Paths under study: those at which broken and fixed may differ.
+    /// The keys under study: only in these may broken and fixed differ.
     #[serde(default)]
     pub varies: Vec<String>,
-    /// Paths that a learner may change: those under study, and others that could be the fault and are not. Without the
-    /// key, `varies`.
+    /// The keys that a learner may change: those under study, and others that could be the fault but are not. Without this list in the
+    /// file, it is `varies`.
     #[serde(default)]
     pub offers: Vec<String>,
-    /// Steps that `check` trains before it looks.
-    #[serde(default = "few_steps")]
+    /// The number of steps that `check` trains before it judges.
+    #[serde(default = "default_steps")]
     pub steps: u64,
-    /// What the learner edits; `config.toml` is the first.
+    /// The files that the learner edits; `config.toml` is the first.
     #[serde(default)]
     pub files: Vec<StageFile>,
-    /// Name of its lesson's file: `01-broken-init.md`.
+    /// The name of the lesson's file: `01-broken-init.md`.
     #[serde(rename = "lesson", default)]
     pub lesson_file: String,
-    /// Exactly three; the last all but gives it away.
+    /// Exactly three hints; the last one nearly tells the answer.
     #[serde(default)]
     pub hints: Vec<String>,
+    /// The question that the learner answers before anything is explained.
     pub prediction: Question,
-    /// How much a figure will change, as the learner's own range.
+    /// A figure for which the learner guesses a range.
     pub estimate: Option<Estimate>,
+    /// The panels to look at.
     #[serde(default)]
     pub evidence: Vec<PanelPointer>,
+    /// Questions about the lesson.
     #[serde(default)]
     pub quiz: Vec<Question>,
-    /// What the screen keeps to itself until the prediction is made or the vote closed, because it answers it.
+    /// Panels and figures that answer the prediction. The screen hides them until the prediction is made or the vote is closed.
     #[serde(default)]
     pub hides: Vec<String>,
+    /// Figures published by others.
     #[serde(rename = "claim", default)]
     pub claims: Vec<PublishedClaim>,
-    /// The checks as they are written; `checks` is what they mean.
+    /// The checks as they are written in the file; `checks` is the same list, checked.
     #[serde(rename = "check", default)]
     pub checks_toml: Vec<CheckToml>,
     /// The beats of presenter mode.
     #[serde(rename = "beat", default)]
     pub cues: Vec<Beat>,
-    // What follows is not in `stage.toml`.
+    // The fields below are not in `stage.toml`.
+    /// The number of the stage, from its folder.
     #[serde(skip)]
     pub number: u32,
+    /// The criteria that a solution has to meet.
     #[serde(skip)]
     pub checks: Vec<Check>,
+    /// The configuration that the learner starts from.
     #[serde(skip, default = "unread")]
     pub broken: RunConfig,
+    /// The configuration of the solution.
     #[serde(skip, default = "unread")]
     pub fixed: RunConfig,
+    /// The text of the stage.
     #[serde(skip)]
     pub lesson: Lesson,
-    /// Where the stage came from, for messages: `exercises/01-broken-init`.
+    /// The folder of the stage, for messages: `exercises/01-broken-init`.
     #[serde(skip)]
     pub path: String,
-    /// Line of the id in `stage.toml`, for messages.
+    /// The line of the id in `stage.toml`, for messages.
     #[serde(skip)]
     pub id_line: usize,
 }
 
-const fn few_steps() -> u64 {
+const fn default_steps() -> u64 {
     20
 }
 
@@ -106,38 +117,40 @@ fn unread() -> RunConfig {
     RunConfig::preset(Preset::default())
 }
 
-/// A question with its choices, a first.
+/// A question with its choices; the first choice is `a`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     pub prompt: String,
     #[serde(default)]
     pub choices: Vec<String>,
-    /// Index into `choices`.
+    /// The right answer, as an index into `choices`.
     #[serde(deserialize_with = "letter")]
     pub answer: usize,
     pub explanation: String,
 }
 
-/// A figure to guess before it is measured.
+/// A figure whose range a learner guesses before it is measured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     pub prompt: String,
-    /// The placeholder name that holds the truth, such as `pair.ratio`.
+    /// The placeholder of the measured figure, such as `pair.ratio`.
     pub of: String,
+    /// The unit of the figure.
     #[serde(default)]
     pub unit: String,
-    /// The scale on which the range is drawn.
+    /// The first value of the scale on which the range is drawn.
     pub from: f64,
+    /// The last value of the scale.
     pub to: f64,
-    /// Draw the scale logarithmically.
+    /// True if the scale is logarithmic.
     #[serde(default)]
     pub log: bool,
 }
 
 impl Estimate {
-    /// Where on its scale a value is, from 0 to 1.
+    /// Returns the place of a value on the scale, from 0 to 1.
     pub fn share(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
@@ -151,7 +164,7 @@ impl Estimate {
         }
     }
 
-    /// Why a figure can be guessed from the scale alone: it lies at an end, or in the middle.
+    /// Returns the place of a figure on the scale if a learner could guess it from the scale alone: at an end, or in the middle.
     pub fn gives_away(&self, truth: f64) -> Option<&'static str> {
         match self.share(truth) {
             share if !(0.08..=0.92).contains(&share) => Some("at an end of its scale"),
@@ -161,18 +174,19 @@ impl Estimate {
     }
 }
 
-/// Where to look.
+/// A panel to look at, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PanelPointer {
-    /// Any but the lesson.
+    /// Any panel but the lesson.
     pub panel: Panel,
-    /// Which rows show the fault: parts of them with commas between; empty: the panel as a whole.
+    /// Words in the rows that show the fault, separated by commas. If empty, the whole panel shows it.
     #[serde(default)]
     pub row: String,
-    /// Whether the fault is seen there at all; else it is looked at because nothing is wrong with it.
+    /// True if the panel shows the fault. Some panels are looked at because nothing is wrong there.
     #[serde(default = "yes")]
     pub shows: bool,
+    /// A sentence about what is to be seen.
     pub text: String,
 }
 
@@ -181,23 +195,24 @@ const fn yes() -> bool {
 }
 
 impl PanelPointer {
-    /// Whether a row is one of those that show the fault.
+    /// Returns true if a row is one of the rows that show the fault.
     pub fn is_row(&self, row: &str) -> bool {
-        asks(&self.row.to_lowercase(), &row.to_lowercase())
+        contains_any(&row.to_lowercase(), &self.row.to_lowercase())
     }
 }
 
-/// Whether a name has one of these words in it, or there are none.
-fn asks(words: &str, name: &str) -> bool {
+/// Returns true if a name contains one of the words, which are separated by commas, or if there are no words.
+fn contains_any(name: &str, words: &str) -> bool {
     words.is_empty() || words.split(',').any(|word| name.contains(word.trim()))
 }
 
-/// A number somebody published, never ours.
+/// A figure published by someone else. Figures that we measured do not belong here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedClaim {
+    /// The claim in a sentence.
     pub text: String,
-    /// Who, on what device, when.
+    /// The author, the device and the date.
     pub source: String,
 }
 
@@ -207,43 +222,44 @@ pub struct PublishedClaim {
 pub struct Beat {
     /// The panel to look at.
     pub show: Panel,
-    /// What the room reads.
+    /// The text that the audience reads.
     pub say: String,
+    /// The change that this beat makes.
     #[serde(default)]
     pub does: BeatChange,
-    /// One figure to be shown in large glyphs, such as `{{run.loss_first}}`.
+    /// A figure to show in large glyphs, such as `{{run.loss_first}}`.
     #[serde(default)]
     pub large: String,
-    /// What is looked at, with commas between them: parts of names of operations or of figures of the evidence; or words of a
-    /// heading in the lesson, whose table is shown.
+    /// Words that select the rows to look at, separated by commas: parts of names of operations or figures, or words of a heading in the
+    /// lesson, whose table is shown.
     #[serde(default)]
     pub row: String,
-    /// What of the operations is shown in large glyphs.
+    /// The figure of an operation that is shown in large glyphs.
     #[serde(default)]
     pub figure: KernelFigure,
-    /// The most pairs that it measures; 0: as many as the pace allows.
+    /// The largest number of pairs that this beat measures; 0 means that the pace decides.
     #[serde(default)]
     pub pairs: u32,
-    /// What the presenter reads.
+    /// The text that only the presenter reads.
     #[serde(default)]
     pub notes: String,
-    /// How long it is planned to take.
+    /// The planned length in minutes.
     #[serde(default)]
     pub minutes: f64,
 }
 
 impl Beat {
-    /// Whether a name is what is looked at: it has one of the words in it, or there are none.
+    /// Returns true if a name is to be looked at: it contains one of the words in `row`, or `row` is empty.
     pub fn asks(&self, name: &str) -> bool {
-        asks(&self.row, name)
+        contains_any(name, &self.row)
     }
 }
 
-/// What of an operation in the list of kernels is looked at.
+/// A figure of an operation in the list of kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelFigure {
-    /// Of the step.
+    /// The share of the step.
     #[default]
     Share,
     Rate,
@@ -252,27 +268,27 @@ pub enum KernelFigure {
     TimeOfACall,
 }
 
-/// What a beat adds to those before it.
+/// The change that a beat makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeatChange {
     #[default]
     Nothing,
-    /// Asks the stage's prediction; later beats are after the vote.
+    /// The beat asks the stage's prediction. Later beats come after the vote.
     Vote,
-    /// The solution runs, here and later.
+    /// The solution runs in this beat and all later ones.
     Toggle,
-    /// Measures both in pairs.
+    /// The beat measures broken and fixed in pairs.
     Pair,
-    /// Shows one more hint, here and later.
+    /// One more hint is shown in this beat and all later ones.
     Hint,
 }
 
-/// A file of a stage: what the learner starts from and what passes.
+/// A file of a stage, as the learner starts and as the solution has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct StageFile {
-    /// `config.toml`, `kernel.wgsl`.
+    /// The name: `config.toml`, `kernel.wgsl`.
     pub name: String,
     pub starter: String,
     pub solution: String,
@@ -287,21 +303,7 @@ impl From<String> for StageFile {
     }
 }
 
-const CONFIG: &str = "config.toml";
-
-/// What can be hidden beside panels: figures of the header, clocks, strides, and the names of kernels.
-const HIDES: [&str; 6] = [
-    "trained",
-    "unaccounted",
-    "peak",
-    "clocks",
-    "strides",
-    "names",
-];
-
-/// Most characters of what a beat says: three lines of a small screen.
-const LONGEST_BEAT: usize = 210;
-
+/// Reads the letter of a choice as its index.
 fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -314,202 +316,19 @@ fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error>
     Ok(Letter::deserialize(deserializer)? as usize)
 }
 
-/// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and the loader knows why.
-pub fn read(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
-    let path = format!("exercises/{folder}");
-    let text = |name: &str| loader.clean(&format!("{path}/{name}"));
-    let side = |name: &str| {
-        let text = text(name)?;
-        let config = loader.config(&format!("{path}/{name}"), &text)?;
-        Ok((text, config))
-    };
-    let toml = format!("{path}/stage.toml");
-    let stage = toml_file::read(loader, &toml, |file, mut stage: Stage| {
-        check_stage(file, &mut stage, folder)?;
-        for file in &mut stage.files[1..] {
-            file.starter = text(&file.name)?;
-            file.solution = text(&format!("solution/{}", file.name))?;
-        }
-        Ok(stage)
-    });
-    let stage = loader.usable(stage);
-    let broken = loader.usable(side(CONFIG));
-    let fixed = loader.usable(side(&format!("solution/{CONFIG}")));
-    let mut stage = stage?;
-    (stage.files[0].starter, stage.broken) = broken?;
-    (stage.files[0].solution, stage.fixed) = fixed?;
-    (stage.number, stage.path) = (number, path);
-    let wrong = scope_problems(&stage);
-    wrong.iter().for_each(|what| loader.fail(&toml, 0, what));
-    wrong.is_empty().then_some(stage)
-}
-
-fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(), FileError> {
-    let fault = |path: &str, what: String| Err(file.fault(path, what));
-    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz)?;
-    check_question(file, "prediction", &stage.prediction)?;
-    if let Some(estimate) = &stage.estimate {
-        if let Some(what) = placeholder::problem(&estimate.of) {
-            return fault("estimate.of", what);
-        }
-        if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
-            let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
-            return fault("estimate.from", what.to_owned());
-        }
-    }
-    let mut pointers = stage.evidence.iter();
-    if let Some(at) = pointers.position(|pointer| pointer.panel == Panel::Lesson) {
-        let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
-        return fault(&format!("evidence.{at}.panel"), what.to_owned());
-    }
-    let can_hide = |name: &String| HIDES.contains(&name.as_str()) || Panel::from_str(name).is_ok();
-    if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
-        let all = HIDES.join(", ");
-        let what = format!("`hides` names `{name}`; name a panel, or one of {all}");
-        return fault("hides", what);
-    }
-    for (at, cue) in stage.cues.iter().enumerate() {
-        let length = cue.say.chars().count();
-        if length > LONGEST_BEAT {
-            let what = format!("a room reads at most {LONGEST_BEAT}");
-            let what = format!("`say` has {length} characters; {what}");
-            return fault(&format!("beat.{at}.say"), what);
-        }
-    }
-    if stage.varies.is_empty() {
-        let what = "`varies` names no key; list the keys under study, such as [\"model.init\"]";
-        return fault("varies", what.to_owned());
-    }
-    check_keys(file, "varies", &stage.varies)?;
-    check_keys(file, "offers", &stage.offers)?;
-    if stage.offers.is_empty() {
-        stage.offers.clone_from(&stage.varies);
-    }
-    let missing = |path: &&String| !stage.offers.contains(path);
-    if let Some(path) = stage.varies.iter().find(missing) {
-        let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
-        return fault("offers", what);
-    }
-    if stage.checks_toml.is_empty() {
-        let what = "has no check; write at least one `[[check]]`";
-        return fault("check", what.to_owned());
-    }
-    stage.files.retain(|file| file.name != CONFIG);
-    stage.files.insert(0, CONFIG.to_owned().into());
-    for StageFile { name, .. } in &stage.files {
-        if !plain_file(name, &["toml", "wgsl"]) {
-            let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
-            return fault("files", format!("`files` names `{name}`; {what}"));
-        }
-    }
-    let own = format!("{folder}.md");
-    if stage.lesson_file.is_empty() {
-        stage.lesson_file.clone_from(&own);
-    }
-    if !plain_file(&stage.lesson_file, &["md"]) {
-        let name = &stage.lesson_file;
-        let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
-        return fault("lesson", what);
-    }
-    let checks = std::mem::take(&mut stage.checks_toml)
-        .into_iter()
-        .enumerate();
-    let checks = checks.map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw));
-    stage.checks = checks.collect::<Result<_, _>>()?;
-    stage.id_line = file.line("id");
-    Ok(())
-}
-
-/// Checks what stages and exercises share: the id is a name for a folder, there are three hints, and each question of the
-/// quiz has four choices.
-pub fn check_head(
-    file: &TomlFile<'_>,
-    (id, example): (&str, &str),
-    hints: &[String],
-    quiz: &[Question],
-) -> Result<(), FileError> {
-    check_id(file, id, example)?;
-    if hints.len() != 3 {
-        let what = "write exactly 3, the last all but gives it away";
-        return Err(file.fault("hints", format!("has {} hints; {what}", hints.len())));
-    }
-    let mut quiz = quiz.iter().enumerate();
-    quiz.try_for_each(|(at, question)| check_question(file, &format!("quiz.{at}"), question))
-}
-
-/// Refuses an id that could not be the name of a table or a folder.
-pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) -> Result<(), FileError> {
-    let what = "`id` takes lower-case letters, digits and `-`, such as";
-    let fault = || file.fault("id", format!("{what} \"{example}\""));
-    plain_name(id).then_some(()).ok_or_else(fault)
-}
-
-pub fn check_question(
-    file: &TomlFile<'_>,
-    path: &str,
-    question: &Question,
-) -> Result<(), FileError> {
-    let choices = question.choices.len();
-    let what = format!("has {choices} choices; write 4, a to d");
-    let fault = || file.fault(&format!("{path}.choices"), what);
-    (choices == 4).then_some(()).ok_or_else(fault)
-}
-
-/// Refuses a path in the list `key` that is not a configuration's.
-pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) -> Result<(), FileError> {
-    let mut found = paths.iter().map(|path| Knob::find(path));
-    let unknown = found.find_map(Result::err);
-    unknown.map_or(Ok(()), |unknown| {
-        Err(file.fault(key, format!("`{key}` names an {unknown}")))
-    })
-}
-
-/// A stage whose two sides differ in anything else than it says teaches something else than it says.
-fn scope_problems(stage: &Stage) -> Vec<String> {
-    let differs = stage.broken.differences(&stage.fixed);
-    let both = "config.toml and solution/config.toml";
-    if differs.is_empty() && stage.files.len() < 2 {
-        return vec![format!(
-            "{both} say the same; the starter must hold the fault"
-        )];
-    }
-    let outside = differs
-        .iter()
-        .filter(|path| !stage.varies.iter().any(|it| it == *path));
-    let what = "add it to `varies` or make it equal";
-    outside
-        .map(|path| format!("{both} differ in `{path}`; {what}"))
-        .collect()
-}
-
-/// Lower-case letters, digits and `-`.
-pub fn plain_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 64
-        && name
-            .bytes()
-            .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-}
-
-/// A file name without a folder, with one of these endings.
-pub fn plain_file(name: &str, endings: &[&str]) -> bool {
-    name.rsplit_once('.')
-        .is_some_and(|(stem, ending)| plain_name(stem) && endings.contains(&ending))
-}
-
 impl Stage {
-    /// The starter at another preset: sizes follow, but for those the stage sets itself.
+    /// Returns the starter at another preset. Sizes follow the preset, except for those that the stage sets itself.
     pub fn broken_at(&self, preset: Preset) -> RunConfig {
         at_preset(&self.broken, preset)
     }
 
-    /// The solution at another preset.
+    /// Returns the solution at another preset.
     pub fn fixed_at(&self, preset: Preset) -> RunConfig {
         at_preset(&self.fixed, preset)
     }
 }
 
-/// A configuration at another preset: sizes follow, but for those that it sets itself.
+/// Returns a configuration at another preset. Sizes follow the preset, except for those that the configuration sets itself.
 pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     if preset == config.preset {
         return config.clone();
@@ -519,7 +338,7 @@ pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
     for knob in KNOBS.iter().filter(|knob| knob.path != "preset") {
         let value = (knob.get)(config);
         if value != (knob.get)(&plain) {
-            // A value that a configuration already holds is one its key takes.
+            // A key takes every value that a configuration holds already.
             let _ = knob.set(&mut moved, &KnobValue::from_word(&value));
         }
     }
@@ -536,15 +355,18 @@ mod tests {
 
     #[test]
     fn a_scale_gives_away_what_lies_in_its_middle_or_at_an_end() {
-        let ratio = |from, to| Estimate {
-            from,
-            to,
-            log: true,
-            ..Estimate::default()
-        };
-        let places = [ratio(0.5, 2.0), ratio(0.95, 2.0), ratio(0.2, 2.0)];
-        let places = places.map(|of| of.gives_away(1.0));
-        let told = ["in the middle of its scale", "at an end of its scale"];
-        assert_eq!(places, [Some(told[0]), Some(told[1]), None]);
+        for (from, to, place) in [
+            (0.5, 2.0, Some("in the middle of its scale")),
+            (0.95, 2.0, Some("at an end of its scale")),
+            (0.2, 2.0, None),
+        ] {
+            let ratio = Estimate {
+                from,
+                to,
+                log: true,
+                ..Estimate::default()
+            };
+            assert_eq!(ratio.gives_away(1.0), place);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What was measured for a config exercise, and its table: a row for each run or comparison, for a screen or a terminal.
+//! The measurements of a config exercise, and their table for a screen or a terminal: one row for each run or comparison.
 
 use super::exercise::Configs;
 use super::metric;
@@ -9,26 +9,28 @@ use protocol::{Finished, Pair};
 /// One run of the sweep.
 #[derive(Clone, Debug)]
 pub struct SweepPoint {
+    /// The other setting that the sweep is repeated with, such as `model.attention=flash`.
     pub with: Option<String>,
+    /// The value of the sweep's key.
     pub value: String,
-    /// Or why there is no run: a format that the device refuses.
+    /// The run, or the reason why there is none: the device may refuse a format.
     pub run: Result<Finished, String>,
 }
 
-/// Everything measured for one exercise.
+/// All measurements of one exercise so far.
 #[derive(Clone, Debug, Default)]
 pub struct SweepRuns {
     pub points: Vec<SweepPoint>,
-    /// Plain against each change, in the order of the exercise.
+    /// The unchanged configuration against each change, in the order of the exercise.
     pub changes: Vec<Result<Pair, String>>,
-    /// The first value against each other one.
+    /// The first value against each other value.
     pub speeds: Vec<(String, Result<Pair, String>)>,
 }
 
-/// The table of a measurement, growing run by run.
+/// The table of a measurement, which grows run by run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepTable {
-    /// Above the names, then above each column.
+    /// The head of the names, then the head of each column.
     pub head: Vec<String>,
     pub rows: Vec<SweepRow>,
 }
@@ -37,13 +39,13 @@ pub struct SweepTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepRow {
     pub name: String,
-    /// A missing figure is none.
+    /// The figures; `None` for a missing figure.
     pub cells: Vec<Option<String>>,
-    /// Why there are no figures.
+    /// The reason why there are no figures.
     pub why: Option<String>,
 }
 
-/// Heads of columns that are shorter than their metric's name.
+/// Heads of columns for metrics with long names.
 const HEADS: &[(&str, &str)] = &[
     ("step_ms", "step ms"),
     ("samples_per_s", "samples/s"),
@@ -55,7 +57,7 @@ const HEADS: &[(&str, &str)] = &[
     ("grad.params_pct", "trained %"),
 ];
 
-/// Everything so far.
+/// Returns the table of all measurements so far.
 pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     if !configs.rank.is_empty() {
         return ranked(configs, found);
@@ -66,23 +68,25 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
     let mut head = vec![key.to_owned()];
     head.extend(sweep.metrics.iter().map(|name| short(name).to_owned()));
-    let timed = configs.compares_speeds();
-    if timed && let Some(first) = sweep.values.first() {
+    let has_speeds = configs.compares_speeds();
+    if has_speeds && let Some(first) = sweep.values.first() {
         head.push(format!("against {first}"));
     }
     let rows = found.points.iter().map(|point| {
-        // `flash` of `model.attention=flash`.
-        let with = point.with.as_deref();
-        let with = with.map(|set| set.split_once('=').map_or(set, |(_, value)| value));
-        let name = [Some(point.value.as_str()), with];
-        let name = name.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let mut name = point.value.clone();
+        if let Some(set) = &point.with {
+            // The name of `model.attention=flash` is `flash`.
+            name += " ";
+            name += set.split_once('=').map_or(set.as_str(), |(_, value)| value);
+        }
         let run = point.run.as_ref();
         let figure = |name| Some(show(metric::value(name, run.ok()?)?, metric::form(name).0));
         let mut cells: Vec<_> = sweep.metrics.iter().map(|name| figure(name)).collect();
         let mut why = run.err().cloned();
-        if timed {
-            let of = found.speeds.iter().find(|(value, _)| *value == point.value);
-            let pair = of.map(|(_, pair)| pair.as_ref());
+        if has_speeds {
+            let mut speeds = found.speeds.iter();
+            let speed = speeds.find(|(value, _)| *value == point.value);
+            let pair = speed.map(|(_, pair)| pair.as_ref());
             cells.push(pair.and_then(|pair| Some(times(pair.ok()?.ratio))));
             why = why.or_else(|| pair?.err().cloned());
         }
@@ -129,29 +133,28 @@ fn times(ratio: f64) -> String {
 }
 
 impl SweepTable {
-    /// The head and the rows as lines of plain text.
+    /// Returns the head and the rows as lines of plain text.
     pub fn lines(&self) -> Vec<String> {
-        let dash = || "–".to_owned();
-        let rows = self.rows.iter().map(|row| {
-            let cells = row.cells.iter().map(|it| it.clone().unwrap_or_else(dash));
-            std::iter::once(row.name.clone()).chain(cells).collect()
-        });
-        let rows: Vec<_> = std::iter::once(self.head.clone()).chain(rows).collect();
+        let mut rows = vec![self.head.clone()];
+        for row in &self.rows {
+            let mut line = vec![row.name.clone()];
+            for cell in &row.cells {
+                line.push(cell.clone().unwrap_or_else(|| "–".to_owned()));
+            }
+            rows.push(line);
+        }
         table::lines(&rows, true)
     }
 
-    /// The lines, and below them why something was not measured.
+    /// Returns the lines, followed by the reasons why figures are missing.
     pub fn text(&self) -> String {
-        let lines = self.lines().into_iter();
-        let missing = self
-            .rows
-            .iter()
-            .filter_map(|row| Some((&row.name, row.why.as_ref()?)));
-        let missing = missing.map(|(name, why)| format!("{name}: {why}"));
-        let all: Vec<_> = lines
-            .chain(missing)
-            .map(|line| format!("  {line}"))
-            .collect();
-        all.join("\n")
+        let mut lines = self.lines();
+        for row in &self.rows {
+            if let Some(why) = &row.why {
+                lines.push(format!("{}: {why}", row.name));
+            }
+        }
+        let indented: Vec<String> = lines.iter().map(|line| format!("  {line}")).collect();
+        indented.join("\n")
     }
 }

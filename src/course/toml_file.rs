@@ -1,8 +1,8 @@
-//! A TOML file of a course, read with serde. The first fault of a file is told: its line and column, its key, and what to
-//! write instead.
+//! Reads a TOML file of a course with serde. The first fault of a file is reported with its line and column, its key, and what to write
+//! instead.
 //!
-//! [`read`] hands the value to a check for what serde cannot know: a range, a name that must exist. A check names a key by
-//! its path: `quiz.0.choices`.
+//! [`read`] passes the value to a check for what serde cannot know, such as a range or a name that must exist. A check names a key by its
+//! path: `quiz.0.choices`.
 
 use std::borrow::Cow;
 
@@ -24,10 +24,10 @@ pub struct TomlFile<'a> {
     root: Spanned<DeTable<'a>>,
 }
 
-/// Reads the file at `path` of the course; `check` makes of its value what the program uses.
+/// Reads the file at `path` of the course. `check` turns its value into what the program uses.
 ///
 /// # Errors
-/// The first fault, of the file or from `check`.
+/// The first fault of the file, or the fault that `check` returns.
 pub(super) fn read<T: DeserializeOwned, R>(
     loader: &Loader<'_>,
     path: &str,
@@ -36,19 +36,20 @@ pub(super) fn read<T: DeserializeOwned, R>(
     open(loader, path, |file| check(file, file.value(&[], false)?))
 }
 
-/// Opens the file at `path` of the course; `check` asks for its keys and makes of them what the program uses.
+/// Opens the file at `path` of the course. `check` asks for its keys, and turns them into what the program uses.
 ///
 /// # Errors
-/// The first fault, of the file or from `check`.
+/// The first fault of the file, or the fault that `check` returns.
 pub(super) fn open<R>(
     loader: &Loader<'_>,
     path: &str,
     check: impl FnOnce(&TomlFile<'_>) -> Result<R, FileError>,
 ) -> Result<R, FileError> {
-    let (source, shown) = (loader.text(path)?, loader.source.shown(path));
+    let source = loader.text(path)?;
+    let shown = loader.source.shown(path);
     let root = DeTable::parse(&source).map_err(|error| {
         let what = not_toml("", &source, error.message(), error.span()).what;
-        fault(&shown, &source, error.span().map(|it| it.start), &what)
+        fault(&shown, &source, error.span().map(|span| span.start), &what)
     })?;
     let mut file = TomlFile {
         shown,
@@ -60,17 +61,20 @@ pub(super) fn open<R>(
 }
 
 impl TomlFile<'_> {
-    /// The value of these keys, or of all but these.
+    /// Reads the value of these keys, or of all other keys if `these` is false.
     pub fn value<T: DeserializeOwned>(&self, keys: &[&str], these: bool) -> Result<T, FileError> {
-        let all = self.root.get_ref().iter();
-        let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
-        let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
-        let root = Spanned::new(self.root.span(), wanted.collect::<DeTable<'_>>());
-        let value = T::deserialize(Deserializer::from(root));
-        value.map_err(|error| self.of_serde(&error, keys))
+        let table: DeTable<'_> = self
+            .root
+            .get_ref()
+            .iter()
+            .filter(|(key, _)| keys.contains(&&**key.get_ref()) == these)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let root = Spanned::new(self.root.span(), table);
+        T::deserialize(Deserializer::from(root)).map_err(|error| self.explain(&error, keys))
     }
 
-    /// A problem of the key at `path`, or of the nearest table around it.
+    /// Returns the error for a fault of the key at `path`, or of the nearest table around it.
     pub fn fault(&self, path: &str, what: impl AsRef<str>) -> FileError {
         fault(
             &self.shown,
@@ -80,7 +84,7 @@ impl TomlFile<'_> {
         )
     }
 
-    /// The key at `path` is missing; `example` is how its value could be written.
+    /// Returns the error for a missing key at `path`; `example` is a value that could be written.
     pub fn missing(&self, path: &str, example: &str) -> FileError {
         let key = path.rsplit('.').next().unwrap_or(path);
         self.fault(
@@ -89,7 +93,7 @@ impl TomlFile<'_> {
         )
     }
 
-    /// There is an unknown word at `path`: "unknown metric `los`; …".
+    /// Returns the error for an unknown word at `path`: "unknown metric `los`; …".
     pub fn unknown<'w>(
         &self,
         path: &str,
@@ -100,14 +104,16 @@ impl TomlFile<'_> {
         self.fault(path, unknown(kind, word, known))
     }
 
-    /// The line of the key at `path`, or of the nearest table around it.
+    /// Returns the line of the key at `path`, or of the nearest table around it, from 1.
     pub fn line(&self, path: &str) -> usize {
         line_of(self.source, self.place(path))
     }
 
-    /// The offset of the key at `path`, or of the nearest table around it.
+    /// Returns the offset of the key at `path`, or of the nearest table around it, in bytes.
     fn place(&self, path: &str) -> usize {
-        let (mut table, mut list, mut at) = (Some(self.root.get_ref()), None::<&DeArray<'_>>, 0);
+        let mut table = Some(self.root.get_ref());
+        let mut list: Option<&DeArray<'_>> = None;
+        let mut at = 0;
         for step in path.split('.') {
             let key = table.and_then(|table| table.get_key_value(step));
             let entry = list.and_then(|list| list.get(step.parse::<usize>().ok()?));
@@ -128,15 +134,17 @@ impl TomlFile<'_> {
         at
     }
 
-    /// Takes out of every text what could control a terminal, which is reported and leaves the file usable.
+    /// Removes from every text what could control a terminal, and reports it. The file stays usable.
     ///
     /// # Errors
-    /// The first value that says nothing: an empty text, a number without end.
+    /// The first value without a meaning: an empty text, or a number that is not finite.
     fn clean(&mut self, loader: &Loader<'_>) -> Result<(), FileError> {
-        let (shown, source) = (&self.shown, self.source);
-        let table = self.root.get_mut();
-        let values = table.iter_mut();
-        let mut open: Vec<_> = values
+        let shown = &self.shown;
+        let source = self.source;
+        let mut open: Vec<_> = self
+            .root
+            .get_mut()
+            .iter_mut()
             .map(|(key, value)| (key.get_ref().as_ref(), value))
             .collect();
         open.reverse();
@@ -145,11 +153,11 @@ impl TomlFile<'_> {
             let fail = |what: &str| Err(fault(shown, source, Some(at), &format!("`{key}` {what}")));
             match value.get_mut() {
                 DeValue::String(words) => {
-                    let (said, removed) = sanitize::without_escapes(words);
+                    let (plain, removed) = sanitize::without_escapes(words);
                     if !removed.is_empty() {
                         loader.report(text::escape_removed(shown, line_of(source, at)));
                     }
-                    *words = Cow::Owned(said.trim_end().to_owned());
+                    *words = Cow::Owned(plain.trim_end().to_owned());
                     if words.is_empty() && !key.is_empty() {
                         return fail("is empty; write a text");
                     }
@@ -169,10 +177,10 @@ impl TomlFile<'_> {
         Ok(())
     }
 
-    /// What serde found wrong, in this program's words; `others` are keys that the file may have, too.
-    fn of_serde(&self, error: &Error, others: &[&str]) -> FileError {
-        let said = error.to_string();
-        let path = said
+    /// Explains an error of serde in this program's words. `others` are further keys that the file may have.
+    fn explain(&self, error: &Error, others: &[&str]) -> FileError {
+        let full = error.to_string();
+        let path = full
             .rsplit_once("\nin `")
             .map_or("", |(_, path)| path.trim_end());
         let key = path
@@ -187,8 +195,10 @@ impl TomlFile<'_> {
             Some((word, nearest(word, known.iter().copied()), known))
         };
         let what = if let Some((word, _, mut known)) = word("unknown field `") {
-            // Only the file's own keys can be among the others.
-            known.extend(others.iter().filter(|_| path.is_empty()));
+            // The other keys are those of the whole file, not of a table in it.
+            if path.is_empty() {
+                known.extend(others);
+            }
             unknown("key", word, known.into_iter())
         } else if let Some((word, near, known)) = word("unknown variant `") {
             let all = known.join("\", \"");
@@ -201,12 +211,13 @@ impl TomlFile<'_> {
         fault(
             &self.shown,
             self.source,
-            error.span().map(|it| it.start),
+            error.span().map(|span| span.start),
             &what,
         )
     }
 }
 
+/// Returns an error with the line and the column of a byte offset.
 fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError {
     let before = source.get(..at.unwrap_or(0)).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();

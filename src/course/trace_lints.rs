@@ -1,4 +1,4 @@
-//! Which page of the course explains a lint of a profile, or of a watched training.
+//! Finds the page of the course that explains a lint of a profile, or of a watched training.
 
 /// Lints of `gputrace`, and of trainings that other programs make, each with the page of the course that explains it.
 const PAGES: [(&str, &str); 16] = [
@@ -20,7 +20,7 @@ const PAGES: [(&str, &str); 16] = [
     ("loss-stuck", "pytorch-6.md"),
 ];
 
-/// The page that explains a lint; some lints have none.
+/// Returns the page that explains a lint; `None` if there is no such page.
 pub fn page_of(lint: &str) -> Option<&'static str> {
     let row = PAGES.iter().find(|(name, _)| *name == lint)?;
     Some(row.1)

@@ -1,5 +1,4 @@
-//! What `perflings course check` finds: first by reading alone, then by running every starter and every solution
-//! through a closure that the caller supplies. It trains nothing itself.
+//! Checks a course by reading it, for `perflings course check`. `judge::course` then runs every starter and every solution.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -12,20 +11,20 @@ use crate::course::config_file::FileError;
 use crate::sanitize;
 use protocol::config::{nearest, unknown};
 
-/// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
+/// The width of the widest drawing, table or line of code. These cannot be wrapped, and must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
 
-/// The names that lessons may refer to; other modules own them.
+/// The names that lessons may refer to. Other modules own them.
 pub struct Vocabulary<'a> {
-    /// Labels of the keys, as the footer shows them.
+    /// The labels of the keys, as the footer shows them.
     pub keys: &'a [String],
-    /// Names of the lints.
+    /// The names of the lints.
     pub lints: &'a [String],
-    /// Whether a command line is one that the program takes, else what is wrong with it.
+    /// Checks a command line. The error says why the program does not take it.
     pub command: &'a dyn Fn(&str) -> Result<(), String>,
 }
 
-/// Everything wrong with the course that reading shows, the loader's own reports first.
+/// Returns all faults of the course that reading shows; the reports of the loader come first.
 pub fn structure(
     source: &CourseFiles,
     course: &Course,
@@ -45,7 +44,9 @@ pub fn structure(
     for exercise in &course.exercises {
         check.exercise(exercise);
     }
-    check.lessons.iter().for_each(|lesson| check.lesson(lesson));
+    for lesson in check.lessons {
+        check.lesson(lesson);
+    }
     let mut unique: Vec<FileError> = Vec::new();
     for problem in loader.problems.into_inner() {
         if !unique.contains(&problem) {
@@ -108,8 +109,9 @@ impl Structure<'_> {
         }
         for (key, text) in [("symptom", &stage.symptom), ("fault", &stage.fault)] {
             if let Some(sentence) = placeholder::unsaid(text, &stage.broken) {
-                let what = "write its words first and its figures behind a colon";
-                let what = format!("`{key}`: before a run nothing is left of “{sentence}”; {what}");
+                let what = format!(
+                    "`{key}`: before a run nothing is left of “{sentence}”; write its words first and its figures behind a colon"
+                );
                 self.loader.fail(&path, 0, what);
             }
         }
@@ -145,14 +147,16 @@ impl Structure<'_> {
                 self.loader.fail(&path, 0, what);
             }
         }
-        let problems = exercise.problems(&self.loader.source.shown(&path));
-        problems.into_iter().for_each(|it| self.loader.report(it));
+        for problem in exercise.problems(&self.loader.source.shown(&path)) {
+            self.loader.report(problem);
+        }
     }
 
     fn lesson(&self, ReadLesson { name, raw, parsed }: &ReadLesson) {
         let path = format!("lessons/{name}");
-        let problems = parsed.problems.iter().cloned();
-        problems.for_each(|problem| self.loader.report(problem));
+        for problem in &parsed.problems {
+            self.loader.report(problem.clone());
+        }
         if parsed.lesson.sections.is_empty() {
             self.loader
                 .fail(&path, 0, "is empty; write the stage's lesson");
@@ -170,7 +174,7 @@ impl Structure<'_> {
         }
     }
 
-    /// What is wrong with something that a lesson names.
+    /// Returns the problem of something that a lesson refers to; `None` if it exists.
     fn mark_problem(&self, mark: &LessonReference) -> Option<String> {
         let text = &mark.text;
         match mark.kind {
@@ -202,15 +206,18 @@ impl Structure<'_> {
         }
     }
 
-    /// What is wrong with the lesson of an exercise: one that other lessons send learners to must lead back to one of them.
+    /// Returns the problem of an exercise whose lesson does not name it although other lessons do: the lesson must be one of these.
     fn pointer_problem(&self, exercise: &Exercise, lesson: &str) -> Option<String> {
         let is_named = |mark: &LessonReference| {
             mark.kind == LessonReferenceKind::Exercise
                 && [exercise.folder(), exercise.label()].contains(&mark.text.as_str())
         };
-        let naming = self.lessons.iter();
-        let naming = naming.filter(|page| page.parsed.marks.iter().any(is_named));
-        let naming: Vec<&str> = naming.map(|page| page.name.as_str()).collect();
+        let naming: Vec<&str> = self
+            .lessons
+            .iter()
+            .filter(|page| page.parsed.marks.iter().any(is_named))
+            .map(|page| page.name.as_str())
+            .collect();
         if naming.is_empty() || naming.contains(&lesson) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! The learner's own files of a course: copies of the starters, in the state folder, made when they are first
-//! edited. A course itself is never written to.
+//! The learner's own files of a course: copies of the starters in the state folder, made when a learner first edits them. The course
+//! itself is never written to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,39 +9,41 @@ use anyhow::{Context, Result};
 use super::{Stage, StageFile};
 use crate::files;
 
-/// `<state>/<course>/work`, with a folder for each stage.
+/// The folder `<state>/<course>/work`, with a folder for each stage and exercise.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
 }
 
 impl Workspace {
-    /// The workspace under a course's state folder.
+    /// Returns the workspace in a course's state folder.
     pub fn new(state: &Path) -> Self {
         Self {
             root: state.join("work"),
         }
     }
 
-    /// Where the learner's copy is, or would be.
+    /// Returns the path of the learner's copy of a file, which need not exist.
     pub fn path(&self, stage: &Stage, file: &str) -> PathBuf {
         self.root.join(&stage.id).join(file)
     }
 
-    /// The learner's copy, if there is one, or whatever is in its place.
+    /// Returns the path of the learner's copy if there is something with its name.
     pub fn existing(&self, stage: &Stage, file: &str) -> Option<PathBuf> {
         Some(self.path(stage, file)).filter(|path| files::is_taken(path))
     }
 
-    /// The learner's copy, made from the starter where there is none.
+    /// Returns the path of the learner's copy of a stage's file, which is made from the starter if there is none.
     pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
-        let found = stage.files.iter().find(|known| known.name == file);
-        let (number, shown) = (stage.number, crate::sanitize::line(file));
-        let found = found.with_context(|| format!("stage {number} has no file `{shown}`"))?;
+        let mut files = stage.files.iter();
+        let found = files.find(|known| known.name == file).with_context(|| {
+            let shown = crate::sanitize::line(file);
+            format!("stage {} has no file `{shown}`", stage.number)
+        })?;
         self.open_file(&stage.id, found)
     }
 
-    /// The same for a file of the stage or exercise `id`.
+    /// Returns the path of the learner's copy of a file of the stage or exercise `id`, which is made from the starter if there is none.
     pub fn open_file(&self, id: &str, file: &StageFile) -> Result<PathBuf> {
         let path = self.folder(id).join(&file.name);
         if !files::is_taken(&path) {
@@ -50,12 +52,12 @@ impl Workspace {
         Ok(path)
     }
 
-    /// Where the learner's files of a stage or exercise are.
+    /// Returns the folder of the learner's files of a stage or exercise.
     pub fn folder(&self, id: &str) -> PathBuf {
         self.root.join(id)
     }
 
-    /// Puts the starters back. Files that differ are kept beside them; the result names those.
+    /// Restores the starters of a stage. Files that differ from them are kept under other names, which are returned.
     pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
         let mut kept = Vec::new();
         for file in &stage.files {
@@ -65,23 +67,23 @@ impl Workspace {
     }
 }
 
-/// Puts a text back where a file is. If that held something else, it is kept beside it, and named.
+/// Writes a text into an existing file. If the file has another text, it is kept under another name, which is returned.
 pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
     if !files::is_taken(path) {
         return Ok(None);
     }
-    // What cannot be read is not the text, whatever it is.
-    let same = files::read(path, text.len() as u64).is_ok_and(|mine| mine == text.as_bytes());
-    if same {
+    // Something that cannot be read is not the text.
+    let is_same = files::read(path, text.len() as u64).is_ok_and(|mine| mine == text.as_bytes());
+    if is_same {
         return Ok(None);
     }
-    let aside = files::set_aside(path, "");
-    let aside = aside.with_context(|| format!("Failed to set {} aside", path.display()))?;
+    let aside = files::set_aside(path, "")
+        .with_context(|| format!("Failed to set {} aside", path.display()))?;
     write(path, text)?;
     Ok(Some(aside))
 }
 
-/// Writes a file whole or not at all, in a folder that is made where there is none.
+/// Writes a file whole or not at all. The folder is made if there is none.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let context = || format!("Failed to write {}", path.display());
     fs::create_dir_all(files::folder(path)).with_context(context)?;

@@ -111,7 +111,7 @@ pub fn mysteries(
     let mut tried: Vec<CourseTrial> = Vec::new();
     let mut goods: Vec<RunConfig> = Vec::new();
     for fault in FAULTS {
-        let mystery = Mystery::of(0, vec![fault], Preset::Tiny);
+        let mystery = Mystery::with_faults(0, vec![fault], Preset::Tiny);
         if !goods.contains(&mystery.good) {
             let what = format!("mystery, known-good configuration {}", goods.len() + 1);
             tried.push(CourseTrial::of(what, known_good(run, &mystery.good)));

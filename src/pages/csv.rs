@@ -1,5 +1,5 @@
-//! A recording as a table: one line per step, per kernel row of a profiled step, or per tensor of a gradient audit.
-//! An empty cell was not measured; NaN is written as NaN.
+//! Writes a recording as a table: one line per step, per kernel row of a profiled step, or per tensor of a gradient audit. An empty cell
+//! was not measured; NaN is written as NaN.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use protocol::stats::roofline::reached;
 use protocol::story::StreamStory;
 use protocol::{Event, Slot, StreamLine};
 
-/// Every step.
+/// Writes a line for every step.
 pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,stage,variant,step,loss,step_ms,synced,profiled,forward_ms,backward_ms,optimizer_ms,residual_ms\n",
@@ -30,7 +30,7 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     out
 }
 
-/// Every kernel row of every profiled step. Shares of the roof are against the peaks that were known by then.
+/// Writes a line for every kernel row of every profiled step. Shares of the roof refer to the peaks that were known at that time.
 pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
@@ -60,7 +60,7 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     out
 }
 
-/// Every tensor of every gradient audit; an empty norm means that no gradient arrived.
+/// Writes a line for every tensor of every gradient audit. An empty norm means that no gradient arrived.
 pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from("t_s,slot,step,tensor,parameters,norm\n");
     for line in lines {
@@ -68,27 +68,30 @@ pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
             continue;
         };
         for r in &g.rows {
-            let (name, norm) = (cell(&r.name), known(r.norm.as_ref()));
-            let place: [&dyn Display; 3] = [&line.t, &slot(g.slot), &g.step];
-            row(
-                &mut out,
-                &[&place[..], &[&name, &r.parameters, &norm]].concat(),
-            );
+            let cells: [&dyn Display; 6] = [
+                &line.t,
+                &slot(g.slot),
+                &g.step,
+                &cell(&r.name),
+                &r.parameters,
+                &known(r.norm.as_ref()),
+            ];
+            row(&mut out, &cells);
         }
     }
     out
 }
 
-/// A line of the table.
+/// Appends a line with these cells.
 pub fn row(out: &mut String, cells: &[impl Display]) {
     let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
     out.push_str(&cells.join(","));
     out.push('\n');
 }
 
-/// A figure, or an empty cell.
+/// Writes a figure; an unknown figure is an empty cell.
 pub fn known(figure: Option<impl Display>) -> String {
-    figure.map(|it| it.to_string()).unwrap_or_default()
+    figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
 
 fn slot(slot: Slot) -> String {

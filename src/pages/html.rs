@@ -1,8 +1,8 @@
-//! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
-//! escaped. It reads on a phone and on paper, light and dark.
+//! Writes a sheet as one HTML file with its style and drawings. Nothing is loaded from elsewhere, and every text is escaped. The page can be
+//! read on a phone and on paper, light and dark.
 
 use super::sheet::{
-    Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
+    Curve, LaneChart, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
 };
 use crate::sanitize;
 use protocol::units::{number, or_dash, show};
@@ -33,41 +33,44 @@ text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
 main,p,li{max-width:none}main{padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible;background:none}}";
 
-/// Width and height of a chart, and the room that its labels take: left, right, above, below.
+/// The width and height of a chart.
 const CHART: (f64, f64) = (420.0, 220.0);
+/// The room for the labels of a chart: left, right, above, below.
 const ROOM: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
-/// Width and height of a scale, the height of its ranges in that, and the room beside it.
+/// The width of a scale, and its height with one range.
 const SCALE: (f64, f64) = (420.0, 44.0);
+/// The part of this height that the ranges take.
 const BANDS: f64 = 20.0;
+/// The room for the labels on each side of a scale.
 const ENDS: f64 = 56.0;
 
-/// The whole file.
+/// Returns the text of the whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
         SheetBlock::Title(text) => Some(sanitize::html(text)),
         _ => None,
     });
     let mut body = String::new();
-    let mut listed = false;
+    let mut is_in_list = false;
     for block in &sheet.0 {
-        let remark = matches!(block, SheetBlock::Remark(_));
-        if remark != listed {
-            body += if remark { "<ul>\n" } else { "</ul>\n" };
-            listed = remark;
+        let is_remark = matches!(block, SheetBlock::Remark(_));
+        if is_remark != is_in_list {
+            body += if is_remark { "<ul>\n" } else { "</ul>\n" };
+            is_in_list = is_remark;
         }
         body += &match block {
             SheetBlock::Title(text) => format!("<h1>{}</h1>\n", sanitize::html(text)),
             SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
             SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", sanitize::html(text)),
             SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
-            SheetBlock::Table(it) => table(it),
-            SheetBlock::Chart(it) => chart(it),
-            SheetBlock::Scale(it) => scale(it),
-            SheetBlock::Parts(it) => parts(it),
-            SheetBlock::Lanes(it) => lanes(it),
+            SheetBlock::Table(data) => table(data),
+            SheetBlock::Chart(data) => chart(data),
+            SheetBlock::Scale(data) => scale(data),
+            SheetBlock::Parts(data) => parts(data),
+            SheetBlock::Lanes(data) => lanes(data),
         };
     }
-    if listed {
+    if is_in_list {
         body += "</ul>\n";
     }
     format!(
@@ -79,12 +82,12 @@ pub fn page(sheet: &Sheet) -> String {
     )
 }
 
-/// A sentence; what stands between two backticks is code.
+/// Writes a sentence. The words between two backticks are code.
 fn prose(text: &str) -> String {
-    let text = sanitize::html(text);
-    let pieces: Vec<&str> = text.split('`').collect();
+    let escaped = sanitize::html(text);
+    let pieces: Vec<&str> = escaped.split('`').collect();
     if pieces.len().is_multiple_of(2) {
-        return text;
+        return escaped;
     }
     let piece = |(at, piece): (usize, &&str)| match at % 2 {
         0 => (*piece).to_owned(),
@@ -93,24 +96,25 @@ fn prose(text: &str) -> String {
     pieces.iter().enumerate().map(piece).collect()
 }
 
-/// HTML closes cells and rows by itself where the next one begins.
+/// Writes a table. Cells and rows have no closing tags, because HTML closes them where the next one begins.
 fn table(table: &SheetTable) -> String {
-    let (head, rows) = table.cells();
-    let figures = |at: usize| {
-        rows.iter()
-            .filter(move |row| row.get(at).is_some_and(|it| is_figure(it)))
+    let (names, rows) = table.cells();
+    let count_figures = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.filter(|cell| is_figure(cell)).count()
     };
-    let right: Vec<bool> = (0..head.len())
-        .map(|at| 2 * figures(at).count() > rows.len())
+    let right: Vec<bool> = (0..names.len())
+        .map(|at| 2 * count_figures(at) > rows.len())
         .collect();
-    let head = head.iter().zip(&right).map(|(it, right)| {
-        let class = if *right { " class=r" } else { "" };
-        format!("<th scope=col{class}>{}", sanitize::html(it))
-    });
-    let head = match table.is_named() {
-        true => format!("<thead><tr>{}\n", head.collect::<String>()),
-        false => String::new(),
-    };
+    let mut head = String::new();
+    if table.is_named() {
+        head += "<thead><tr>";
+        for (name, right) in names.iter().zip(&right) {
+            let class = if *right { " class=r" } else { "" };
+            head += &format!("<th scope=col{class}>{}", sanitize::html(name));
+        }
+        head += "\n";
+    }
     let row = |row: &Vec<String>| {
         let cell = |(at, text): (usize, &String)| {
             let class = match (is_figure(text), right.get(at)) {
@@ -118,50 +122,54 @@ fn table(table: &SheetTable) -> String {
                 (false, Some(true)) => " class=r",
                 _ => "",
             };
-            // A long name may break behind its underscores.
-            let text = sanitize::html(text).replace('_', "_<wbr>");
-            format!("<td{class}>{text}")
+            // A long name may break after its underscores.
+            let breakable = sanitize::html(text).replace('_', "_<wbr>");
+            format!("<td{class}>{breakable}")
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
         format!("<tr>{cells}\n")
     };
-    let rows: String = rows.iter().map(row).collect();
-    format!("<div class=wide><table>\n{head}<tbody>\n{rows}</table></div>\n")
+    let body: String = rows.iter().map(row).collect();
+    format!("<div class=wide><table>\n{head}<tbody>\n{body}</table></div>\n")
 }
 
-/// Whether a cell is a number, perhaps with a unit behind it.
+/// Returns true if a cell is a number, perhaps followed by a unit.
 fn is_figure(text: &str) -> bool {
     let first = text.split(' ').next().unwrap_or_default();
     let number = first.trim_end_matches(['x', '%']).replace(',', "");
     text.len() < 20 && (number.parse::<f64>().is_ok() || text == "-")
 }
 
-/// Where a value lies between two others, from 0 to 1.
+/// Returns the place of a value between two others, from 0 to 1.
 fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
-    let share = match log && from > 0.0 && value > 0.0 {
-        true => (value / from).ln() / (to / from).ln(),
-        false => (value - from) / (to - from),
+    let share = if log && from > 0.0 && value > 0.0 {
+        (value / from).ln() / (to / from).ln()
+    } else {
+        (value - from) / (to - from)
     };
-    match share.is_finite() {
-        true => share.clamp(0.0, 1.0),
-        false => 0.5,
+    if share.is_finite() {
+        share.clamp(0.0, 1.0)
+    } else {
+        0.5
     }
 }
 
+/// Draws a chart; empty without points.
 fn chart(chart: &SheetChart) -> String {
-    let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
+    let is_finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
     let curves = chart.curves.iter();
-    let points = curves.flat_map(|curve| curve.points.iter().filter(finite));
+    let points = curves.flat_map(|curve| curve.points.iter().filter(is_finite));
     let levels = chart.levels.iter().filter(|(_, y)| y.is_finite());
     let Some((first, last)) = ends(points.clone().map(|point| point.0)) else {
         return String::new();
     };
     let heights = points.map(|point| point.1);
-    let heights = ends(heights.chain(levels.clone().map(|level| level.1)));
-    let (low, high) = heights.unwrap_or_default();
+    let all_heights = heights.chain(levels.clone().map(|level| level.1));
+    let (low, high) = ends(all_heights).unwrap_or_default();
     let log = low > 0.0 && high > 20.0 * low;
     let [left, right, above, below] = ROOM;
-    let (wide, tall) = (CHART.0 - left - right, CHART.1 - above - below);
+    let wide = CHART.0 - left - right;
+    let tall = CHART.1 - above - below;
     let x = |value: f64| left + wide * place(value, first, last, false);
     let y = |value: f64| above + tall * (1.0 - place(value, low, high, log));
     let mut drawn = String::new();
@@ -174,12 +182,9 @@ fn chart(chart: &SheetChart) -> String {
         );
     }
     for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
-        let points = curve.points.iter().filter(finite);
-        let points = points.map(|(step, value)| (x(*step), y(*value)));
-        drawn += &format!(
-            "<path class=\"curve {class}\" d=\"{}\"/>\n",
-            path_through(points)
-        );
+        let points = curve.points.iter().filter(is_finite);
+        let path = path_through(points.map(|(step, value)| (x(*step), y(*value))));
+        drawn += &format!("<path class=\"curve {class}\" d=\"{path}\"/>\n");
     }
     for (value, at) in [(low, y(low)), (high, y(high))] {
         drawn += &label((left - 6.0, at + 4.0), "end", &number(value));
@@ -192,82 +197,89 @@ fn chart(chart: &SheetChart) -> String {
         above + tall,
         left + wide
     );
-    figure(CHART, &said(chart), &format!("{axis}\n{drawn}"))
+    figure(CHART, &caption(chart), &format!("{axis}\n{drawn}"))
 }
 
-/// The least distance of two points of a curve along the axis; points that are closer are not told apart on a screen.
+/// The smallest distance of two points of a curve along the axis. Points that are closer look like one on a screen.
 const APART: f64 = 2.0;
 
-/// A line through the first point, the last one and those between them that can be told apart, in tenths: each is written as
-/// its distance from the one before, because most of a page are its curves.
+/// Returns a line through the first point, the last point and all points between them that are far enough apart. Each point is written as
+/// its distance from the previous one, in tenths, because curves are the largest part of a page.
 fn path_through(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let mut points = points.peekable();
-    let (mut drawn, mut before) = (String::new(), None);
-    while let Some((x, y)) = points.next() {
-        let (x, y) = ((10.0 * x).round(), (10.0 * y).round());
+    let mut rest = points.peekable();
+    let mut path = String::new();
+    let mut before = None;
+    while let Some((x, y)) = rest.next() {
+        let x = (10.0 * x).round();
+        let y = (10.0 * y).round();
         match before {
-            None => drawn = format!("M{} {}l", tenths(x), tenths(y)),
-            Some((x0, _)) if x - x0 < 10.0 * APART && points.peek().is_some() => continue,
+            None => path = format!("M{} {}l", tenths(x), tenths(y)),
+            Some((x0, _)) if x - x0 < 10.0 * APART && rest.peek().is_some() => continue,
             Some((x0, y0)) => {
-                let (right, down) = (tenths(x - x0), tenths(y - y0));
+                let right = tenths(x - x0);
+                let down = tenths(y - y0);
                 let between = if down.starts_with('-') { "" } else { " " };
-                drawn += &format!("{right}{between}{down} ");
+                path += &format!("{right}{between}{down} ");
             }
         }
         before = Some((x, y));
     }
-    drawn.trim_end().to_owned()
+    path.trim_end().to_owned()
 }
 
-/// `1.5` for 15, `.5` for 5, `2` for 20.
+/// Writes a number of tenths: `1.5` for 15, `.5` for 5, `2` for 20.
 fn tenths(count: f64) -> String {
     let number = (count / 10.0).to_string();
     number.replacen("0.", ".", usize::from(count.abs() < 10.0))
 }
 
-/// The lowest and the highest value.
+/// Returns the lowest and the highest value; `None` without values.
 fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     values.clone().reduce(f64::min).zip(values.reduce(f64::max))
 }
 
-/// A text in a drawing, beginning at a point or anchored there otherwise.
+/// Writes a text in a drawing. It begins at a point, or is anchored there by `anchor`.
 fn label((x, y): (f64, f64), anchor: &str, text: &str) -> String {
-    let anchor = match anchor {
+    let attribute = match anchor {
         "" => String::new(),
         anchor => format!(" text-anchor=\"{anchor}\""),
     };
-    let text = sanitize::html(text);
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>")
+    let escaped = sanitize::html(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{attribute}>{escaped}</text>")
 }
 
-/// A drawing of this size, and below it what it shows in words.
-fn figure((wide, tall): (f64, f64), said: &str, drawn: &str) -> String {
-    let said = sanitize::html(said);
+/// Writes a drawing of this size, with a caption that says in words what it shows.
+fn figure((wide, tall): (f64, f64), caption: &str, drawn: &str) -> String {
+    let escaped = sanitize::html(caption);
     format!(
         "<figure><svg viewBox=\"0 0 {wide} {tall:.0}\" aria-hidden=\"true\">\n{drawn}</svg>\n\
-         <figcaption>{said}</figcaption></figure>\n"
+         <figcaption>{escaped}</figcaption></figure>\n"
     )
 }
 
-/// What a chart shows, in words.
-fn said(chart: &SheetChart) -> String {
+/// Says in words what a chart shows.
+fn caption(chart: &SheetChart) -> String {
     let dashes = ["dashed", "solid"].into_iter().cycle();
     let curve = |(curve, dash): (&Curve, &str)| {
         let end = |point: Option<&(f64, f64)>| or_dash(point, |point| number(point.1));
-        let (first, last) = (end(curve.points.first()), end(curve.points.last()));
+        let first = end(curve.points.first());
+        let last = end(curve.points.last());
         format!("{} ({dash}): {first} to {last}", curve.name)
     };
     let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
     format!("{}. {}", chart.name, curves.join("; "))
 }
 
+/// Draws a scale with its ranges.
 fn scale(scale: &RangeScale) -> String {
-    let (from, to) = (scale.from, scale.to);
+    let from = scale.from;
+    let to = scale.to;
     let wide = SCALE.0 - 2.0 * ENDS;
     let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
     let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
     let bands = thick * scale.ranges.len() as f64;
-    let (middle, tall) = (12.0 + bands / 2.0, SCALE.1 - BANDS + bands);
+    let middle = 12.0 + bands / 2.0;
+    let tall = SCALE.1 - BANDS + bands;
     let end = ENDS + wide;
     let mut drawn = format!(
         "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\"/>\n{}{}\n",
@@ -275,57 +287,65 @@ fn scale(scale: &RangeScale) -> String {
         label((end + 8.0, middle + 4.0), "", &number(to))
     );
     for (at, (low, high)) in scale.ranges.iter().enumerate() {
-        let (low, high) = (x(*low), x(*high));
+        let left = x(*low);
+        let right = x(*high);
         drawn += &format!(
-            "<rect class=\"band\" x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
+            "<rect class=\"band\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
             12.0 + thick * at as f64,
-            (high - low).max(2.0)
+            (right - left).max(2.0)
         );
     }
     if let Some(even) = scale.even {
-        let (at, end) = (x(even), tall - 4.0);
+        let at = x(even);
+        let end = tall - 4.0;
         drawn += &format!(
             "<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"{end:.1}\"/>\n"
         );
     }
     if let Some(mark) = scale.mark {
-        let (at, top) = (x(mark), middle - 12.0);
+        let at = x(mark);
+        let top = middle - 12.0;
         drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
     figure((SCALE.0, tall), &scale.said, &drawn)
 }
 
-/// How many colours there are for parts.
+/// The number of colours for parts.
 const COLOURS: usize = 8;
 
-/// A bar in colours, and what each colour is, with its share.
-fn parts(it: &StackedBar) -> String {
-    let shown = || {
-        // A part that is not there keeps its colour.
-        let positive = |(_, part): &(usize, &(String, f64))| part.1.is_finite() && part.1 > 0.0;
-        it.parts.iter().enumerate().filter(positive)
-    };
-    let sum: f64 = shown().map(|(_, part)| part.1).sum();
+/// Draws a bar in colours, with the name and the share of each part; empty if all parts are 0.
+fn parts(bar: &StackedBar) -> String {
+    let is_positive = |(_, size): &&(String, f64)| size.is_finite() && *size > 0.0;
+    let positive = bar.parts.iter().filter(is_positive);
+    let sum: f64 = positive.map(|(_, size)| size).sum();
     if sum <= 0.0 {
         return String::new();
     }
-    let (mut from, mut drawn, mut keys) = (0.0, String::new(), String::new());
-    for (at, (name, value)) in shown() {
-        let (wide, colour) = (1000.0 * value / it.width.max(sum), at % COLOURS);
+    let mut from = 0.0;
+    let mut drawn = String::new();
+    let mut keys = String::new();
+    // A part without a size keeps its colour, so that colours mean the same in several bars.
+    for (at, part) in bar.parts.iter().enumerate() {
+        if !is_positive(&part) {
+            continue;
+        }
+        let (name, value) = part;
+        let wide = 1000.0 * value / bar.width.max(sum);
+        let colour = at % COLOURS;
         drawn += &format!(
             "<rect class=\"p{colour}\" x=\"{from:.1}\" y=\"0\" width=\"{wide:.1}\" height=\"28\"/>"
         );
         keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
         from += wide;
     }
-    let name = sanitize::html(&it.name);
+    let name = sanitize::html(&bar.name);
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
     )
 }
 
-/// What a colour means.
+/// Writes the name of a part with its colour.
 fn key(name: &str, colour: usize) -> String {
     format!(
         "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
@@ -333,28 +353,33 @@ fn key(name: &str, colour: usize) -> String {
     )
 }
 
-/// Lanes below each other, their names above them.
-fn lanes(it: &LaneChart) -> String {
+/// Draws lanes one below the other, each with its name above it.
+fn lanes(chart: &LaneChart) -> String {
     let mut drawn = String::new();
-    for (name, pieces) in &it.lanes {
-        let piece = |(from, length, colour): &LaneSlice| {
-            let from = from.clamp(0.0, 1.0);
-            format!(
+    for (name, slices) in &chart.lanes {
+        let mut pieces = String::new();
+        for (place, length, colour) in slices {
+            let from = place.clamp(0.0, 1.0);
+            pieces += &format!(
                 "<rect class=\"p{}\" x=\"{:.2}\" width=\"{:.2}\" height=\"14\"/>",
                 colour % COLOURS,
                 800.0 * from,
                 (800.0 * length.clamp(0.0, 1.0 - from)).max(0.3)
-            )
-        };
-        let pieces: String = pieces.iter().map(piece).collect();
+            );
+        }
         drawn += &format!(
             "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
              <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
             sanitize::html(name)
         );
     }
-    let (name, width) = (sanitize::html(&it.name), sanitize::html(&it.width));
-    let keys: String = it.keys.iter().map(|(name, at)| key(name, *at)).collect();
+    let name = sanitize::html(&chart.name);
+    let width = sanitize::html(&chart.width);
+    let keys: String = chart
+        .keys
+        .iter()
+        .map(|(name, colour)| key(name, *colour))
+        .collect();
     format!(
         "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"
     )
@@ -366,16 +391,15 @@ mod tests {
 
     const HOSTILE: &str = "</style><script>alert(1)</script>\"' onload='x\u{1b}[2J\u{202e}&amp;";
 
-    /// Every tag of a page, without what stands between them.
+    /// Returns the names of all tags of a page.
     fn tags(page: &str) -> Vec<String> {
-        let pieces = page.split('<').skip(1);
-        let name = |piece: &str| {
-            piece
-                .split(['>', ' ', '/'])
-                .find(|it| !it.is_empty())
-                .map(str::to_owned)
-        };
-        pieces.filter_map(name).collect()
+        let mut names = Vec::new();
+        for tag in page.split('<').skip(1) {
+            let mut words = tag.split(['>', ' ', '/']);
+            let name = words.find(|word| !word.is_empty());
+            names.extend(name.map(str::to_owned));
+        }
+        names
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What a learner did, stage by stage: what was prediction_complete beside what was measured, their own configuration, the score. It
-//! reads what was kept; nothing here measures.
+//! A page about a learner's work, stage by stage: predictions and measurements, their own configuration, the score. It reads saved files;
+//! nothing here measures.
 
 use super::report::RunReport;
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
@@ -12,10 +12,10 @@ use crate::sanitize::one_line;
 use protocol::config::{KNOBS, RunConfig};
 use protocol::units::{bounds, number};
 
-/// The learner's own configuration of a stage, where there is one.
+/// Returns the learner's own configuration of a stage; `None` if there is none.
 pub type OwnConfig<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
 
-/// What a learner did, with the last runs of each stage. What the runs of this session showed follows, where there is one.
+/// Returns the page about a learner, with the last runs of each stage in `kept`. The runs of the current session follow, if there is one.
 pub fn sheet(
     course: &Course,
     progress: &Progress,
@@ -30,19 +30,21 @@ pub fn sheet(
     }
     blocks.extend(of_course(course, progress, mine, kept));
     blocks.extend(journey.map(of_journey).into_iter().flatten());
-    blocks.extend(session.into_iter().flat_map(|it| it.blocks(false)));
+    if let Some(session) = session {
+        blocks.extend(session.blocks(false));
+    }
     Sheet(blocks)
 }
 
-/// The score, each stage that was begun, exercises and mysteries.
+/// Returns the score, each stage that was begun, the exercises and the mysteries.
 fn of_course(
     course: &Course,
     progress: &Progress,
     mine: OwnConfig<'_>,
     kept: &RunReport,
 ) -> Vec<SheetBlock> {
-    let passed = |id: &str| progress.stage(id).state == StageState::Passed;
-    let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
+    let is_passed = |stage: &&Stage| progress.stage(&stage.id).state == StageState::Passed;
+    let stages = course.stages.iter().filter(is_passed).count();
     let score = progress.calibration();
     let mut blocks = vec![
         SheetBlock::Heading("Score".to_owned()),
@@ -64,8 +66,8 @@ fn of_course(
         let table = SheetTable::filled(
             &progress.mysteries,
             &[
-                ("seed-level", &|it| it.0.clone()),
-                ("best score", &|it| it.1.best.to_string()),
+                ("seed-level", &|(name, _)| (*name).clone()),
+                ("best score", &|(_, score)| score.best.to_string()),
             ],
         );
         blocks.push(SheetBlock::Table(table));
@@ -87,24 +89,20 @@ fn of_stage(
     ))];
     let rows = figures(stage, known, passed);
     blocks.push(SheetBlock::Table(SheetTable::figures(["", ""], rows)));
-    if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
-        blocks.push(SheetBlock::Scale(prediction_complete(
-            of,
-            range,
-            known.measured,
-        )));
+    if let (Some(estimate), Some(range)) = (&stage.estimate, known.estimate) {
+        let scale = scale_of_estimate(estimate, range, known.measured);
+        blocks.push(SheetBlock::Scale(scale));
     }
     if let Some([ratio, low, high]) = known.ratio {
-        let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
         blocks.push(SheetBlock::Scale(RangeScale {
-            said: {
-                let [ratio, low, high] = [ratio, low, high].map(number);
-                format!(
-                    "A's time per token over yours, measured in pairs: {ratio}x, 95 % between {low} and {high}; at 1 both are equal"
-                )
-            },
-            from,
-            to,
+            said: format!(
+                "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
+                number(ratio),
+                number(low),
+                number(high)
+            ),
+            from: low.min(0.5) * 0.8,
+            to: high.max(2.0) * 1.25,
             log: true,
             ranges: vec![(low, high)],
             mark: Some(ratio),
@@ -112,72 +110,77 @@ fn of_stage(
         }));
     }
     blocks.extend(kept.of_stage(stage.number));
-    let changes = mine(stage).map(|mine| differences(stage, &mine));
-    if let Some(changes) = changes.filter(|it| !it.is_empty()) {
+    let changes = mine(stage).map_or_else(Vec::new, |mine| differences(stage, &mine));
+    if !changes.is_empty() {
         blocks.push(SheetBlock::Table(SheetTable::filled(
             changes,
             &[
-                ("knob", &|it| it[0].clone()),
-                ("A, as found", &|it| it[1].clone()),
-                ("B, yours", &|it| it[2].clone()),
+                ("knob", &|[path, _, _]| path.clone()),
+                ("A, as found", &|[_, found, _]| found.clone()),
+                ("B, yours", &|[_, _, mine]| mine.clone()),
             ],
         )));
     }
-    // Before the stage is passed, the text would give it away.
+    // Before the stage is passed, these texts would give the answer away.
     if passed {
         let measured = FigureSources {
             slots: kept.figures(stage.number),
             ..FigureSources::none(&stage.broken)
         };
-        let texts = [
+        for (name, text) in [
             ("The cause", &stage.fault),
             ("The course's fix", &stage.fix),
-        ];
-        let told = texts.into_iter().filter(|(_, text)| !text.is_empty());
-        blocks.extend(told.map(|(name, text)| {
-            let text = one_line(&fill_known(text, &measured));
-            SheetBlock::Remark(format!("{name}: {text}"))
-        }));
+        ] {
+            if !text.is_empty() {
+                let filled = one_line(&fill_known(text, &measured));
+                blocks.push(SheetBlock::Remark(format!("{name}: {filled}")));
+            }
+        }
     }
     blocks
 }
 
-/// What was said and what was found.
+/// Returns the learner's answers and the measurements as rows of a name and a text.
 fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
     let question = &stage.prediction;
     let choice = |at: usize| {
-        // Without its letter: that is another one on each learner's screen.
+        // The letter is left out, because each learner's screen shows the choices in another order.
         one_line(question.choices.get(at).map_or("", String::as_str))
     };
     let mut rows = vec![("the question", one_line(&question.prompt))];
     match known.prediction {
         Some(Prediction::Choice {
-            choice: said,
+            choice: given,
             right,
         }) => {
-            let word = match (passed, right) {
+            let verdict = match (passed, right) {
                 (false, _) => "",
                 (true, true) => " (right)",
                 (true, false) => " (not right)",
             };
-            rows.push(("you said", choice(said) + word));
+            rows.push(("you said", choice(given) + verdict));
             if passed && !right {
                 rows.push(("the answer", choice(question.answer)));
             }
         }
         _ => rows.push(("you said", "nothing: it was skipped".to_owned())),
     }
-    let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
-    if let (Some(check), Some(found)) = (key, &known.found) {
+    let mut checks = stage.checks.iter();
+    let failing = checks.find(|check| check.starter == Starter::Fails);
+    if let (Some(check), Some(found)) = (failing, &known.found) {
         rows.push(("measured", format!("{}: {found}", check.name)));
     }
     if !known.answers.is_empty() {
-        let answers = stage.quiz.iter().zip(&known.answers);
-        let right = answers.filter(|(it, said)| it.answer == **said).count();
-        let of = stage.quiz.len();
+        let right = stage
+            .quiz
+            .iter()
+            .zip(&known.answers)
+            .filter(|(question, answer)| question.answer == **answer)
+            .count();
+        let all = stage.quiz.len();
         rows.push((
             "questions",
-            format!("{right} of {of} right at the first answer"),
+            format!("{right} of {all} right at the first answer"),
         ));
     }
     if known.hints > 0 || known.solution_shown {
@@ -191,38 +194,41 @@ fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static 
     rows
 }
 
-fn prediction_complete(
-    of: &Estimate,
+/// Returns the scale of an estimate with the learner's range and the measured figure.
+fn scale_of_estimate(
+    estimate: &Estimate,
     (low, high): (f64, f64),
     measured: Option<f64>,
 ) -> RangeScale {
-    let unit = match of.unit.as_str() {
+    let unit = match estimate.unit.as_str() {
         "x" => "x".to_owned(),
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let [least, most] = bounds(low, high);
-    let value = |it: f64| format!("{}{unit}", number(it));
     let found = match measured {
-        Some(it) if (low..=high).contains(&it) => format!("measured {}: inside", value(it)),
-        Some(it) => format!("measured {}: outside", value(it)),
+        Some(figure) => {
+            let is_inside = (low..=high).contains(&figure);
+            let place = if is_inside { "inside" } else { "outside" };
+            format!("measured {}{unit}: {place}", number(figure))
+        }
         None => "not measured yet".to_owned(),
     };
+    let [least, most] = bounds(low, high);
     RangeScale {
         said: format!(
             "{} You said between {least}{unit} and {most}{unit}; {found}",
-            one_line(&of.prompt)
+            one_line(&estimate.prompt)
         ),
-        from: of.from,
-        to: of.to,
-        log: of.log,
+        from: estimate.from,
+        to: estimate.to,
+        log: estimate.log,
         ranges: vec![(low, high)],
         mark: measured,
         even: None,
     }
 }
 
-/// The knobs at which the learner's configuration differs from the stage as found: path, value there, value here.
+/// Returns the knobs in which the learner's configuration differs from the stage as found: the path, the value as found, the learner's.
 fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
     let found = stage.broken_at(mine.preset);
     let values = KNOBS
@@ -231,12 +237,12 @@ fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
     values.filter(|[_, a, b]| a != b).collect()
 }
 
-/// Exercises that were begun, and what those measured that were passed.
+/// Returns the exercises that were begun, each with its result.
 fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
     let begun: Vec<(&Exercise, StageProgress)> = course
         .exercises
         .iter()
-        .map(|it| (it, progress.stage(&it.id)))
+        .map(|exercise| (exercise, progress.stage(&exercise.id)))
         .filter(|(_, known)| known.state >= StageState::Predicted || known.found.is_some())
         .collect();
     if begun.is_empty() {
@@ -250,8 +256,8 @@ fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
     let table = SheetTable::filled(
         &begun,
         &[
-            ("exercise", &|(it, _)| {
-                format!("{} {}", it.label(), it.title)
+            ("exercise", &|(exercise, _)| {
+                format!("{} {}", exercise.label(), exercise.title)
             }),
             ("", &|(_, known)| state(known).to_owned()),
             ("measured", &|(_, known)| {
@@ -265,9 +271,14 @@ fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
     ]
 }
 
-/// The table of `perflings run all`.
+/// Returns the table of `perflings run all`.
 fn of_journey(journey: &LastJourney) -> [SheetBlock; 3] {
-    let (device, preset, date) = (&journey.device, &journey.preset, &journey.date);
+    let LastJourney {
+        device,
+        preset,
+        date,
+        ..
+    } = journey;
     let rows = journey.rows.iter().map(|row| row.cells.clone()).collect();
     [
         SheetBlock::Heading("The whole journey".to_owned()),
@@ -282,7 +293,7 @@ mod tests {
     use crate::course::context::CourseContext;
     use crate::pages::html;
 
-    /// Nothing is kept of the runs: every cause is told nevertheless, and no figure is invented.
+    /// Without saved runs, every cause is told nevertheless, and no figure is invented.
     #[test]
     fn every_passed_stage_tells_its_cause() {
         let course = CourseContext::load(None).expect("the built-in one").course;
@@ -299,16 +310,17 @@ mod tests {
         };
         let none = RunReport::default();
         let sheet = sheet(&course, &progress, &|_| None, None, &none, None);
-        let causes = sheet.0.iter().filter_map(|block| match block {
-            SheetBlock::Remark(text) => text.strip_prefix("The cause: "),
-            _ => None,
-        });
-        let causes: Vec<&str> = causes.collect();
+        let mut causes: Vec<&str> = Vec::new();
+        for block in &sheet.0 {
+            if let SheetBlock::Remark(text) = block {
+                causes.extend(text.strip_prefix("The cause: "));
+            }
+        }
         assert_eq!(causes.len(), course.stages.len());
         for (cause, stage) in causes.iter().zip(&course.stages) {
-            let whole = cause.split_whitespace().count() >= 12 && cause.ends_with('.');
-            let open = ["{{", "not measured"].iter().any(|it| cause.contains(it));
-            assert!(whole && !open, "{}: {cause}", stage.id);
+            let is_whole = cause.split_whitespace().count() >= 12 && cause.ends_with('.');
+            let is_filled = !cause.contains("{{") && !cause.contains("not measured");
+            assert!(is_whole && is_filled, "{}: {cause}", stage.id);
         }
     }
 
@@ -339,19 +351,18 @@ mod tests {
                 assert!(!text.contains(hidden), "{hidden}: {text}");
             }
         }
-        (known.state, known.measured) = (StageState::Passed, Some(6.93));
+        known.state = StageState::Passed;
+        known.measured = Some(6.93);
         known.ratio = Some([1.2, 1.1, 1.3]);
         for text in page(&known) {
-            let wanted = [
+            for wanted in [
                 "1 of 9 stages",
                 "measured 6.93 nats: inside",
                 "The cause",
                 "not right",
-            ];
-            for wanted in wanted
-                .into_iter()
-                .chain([answer.as_str(), "library-default"])
-            {
+                answer.as_str(),
+                "library-default",
+            ] {
                 assert!(text.contains(wanted), "{wanted}: {text}");
             }
         }

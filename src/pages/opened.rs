@@ -1,4 +1,4 @@
-//! A trace from elsewhere, or two of them, as a sheet: figures, ledger, kernels, steps, one step drawn, lints.
+//! The sheet of one or two traces of other programs: figures, ledger, kernels, steps, a drawing of one step, lints.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,54 +12,59 @@ use gputrace::model::{LaneKind, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
 use protocol::units::{bytes, duration, or_dash, show};
 
-/// Rows of a list.
+/// The number of rows of a list.
 const ROWS: usize = 30;
-/// Lanes that are drawn, and pieces of each.
+/// The largest number of lanes that are drawn.
 const LANES: usize = 8;
+/// The largest number of slices that are drawn on a lane.
 const PIECES: usize = 4000;
 
-/// A trace as a sheet.
-pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
+/// Returns the sheet of a trace.
+pub fn sheet(summary: &Summary, trace: &Trace) -> Sheet {
     let named = &trace.devices[..trace.devices.len().min(LANES)];
     let more = trace.devices.len() - named.len();
-    let devices = match (named.join(", "), more) {
-        (none, _) if none.is_empty() => none,
-        (named, 0) => format!("; devices: {named}"),
-        (named, more) => format!("; devices: {named} and {more} more"),
-    };
+    let mut devices = String::new();
+    if !named.is_empty() {
+        devices = format!("; devices: {}", named.join(", "));
+    }
+    if more > 0 {
+        devices += &format!(" and {more} more");
+    }
     let mut out = vec![
-        SheetBlock::Title(it.file.clone()),
-        SheetBlock::Intro(format!("{}{devices}", it.format)),
+        SheetBlock::Title(summary.file.clone()),
+        SheetBlock::Intro(format!("{}{devices}", summary.format)),
         SheetBlock::Heading("What ran".to_owned()),
-        SheetBlock::Table(SheetTable::figures(["", ""], figures(it))),
+        SheetBlock::Table(SheetTable::figures(["", ""], figures(summary))),
     ];
-    if let Some(sum) = &it.ledger {
+    if let Some(sum) = &summary.ledger {
         out.push(SheetBlock::Heading("Where the time went".to_owned()));
-        let of = match &it.steps {
+        let window = match &summary.steps {
             Some(steps) => format!("{} steps", steps.len()),
             None => "From the first kernel to the last".to_owned(),
         };
-        let drawn = ledger(sum).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
+        let parts = ledger(sum).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
         out.push(SheetBlock::Parts(StackedBar {
-            name: format!("{of}, {}", time(sum.wall)),
-            parts: drawn.into(),
+            name: format!("{window}, {}", time(sum.wall)),
+            parts: parts.into(),
             width: 0.0,
         }));
         let wall = sum.wall.max(1) as f64;
         out.push(SheetBlock::Table(SheetTable::filled(
             ledger(sum),
             &[
-                ("part", &|it| it.0.to_owned()),
-                ("time", &|it| known(it.1, time)),
-                ("share", &|it| known(it.1, |ns| share(ns as f64 / wall))),
-                ("", &|it| it.2.to_owned()),
+                ("part", &|(name, ..)| (*name).to_owned()),
+                ("time", &|(_, ns, _)| known(*ns, time)),
+                ("share", &|(_, ns, _)| {
+                    known(*ns, |ns| share(ns as f64 / wall))
+                }),
+                ("", &|(.., meaning)| (*meaning).to_owned()),
             ],
         )));
     }
-    if !it.ranks.is_empty() {
+    if !summary.ranks.is_empty() {
         out.push(SheetBlock::Heading("Processes side by side".to_owned()));
         out.push(SheetBlock::Table(SheetTable::filled(
-            &it.phases_of_ranks,
+            &summary.phases_of_ranks,
             &[
                 ("time a step", &|row: &&PhaseOfRanks| row.name.to_owned()),
                 ("median", &|row| time(row.median_ns)),
@@ -67,47 +72,48 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
                 ("of", &|row| row.worst.clone()),
             ],
         )));
-        out.extend(stragglers(it).map(SheetBlock::Remark));
+        out.extend(stragglers(summary).map(SheetBlock::Remark));
     }
-    let (heading, bar) = match it.operations.is_empty() {
-        true => ("Kernels", "Kernel time by family"),
-        false => ("Operations of the host, own time", "Own time by family"),
+    let (heading, bar) = if summary.operations.is_empty() {
+        ("Kernels", "Kernel time by family")
+    } else {
+        ("Operations of the host, own time", "Own time by family")
     };
     out.push(SheetBlock::Heading(heading.to_owned()));
     out.push(SheetBlock::Parts(families(
         bar,
         |family| {
-            let rows = it.rows().iter().filter(|row| row.family == family);
+            let rows = summary.rows().iter().filter(|row| row.family == family);
             rows.map(|row| row.total_ns).sum()
         },
         0,
     )));
-    out.push(SheetBlock::Table(kernels(it.rows())));
-    out.extend(shorter(it.rows().len()));
-    if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
+    out.push(SheetBlock::Table(kernels(summary.rows())));
+    out.extend(shorter(summary.rows().len()));
+    if let Some(steps) = summary.steps.as_deref().filter(|steps| !steps.is_empty()) {
         out.push(SheetBlock::Heading("Steps".to_owned()));
         out.push(SheetBlock::Table(SheetTable::filled(
             steps.iter().take(ROWS),
             &[
-                ("step", &|it: &&TraceStep| it.name.clone()),
-                ("time", &|it| time(it.dur_ns)),
-                ("busy", &|it| known(it.busy_ns, time)),
-                ("kernels", &|it| {
-                    known(it.kernels_by_launch.or(it.kernels_by_start), count)
+                ("step", &|step: &&TraceStep| step.name.clone()),
+                ("time", &|step| time(step.dur_ns)),
+                ("busy", &|step| known(step.busy_ns, time)),
+                ("kernels", &|step| {
+                    known(step.kernels_by_launch.or(step.kernels_by_start), count)
                 }),
-                ("syncs", &|it| known(it.syncs, count)),
-                ("host-device copies", &|it| {
-                    known(it.host_device_copies, count)
+                ("syncs", &|step| known(step.syncs, count)),
+                ("host-device copies", &|step| {
+                    known(step.host_device_copies, count)
                 }),
             ],
         )));
     }
-    out.extend(drawn(it, trace.counted()).map(SheetBlock::Lanes));
+    out.extend(drawn(summary, trace.counted()).map(SheetBlock::Lanes));
     out.push(SheetBlock::Heading("Lints".to_owned()));
-    if it.lints.is_empty() {
+    if summary.lints.is_empty() {
         out.push(SheetBlock::Intro("Nothing was found.".to_owned()));
     }
-    for lint in &it.lints {
+    for lint in &summary.lints {
         let page = page_of(lint.name).map_or(String::new(), |page| {
             format!(" More: {page}, a page of the course.")
         });
@@ -116,37 +122,37 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             lint.name, lint.why, lint.next
         )));
     }
-    out.extend(doubts(it).map(SheetBlock::Remark));
-    if let Some(unread) = &it.unread {
+    out.extend(doubts(summary).map(SheetBlock::Remark));
+    if let Some(unread) = &summary.unread {
         out.push(SheetBlock::Heading("Not read".to_owned()));
-        for why in &unread.why {
-            let (n, why, first) = (why.count, &why.why, &why.first);
+        for rows in &unread.why {
             out.push(SheetBlock::Remark(format!(
-                "{n}: {why}; the first at {first}"
+                "{}: {}; the first at {}",
+                rows.count, rows.why, rows.first
             )));
         }
     }
     Sheet(out)
 }
 
-/// How many rows a list leaves out.
+/// Returns a remark on the rows that a list leaves out; `None` if it has all.
 fn shorter(rows: usize) -> Option<SheetBlock> {
     let more = rows.checked_sub(ROWS).filter(|more| *more > 0)?;
     Some(SheetBlock::Remark(format!("{more} more are shorter")))
 }
 
-/// Kernel time by family, in a bar that is `width` nanoseconds wide.
+/// Returns a bar with the time of each family. The full width stands for `width` nanoseconds.
 fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> StackedBar {
     StackedBar {
         name: name.to_owned(),
         parts: FAMILIES
-            .map(|it| (it.label().to_owned(), time(it) as f64))
+            .map(|family| (family.label().to_owned(), time(family) as f64))
             .into(),
         width: width as f64,
     }
 }
 
-/// In the order of their colours.
+/// The families in the order of their colours.
 const FAMILIES: [Family; 8] = [
     Family::Product,
     Family::Attention,
@@ -162,33 +168,36 @@ fn kernels(rows: &[KernelTotals]) -> SheetTable {
     SheetTable::filled(
         rows.iter().take(ROWS),
         &[
-            ("name", &|it: &&KernelTotals| it.short.clone()),
-            ("family", &|it| it.family.label().to_owned()),
-            ("calls", &|it| count(it.calls)),
-            ("a step", &|it| or_dash(it.a_step, |n| show(n, 1))),
-            ("total", &|it| time(it.total_ns)),
-            ("median", &|it| or_dash(it.median_ns, time)),
-            ("of all", &|it| share(it.share_of_kernels)),
-            ("of wall", &|it| or_dash(it.share_of_wall, share)),
+            ("name", &|row: &&KernelTotals| row.short.clone()),
+            ("family", &|row| row.family.label().to_owned()),
+            ("calls", &|row| count(row.calls)),
+            ("a step", &|row| or_dash(row.a_step, |n| show(n, 1))),
+            ("total", &|row| time(row.total_ns)),
+            ("median", &|row| or_dash(row.median_ns, time)),
+            ("of all", &|row| share(row.share_of_kernels)),
+            ("of wall", &|row| or_dash(row.share_of_wall, share)),
         ],
     )
 }
 
-/// The first whole step, or everything where no steps are annotated.
-fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
-    let steps = it.steps.as_deref().unwrap_or_default();
-    let busy = |step: &&TraceStep| step.busy_ns.is_none_or(|ns| ns > 0);
-    let step = steps.iter().find(busy).or(steps.first());
+/// Draws the first step in which a device works, or the whole trace if no steps are annotated.
+fn drawn(summary: &Summary, trace: &Trace) -> Option<LaneChart> {
+    let steps = summary.steps.as_deref().unwrap_or_default();
+    let is_busy = |step: &&TraceStep| step.busy_ns.is_none_or(|ns| ns > 0);
+    let step = steps.iter().find(is_busy).or(steps.first());
     let whole = || trace.span(|_| true);
     let (from, to) = step.map(|step| step.span).or_else(whole)?;
     let width = to.abs_diff(from).max(1);
-    let shown = |slice: &&Slice| {
+    let is_shown = |slice: &&Slice| {
         let kind = slice.kind;
-        let known = kind.on_device() || kind.is_call() || kind == SliceKind::Annotation;
-        known && slice.end > from && slice.start < to && slice.start.abs_diff(slice.end) < width
+        let has_colour = kind.on_device() || kind.is_call() || kind == SliceKind::Annotation;
+        has_colour
+            && slice.end > from
+            && slice.start < to
+            && slice.start.abs_diff(slice.end) < width
     };
     let mut lanes: BTreeMap<(bool, usize), Vec<LaneSlice>> = BTreeMap::new();
-    for slice in trace.slices.iter().filter(shown) {
+    for slice in trace.slices.iter().filter(is_shown) {
         let lane = slice.lane as usize;
         let host = trace.lanes[lane].kind != LaneKind::Device;
         let pieces = lanes.entry((host, lane)).or_default();
@@ -216,7 +225,7 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
     })
 }
 
-/// What colours mean on lanes of the host; a kernel has that of its family.
+/// The meaning of colours on lanes of the host. A kernel has the colour of its family.
 const KEYS: [(&str, usize); 6] = [
     ("forward", 0),
     ("backward", 1),
@@ -226,13 +235,14 @@ const KEYS: [(&str, usize); 6] = [
     ("other calls and ranges", 5),
 ];
 
-/// The colour of a slice: a kernel's is that of its family.
+/// Returns the colour of a slice. A kernel has the colour of its family.
 pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     let name = trace.name(slice.name);
     match slice.kind {
         SliceKind::Kernel => {
             let family = trace.family(slice.name);
-            FAMILIES.iter().position(|it| *it == family).unwrap_or(5)
+            let mut families = FAMILIES.iter();
+            families.position(|other| *other == family).unwrap_or(5)
         }
         SliceKind::Copy | SliceKind::Memset => 6,
         SliceKind::Graph => 0,
@@ -247,16 +257,16 @@ pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     }
 }
 
-/// Two traces as a sheet.
-pub fn comparison(it: &TraceComparison) -> Sheet {
-    let [a, b] = &it.files;
+/// Returns the sheet of two traces.
+pub fn comparison(traces: &TraceComparison) -> Sheet {
+    let [a, b] = &traces.files;
     let mut out = vec![
         SheetBlock::Title("Two traces".to_owned()),
-        SheetBlock::Intro(format!("A is {a} ({}).", it.formats[0])),
-        SheetBlock::Intro(format!("B is {b} ({}).", it.formats[1])),
+        SheetBlock::Intro(format!("A is {a} ({}).", traces.formats[0])),
+        SheetBlock::Intro(format!("B is {b} ({}).", traces.formats[1])),
         SheetBlock::Heading("What ran".to_owned()),
         SheetBlock::Table(SheetTable::filled(
-            &it.figures,
+            &traces.figures,
             &[
                 ("", &|row: &&ComparedFigure| row.name.to_owned()),
                 ("A", &|row| {
@@ -269,20 +279,23 @@ pub fn comparison(it: &TraceComparison) -> Sheet {
             ],
         )),
     ];
-    for (side, lints) in ["A", "B"].into_iter().zip(&it.lints) {
-        let said = match lints.is_empty() {
-            true => "none".to_owned(),
-            false => lints.join(", "),
+    for (side, lints) in ["A", "B"].into_iter().zip(&traces.lints) {
+        let names = if lints.is_empty() {
+            "none".to_owned()
+        } else {
+            lints.join(", ")
         };
-        out.push(SheetBlock::Remark(format!("lints of {side}: {said}")));
+        out.push(SheetBlock::Remark(format!("lints of {side}: {names}")));
     }
     out.push(SheetBlock::Heading("Families".to_owned()));
     type Side = fn(&FamilyRow) -> Option<Share>;
     let sides_of: [(&str, Side); 2] = [("A", |row| row.both.a), ("B", |row| row.both.b)];
     let total = |side: Side, family: Option<Family>| {
-        let rows = it.families.iter();
-        let rows = rows.filter(|row| family.is_none_or(|it| it == row.family));
-        rows.filter_map(side).map(|it| it.total_ns).sum()
+        let rows = traces.families.iter();
+        rows.filter(|row| family.is_none_or(|family| family == row.family))
+            .filter_map(side)
+            .map(|share| share.total_ns)
+            .sum()
     };
     let longest = sides_of
         .map(|(_, side)| total(side, None))
@@ -297,16 +310,16 @@ pub fn comparison(it: &TraceComparison) -> Sheet {
             longest.unwrap_or(0),
         )));
     }
-    let families: Vec<_> = it
+    let families: Vec<_> = traces
         .families
         .iter()
         .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b))
         .collect();
     out.push(SheetBlock::Table(sides("family", families, 1..7)));
     for (title, rows, of) in [
-        ("In both", &it.kernels, 1..7),
-        ("Vanished: in A alone", &it.vanished, 1..4),
-        ("New: in B alone", &it.new, 4..7),
+        ("In both", &traces.kernels, 1..7),
+        ("Vanished: in A alone", &traces.vanished, 1..4),
+        ("New: in B alone", &traces.new, 4..7),
     ] {
         out.push(SheetBlock::Heading(format!("{title}, {}", rows.len())));
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
@@ -322,27 +335,28 @@ pub fn comparison(it: &TraceComparison) -> Sheet {
     Sheet(out)
 }
 
+/// A name, and its executions in A and in B.
 type Sides = (String, Option<Share>, Option<Share>);
 
-/// Rows of both sides, or the columns of one.
-fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> SheetTable {
+/// Returns the table of names in both traces. `columns` is 1 to 3 for A alone, 4 to 6 for B alone, or 1 to 6 for both.
+fn sides(what: &str, rows: Vec<Sides>, columns: Range<usize>) -> SheetTable {
+    let calls = |side: Option<Share>| or_dash(side, |side| count(side.calls));
+    let total = |side: Option<Share>| or_dash(side, |side| time(side.total_ns));
+    let part = |side: Option<Share>| or_dash(side, |side| share(side.share_of_kernels));
     let all: [FilledColumn<'_, Sides>; 7] = [
-        (what, &|it: &Sides| it.0.clone()),
-        ("A calls", &|it| or_dash(it.1, |it| count(it.calls))),
-        ("A time", &|it| or_dash(it.1, |it| time(it.total_ns))),
-        ("A share", &|it| {
-            or_dash(it.1, |it| share(it.share_of_kernels))
-        }),
-        ("B calls", &|it| or_dash(it.2, |it| count(it.calls))),
-        ("B time", &|it| or_dash(it.2, |it| time(it.total_ns))),
-        ("B share", &|it| {
-            or_dash(it.2, |it| share(it.share_of_kernels))
-        }),
+        (what, &|(name, ..)| name.clone()),
+        ("A calls", &|(_, a, _)| calls(*a)),
+        ("A time", &|(_, a, _)| total(*a)),
+        ("A share", &|(_, a, _)| part(*a)),
+        ("B calls", &|(_, _, b)| calls(*b)),
+        ("B time", &|(_, _, b)| total(*b)),
+        ("B share", &|(_, _, b)| part(*b)),
     ];
-    let shown: Vec<_> = all[..1].iter().chain(&all[of]).copied().collect();
+    let shown: Vec<_> = all[..1].iter().chain(&all[columns]).copied().collect();
     SheetTable::filled(rows, &shown)
 }
 
+/// Writes a compared figure with its unit.
 fn shown(value: f64, unit: &str) -> String {
     match unit {
         "ns" => duration(value / 1e6),

@@ -1,10 +1,10 @@
-//! A recording as a Perfetto trace, for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
+//! Writes a recording as a Perfetto trace for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
 
 use crate::run_trace;
 use gputrace::write;
 use protocol::StreamLine;
 
-/// The trace; `badge` names the device and the date of the run.
+/// Returns the bytes of the trace. `badge` names the device and the date of the run.
 pub fn trace(lines: impl Iterator<Item = StreamLine>, badge: &str) -> Vec<u8> {
     write::perfetto::write(&run_trace::stream(lines, "", badge))
 }
@@ -34,7 +34,7 @@ mod tests {
             }),
             clocks: None,
         };
-        // Written a little early: the second step would begin before the first one's end.
+        // The second line was written a little early: its step would begin before the end of the first step.
         let mut lines: Vec<StreamLine> = [0.010, 0.019, 0.030]
             .into_iter()
             .enumerate()
@@ -63,19 +63,19 @@ mod tests {
         let bytes = super::trace(lines.into_iter(), "cpu, 2026-11-21");
         let total = bytes.len() as u64;
         let back = read("a", std::io::Cursor::new(bytes), total).expect("a trace");
-        let it = summary(&back);
+        let figures = summary(&back);
         assert_eq!(
-            (it.kernels, it.distinct_names, it.kernel_ns),
+            (figures.kernels, figures.distinct_names, figures.kernel_ns),
             (6, 1, 4_000_000)
         );
         assert_eq!(
-            it.steps.expect("steps").len(),
+            figures.steps.expect("steps").len(),
             2,
             "the profiled one says so"
         );
         let names: Vec<&str> = back
             .slices_of(SliceKind::Annotation)
-            .map(|it| back.name(it.name))
+            .map(|range| back.name(range.name))
             .collect();
         assert_eq!(names[..4], ["step 0", "forward", "backward", "optimizer"]);
         assert!(
@@ -83,8 +83,12 @@ mod tests {
                 .iter()
                 .any(|lane| lane.name.contains("profiled steps"))
         );
-        assert!(back.counters.iter().any(|it| it.name.contains("loss")));
-        let starts: Vec<i64> = back.slices_of(SliceKind::Annotation).map(|it| it.start).collect();
+        let mut counters = back.counters.iter();
+        assert!(counters.any(|counter| counter.name.contains("loss")));
+        let starts: Vec<i64> = back
+            .slices_of(SliceKind::Annotation)
+            .map(|range| range.start)
+            .collect();
         assert!(starts.is_sorted(), "{starts:?}");
     }
 }

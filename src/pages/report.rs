@@ -1,22 +1,20 @@
-//! What a stream showed, as a page: a live session and a recording give the same one. A page has one entry for each configuration of a stage:
-//! its longest run, and of its other runs the figures that this one lacks.
+//! A page about the runs of a stream, which is equal for a live session and its recording. It has one section for each configuration of a
+//! stage: the longest run, with the figures of other runs where the longest run lacks them.
+
+mod section;
 
 use serde::{Deserialize, Serialize};
 
-use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
-use crate::sanitize;
-use protocol::stats::roofline::reached;
-use protocol::stats::typical::step_of;
+use super::sheet::{Curve, Sheet, SheetBlock, SheetChart};
 use protocol::story::{RunDescription, RunStory, StreamStory};
-use protocol::units::{Digits, bytes, or_dash, show};
+use protocol::units::Digits;
 use protocol::*;
+use section::Section;
 
-/// A run with fewer points does not take the place of one that was kept.
+/// A run with fewer points than this does not replace a saved run.
 const FEW: usize = 10;
-/// Rows of a kernel list.
-const ROWS: usize = 10;
 
-/// What is shown of the runs of a stream. It is also what a file keeps of the last runs of each stage.
+/// The sections of a report. A file keeps the last runs of each stage in this form.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunReport {
     hello: Hello,
@@ -25,70 +23,27 @@ pub struct RunReport {
     pairs: Vec<(u32, Pair)>,
 }
 
-/// What is shown of a configuration.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Section {
-    #[serde(rename = "started", with = "as_started")]
-    run: RunDescription,
-    /// As the engine's greeting had it.
-    date: String,
-    first: Option<(u64, Num)>,
-    last: Option<(u64, Num)>,
-    /// The loss at every so many steps.
-    curve: Vec<(u64, Num)>,
-    every: u64,
-    throughput: Option<Throughput>,
-    kernels: Option<StepProfile>,
-    gradients: Option<Gradients>,
-    memory: Option<Memory>,
-    lints: Vec<Lint>,
-    ended: Option<String>,
-    /// The share of the machine that other programs used.
-    others: Option<f64>,
-}
-
-/// In a file, a run is described by the event that began it.
-mod as_started {
-    use serde::de::Deserializer;
-    use serde::ser::{Error, Serializer};
-    use serde::{Deserialize, Serialize};
-
-    use super::{RunDescription, Started};
-
-    pub(super) fn serialize<S: Serializer>(run: &RunDescription, to: S) -> Result<S::Ok, S::Error> {
-        let started = run.started();
-        let started = started.ok_or_else(|| Error::custom("only runs of our engine are kept"))?;
-        started.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<RunDescription, D::Error> {
-        Ok((&Started::deserialize(from)?).into())
-    }
-}
-
 impl RunReport {
-    /// Of the runs of a stream, in the order in which their configurations began.
-    pub fn of(story: &StreamStory) -> Self {
+    /// Reports on the runs of a stream, in the order in which their configurations began.
+    pub fn from_story(story: &StreamStory) -> Self {
         let mut runs: Vec<&RunStory> = story.runs().collect();
         runs.sort_by_key(|run| run.number);
         let mut groups: Vec<Vec<&RunStory>> = Vec::new();
         for run in runs {
-            let same = |group: &&mut Vec<&RunStory>| is_shown_with(group[0], run);
-            match groups.iter_mut().find(same) {
+            let mut known = groups.iter_mut();
+            match known.find(|group| is_shown_with(group[0], run)) {
                 Some(group) => group.push(run),
                 None => groups.push(vec![run]),
             }
         }
         Self {
             hello: story.hello.clone(),
-            sections: groups.into_iter().map(Section::of).collect(),
+            sections: groups.into_iter().map(Section::from_runs).collect(),
             pairs: story.pairs().to_vec(),
         }
     }
 
-    /// The report. Every figure in it is one that the stream carried.
+    /// Returns the report as a sheet. Every figure in it comes from the stream.
     pub fn sheet(&self) -> Sheet {
         let mut blocks = vec![
             SheetBlock::Title("perflings report".to_owned()),
@@ -101,17 +56,23 @@ impl RunReport {
         Sheet(blocks)
     }
 
-    /// The last run of each variant of a stage, without the comparisons; the earlier one where this stream has none to speak of.
+    /// Returns the last run of each variant of a stage, without comparisons. An earlier run stays if this stream has no run that is long
+    /// enough to replace it.
     pub fn kept(&self, earlier: &Self) -> Self {
-        let told = |it: &&Section| it.stage() > 0 && it.curve.len() >= FEW;
         let mut sections: Vec<Section> = Vec::new();
-        for section in earlier.sections.iter().chain(&self.sections).filter(told) {
-            sections.retain(|it| it.stage() != section.stage() || it.run.name != section.run.name);
+        for section in earlier.sections.iter().chain(&self.sections) {
+            if section.stage() == 0 || section.curve.len() < FEW {
+                continue;
+            }
+            sections.retain(|other| {
+                other.stage() != section.stage() || other.run.name != section.run.name
+            });
             sections.push(section.clone());
         }
-        let hello = match self.hello.date.is_empty() {
-            true => &earlier.hello,
-            false => &self.hello,
+        let hello = if self.hello.date.is_empty() {
+            &earlier.hello
+        } else {
+            &self.hello
         };
         Self {
             hello: hello.clone(),
@@ -126,32 +87,36 @@ impl RunReport {
 
     fn runs(&self, stage: u32) -> Vec<&Section> {
         let runs = self.sections.iter();
-        runs.filter(|it| it.stage() == stage).collect()
+        runs.filter(|run| run.stage() == stage).collect()
     }
 
-    /// What is known of the runs of a stage, as found and fixed, for texts with figures.
+    /// Returns the figures of the broken and of the fixed run of a stage, for texts with figures.
     pub fn figures(&self, stage: u32) -> [Option<Finished>; 2] {
         let runs = self.runs(stage);
-        let named = |names: &[&str]| {
+        let last_named = |names: &[&str]| {
             let mut runs = runs.iter().rev();
-            let run = runs.find(|it| names.contains(&it.run.name.as_str()));
+            let run = runs.find(|run| names.contains(&run.run.name.as_str()));
             run.map(|run| run.summed_up())
         };
-        [named(&["broken"]), named(&["fixed", "custom"])]
+        [last_named(&["broken"]), last_named(&["fixed", "custom"])]
     }
 
-    /// A stage's curves, and where and when they were measured.
+    /// Returns the curves of a stage, and the device and date of each.
     pub fn of_stage(&self, stage: u32) -> Vec<SheetBlock> {
         let runs = self.runs(stage);
-        let origin = runs.iter().map(|run| {
-            let (name, on) = (&run.run.name, on(&run.run));
-            SheetBlock::Remark(format!("{name}: {on}, {}", dated(&run.date)))
-        });
-        let curves = curves(stage, &runs);
-        curves.into_iter().chain(origin).collect()
+        let mut blocks: Vec<SheetBlock> = curves(stage, &runs).into_iter().collect();
+        for run in runs {
+            let on = on(&run.run);
+            let date = dated(&run.date);
+            blocks.push(SheetBlock::Remark(format!(
+                "{}: {on}, {date}",
+                run.run.name
+            )));
+        }
+        blocks
     }
 
-    /// The runs and the comparisons; with the curves of stages, too, where `drawn`.
+    /// Returns the runs and the comparisons. With `drawn`, the curves of stages are included.
     pub fn blocks(&self, drawn: bool) -> Vec<SheetBlock> {
         let mut stages: Vec<u32> = self.sections.iter().map(Section::stage).collect();
         stages.sort_unstable();
@@ -159,42 +124,52 @@ impl RunReport {
         let mut blocks = Vec::new();
         for stage in stages {
             let runs = self.runs(stage);
-            let mut after = curves(stage, &runs).filter(|_| drawn || stage == 0);
-            let found = runs.iter().find(|it| it.run.slot == Slot::A);
-            let found = found.and_then(|it| it.run.config.as_ref());
+            let mut chart = if drawn || stage == 0 {
+                curves(stage, &runs)
+            } else {
+                None
+            };
+            let as_found = runs
+                .iter()
+                .find(|run| run.run.slot == Slot::A)
+                .and_then(|run| run.run.config.as_ref());
             for run in &runs {
-                let configs = run.run.config.as_ref().zip(found);
-                let beside = configs.map(|(config, found)| config.beside(found));
-                blocks.extend(run.blocks(&beside.unwrap_or_default()));
-                blocks.extend(after.take());
+                let configs = run.run.config.as_ref().zip(as_found);
+                let changes = configs.map(|(config, found)| config.beside(found));
+                blocks.extend(run.blocks(&changes.unwrap_or_default()));
+                blocks.extend(chart.take());
             }
-            let pairs = self.pairs.iter().filter(|(of, _)| *of == stage);
-            blocks.extend(pairs.flat_map(|(stage, pair)| comparison(*stage, pair)));
+            for (of, pair) in &self.pairs {
+                if *of == stage {
+                    blocks.extend(comparison(stage, pair));
+                }
+            }
         }
         blocks
     }
 
-    /// When, and on what.
+    /// Returns a sentence about the date and the machine of the measurement.
     pub fn origin(&self) -> SheetBlock {
+        let Hello {
+            version, os, cores, ..
+        } = &self.hello;
         let date = dated(&self.hello.date);
-        let (version, os, cores) = (&self.hello.version, &self.hello.os, self.hello.cores);
         SheetBlock::Intro(format!(
             "Measured on {date} by perflings {version}, {os}, {cores} cores."
         ))
     }
 }
 
-/// Whether both runs are of one configuration of a stage, in whichever slot.
+/// Returns true if both runs have one configuration of a stage. The slot does not matter.
 fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
-    let slot = one.description.slot;
-    let other = RunDescription {
-        slot,
+    let in_slot = RunDescription {
+        slot: one.description.slot,
         ..other.description.clone()
     };
-    one.description.is_like(&other) && one.description.name == other.name
+    one.description.is_like(&in_slot) && one.description.name == in_slot.name
 }
 
-/// `on EPYC 9654, 2 threads (cpu)`.
+/// Returns the words for the device of a run: `on EPYC 9654, 2 threads (cpu)`.
 fn on(run: &RunDescription) -> String {
     match &run.device {
         Some(device) => format!("on {} ({})", device.name, device.kind),
@@ -209,24 +184,28 @@ fn dated(date: &str) -> &str {
     }
 }
 
-/// The losses of a stage's runs, one over the other.
+/// Returns a chart with the losses of a stage's runs; `None` without a run of several points.
 fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
-    let point = |(step, loss): &(u64, Num)| (*step as f64, loss.0);
-    let curve = |run: &&Section| Curve {
-        name: run.run.name.clone(),
-        points: run.curve.iter().map(point).collect(),
-    };
-    let long = runs.iter().filter(|it| it.curve.len() > 1);
-    let curves: Vec<Curve> = long.map(curve).collect();
-    let first = runs.first().filter(|_| !curves.is_empty())?;
+    let mut curves = Vec::new();
+    for run in runs.iter().filter(|run| run.curve.len() > 1) {
+        let points = run.curve.iter();
+        curves.push(Curve {
+            name: run.run.name.clone(),
+            points: points.map(|(step, loss)| (*step as f64, loss.0)).collect(),
+        });
+    }
+    if curves.is_empty() {
+        return None;
+    }
     let name = match stage {
         0 => "Loss over steps".to_owned(),
         stage => format!("Loss over steps, stage {stage}"),
     };
-    let level = |name: &str, loss: Option<f64>| loss.map(|loss| (name.to_owned(), loss));
-    let ln_vocab = level("ln V", first.run.ln_vocab);
-    let levels = ln_vocab.into_iter();
-    let levels = levels.chain(level("entropy", first.run.entropy)).collect();
+    let first = runs.first()?;
+    let mut levels = Vec::new();
+    for (name, loss) in [("ln V", first.run.ln_vocab), ("entropy", first.run.entropy)] {
+        levels.extend(loss.map(|loss| (name.to_owned(), loss)));
+    }
     Some(SheetBlock::Chart(SheetChart {
         name,
         curves,
@@ -234,221 +213,7 @@ fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
     }))
 }
 
-impl Section {
-    /// Of the runs of one configuration, at least one, the oldest first.
-    fn of(mut runs: Vec<&RunStory>) -> Self {
-        // A curve from step 0 says more than one that goes on from others' weights, and that more than the steps of pairs. The later ones
-        // repeat the longest; of two that went on, the later one counts.
-        runs.sort_by_key(|run| {
-            let whole = run.first_loss().is_some();
-            let steps = if whole { run.steps() } else { run.number };
-            std::cmp::Reverse((!run.of_pairs, whole, steps))
-        });
-        let shown = runs[0];
-        let point = |(step, loss): (u64, f64)| (step, Num(loss));
-        let others = runs.iter();
-        Self {
-            run: shown.description.clone(),
-            date: shown.date.clone(),
-            first: shown.loss.first().map(point),
-            last: shown.own_loss().map(point),
-            curve: shown.curve.points.clone(),
-            every: shown.curve.every,
-            throughput: others.clone().find_map(|run| run.throughput.clone()),
-            kernels: others.clone().find_map(|run| run.kernels.clone()),
-            gradients: others.clone().find_map(|run| run.own_gradients().cloned()),
-            memory: others
-                .clone()
-                .find_map(|run| Some(run.memory.as_ref()?.figure.clone())),
-            lints: shown.lints.clone(),
-            ended: shown.finished.as_ref().and_then(|it| it.ended.clone()),
-            others: shown.finished.as_ref().and_then(|it| it.others),
-        }
-    }
-
-    fn stage(&self) -> u32 {
-        self.run.stage
-    }
-
-    /// What it shows, as the summary of a run. It keeps no evidence.
-    fn summed_up(&self) -> Finished {
-        let mut run = RunStory::of(self.run.clone());
-        run.throughput.clone_from(&self.throughput);
-        run.kernels.clone_from(&self.kernels);
-        run.gradients.clone_from(&self.gradients);
-        let loss = |found: Option<(u64, Num)>| found.map_or(Num(f64::NAN), |it| it.1);
-        Finished {
-            steps: self.last.map_or(0, |it| it.0 + 1),
-            loss_first: loss(self.first),
-            loss_last: loss(self.last),
-            memory: self.memory.clone().unwrap_or_default(),
-            ..run.summed_up(self.run.ln_vocab.unwrap_or(f64::NAN))
-        }
-    }
-
-    /// Its figures; `beside` names what it has that the stage as found has not.
-    fn blocks(&self, beside: &str) -> Vec<SheetBlock> {
-        let run = &self.run;
-        let mut title = match run.stage {
-            0 => run.name.clone(),
-            stage => format!("Stage {stage}, {}", run.name),
-        };
-        if let Some(rank) = run.rank {
-            title += &format!(", rank {rank}");
-        }
-        if !beside.is_empty() {
-            title += &format!(": {beside}");
-        }
-        // A mystery's stream does not tell its configuration.
-        let hash = run.hash.as_ref().filter(|_| !run.sealed);
-        let config = hash.map(|hash| format!("; configuration {}", sanitize::line(hash)));
-        let parameters = run.parameters.map_or_else(
-            || "Parameters: not reported".to_owned(),
-            |it| format!("{} parameters", show(it as f64, 0)),
-        );
-        let early = self.ended.as_ref();
-        let early = early.map(|why| format!(" Ended early: {why}."));
-        let on = on(run).replacen("on", "On", 1);
-        let mut blocks = vec![
-            SheetBlock::Heading(title),
-            SheetBlock::Intro(format!(
-                "{on}. {parameters}{}.{}",
-                config.unwrap_or_default(),
-                early.unwrap_or_default()
-            )),
-            SheetBlock::Table(SheetTable::figures(["figure", "value"], self.figures())),
-        ];
-        if let Some(kernels) = &self.kernels {
-            blocks.extend(self.profile(kernels));
-        }
-        blocks.extend(self.lints.iter().map(in_words).map(SheetBlock::Remark));
-        blocks
-    }
-
-    fn figures(&self) -> Vec<(&'static str, String)> {
-        let loss = |found: Option<(u64, Num)>| {
-            found.map_or(absent("no step was made"), |(step, x)| {
-                format!("{} at step {step}", short(x))
-            })
-        };
-        let nats = |loss: Option<f64>| {
-            let known = loss.map(|loss| format!("{:.3}", Digits(loss)));
-            known.unwrap_or(absent("unknown"))
-        };
-        let mut rows = vec![
-            ("loss, first", loss(self.first)),
-            ("loss, last", loss(self.last)),
-            ("ln V", nats(self.run.ln_vocab)),
-            ("entropy of the data", nats(self.run.entropy)),
-        ];
-        match &self.throughput {
-            Some(t) => {
-                let (speed, clock) = (Digits(t.samples_per_s), &t.clock);
-                let speed = format!("{speed:.2} ({}, clock {clock})", t.state);
-                rows.push(("samples/s", speed));
-                let (ms, n) = (&t.step_ms, t.step_ms.n);
-                let ms = [ms.median, ms.p25, ms.p75, ms.p95];
-                let [median, p25, p75, p95] = ms.map(Digits);
-                let step = format!(
-                    "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {n}"
-                );
-                rows.push(("step, ms", step));
-                if let Some(p) = &t.phases {
-                    let ms = [p.forward, p.backward, p.optimizer, p.residual];
-                    let [forward, backward, optimizer, rest] = ms.map(Digits);
-                    rows.push((
-                        "forward, backward, optimizer, unaccounted, ms",
-                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}"),
-                    ));
-                }
-            }
-            None => rows.push((
-                "samples/s",
-                absent("too few synchronised, unprofiled steps"),
-            )),
-        }
-        let share = self.gradients.as_ref().map(|g| {
-            let (share, with, of) = (Digits(g.params_pct), g.with_grad, g.tensors);
-            format!("{share:.1} % ({with} of {of} tensors)")
-        });
-        let share = share.unwrap_or(absent("no audit was made"));
-        rows.push(("parameters with a gradient", share));
-        let memory = self.memory.as_ref();
-        let peak = memory.and_then(|m| m.peak_bytes).map(bytes);
-        let reason = memory.and_then(|m| m.reason.as_deref());
-        let peak = peak.unwrap_or(absent(reason.unwrap_or("not reported")));
-        rows.push(("memory, peak", peak));
-        if let Some(others) = self.others {
-            let others = format!("{:.0} % of the cores", Digits(100.0 * others));
-            rows.push(("other programs", others));
-        }
-        rows
-    }
-
-    fn profile(&self, k: &StepProfile) -> Vec<SheetBlock> {
-        if let Some(reason) = &k.reason {
-            return vec![SheetBlock::Intro(format!("Kernels: {}.", absent(reason)))];
-        }
-        let roof = self.run.roof.as_deref();
-        let figure = |value: Option<f64>, digits: usize| {
-            or_dash(value, |it| format!("{:.digits$}", Digits(it)))
-        };
-        let giga = |value: Option<f64>| figure(value.map(|it| it / 1e9), 2);
-        let percent = |share: f64| format!("{:.1} %", Digits(100.0 * share));
-        let table = SheetTable::filled(
-            k.rows.iter().take(ROWS),
-            &[
-                ("kernel", &|it| it.kernel.clone()),
-                ("part", &|it| it.part.clone()),
-                ("phase", &|it| it.phase.clone()),
-                ("calls", &|it| it.calls.to_string()),
-                ("ms", &|it| format!("{:.3}", Digits(it.ms))),
-                ("GFLOP/s", &|it| giga(reached(it, roof).flops_per_s)),
-                ("GB/s", &|it| giga(reached(it, roof).bytes_per_s)),
-                ("FLOP/byte", &|it| figure(reached(it, roof).intensity, 2)),
-                ("of the roof", &|it| {
-                    or_dash(reached(it, roof).share, percent)
-                }),
-            ],
-        );
-        let roof = match roof {
-            None => format!(
-                "The roof: {}.",
-                absent("this device's peaks were not known")
-            ),
-            Some(roof) => format!(
-                "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
-                 A dash: the work is not known there, or it is faster than a peak that was measured beside other programs.",
-                Digits(roof.flops.best / 1e9),
-                roof.matrix_cores.map_or_else(String::new, |it| {
-                    format!(" ({:.1} in f16 on matrix cores)", Digits(it.best / 1e9))
-                }),
-                Digits(roof.bytes.best / 1e9),
-                roof.date,
-                roof.clock,
-                roof.load().map_or("", |_| ", beside other programs"),
-                roof.flops.n,
-                Digits(roof.flops.median / 1e9),
-                Digits(roof.bytes.median / 1e9),
-            ),
-        };
-        vec![
-            SheetBlock::Intro(format!(
-                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} % of {}, unbracketed {:.2} ms.",
-                k.launches,
-                k.unique,
-                Digits(k.device_ms),
-                k.clock,
-                Digits(100.0 * k.coverage),
-                step_of(k.coverage),
-                Digits(k.unbracketed_ms)
-            )),
-            SheetBlock::Table(table),
-            SheetBlock::Intro(roof),
-        ]
-    }
-}
-
+/// Returns the result of a paired comparison.
 fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
     let title = match stage {
         0 => "Comparison".to_owned(),
@@ -463,7 +228,7 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
         format!(" for {a} and {b} tokens a step")
     });
     let differs = differing(pair);
-    let said = format!(
+    let text = format!(
         "{verdict}: time of A over time of B {} (95 % interval), n = {} pairs. \
          A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.",
         pair.figures(),
@@ -471,10 +236,10 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
         Digits(pair.a_ms.median),
         Digits(pair.b_ms.median)
     );
-    [SheetBlock::Heading(title), SheetBlock::Intro(said)]
+    [SheetBlock::Heading(title), SheetBlock::Intro(text)]
 }
 
-/// The keys in which A and B differ.
+/// Returns the keys in which A and B differ, or `nothing`.
 pub fn differing(pair: &Pair) -> String {
     match pair.differs.join(", ") {
         none if none.is_empty() => "nothing".to_owned(),
@@ -482,23 +247,25 @@ pub fn differing(pair: &Pair) -> String {
     }
 }
 
-/// A lint with its reason and what to do next.
+/// Returns a sentence with a lint, its reason and its advice.
 pub fn in_words(lint: &Lint) -> String {
     let why = lint.why.trim_end_matches('.');
     format!("{}: {why}. Next: {}", lint.name, lint.next)
 }
 
-/// A loss with as many digits as it needs; NaN as NaN.
+/// Writes a loss with four digits after the point; NaN is written as NaN.
 pub fn short(x: Num) -> String {
-    match x.0.is_finite() {
-        true => format!("{:.4}", Digits(x.0)),
-        false => x.to_string(),
+    if x.0.is_finite() {
+        format!("{:.4}", Digits(x.0))
+    } else {
+        x.to_string()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::sheet::absent;
     use protocol::config::{Preset, RunConfig};
 
     fn begun(learning_rate: f64, from_step: u64, paired: bool) -> Event {
@@ -570,29 +337,29 @@ mod tests {
             roof: Roof::default(),
         };
         story.hear(&calibrated, 0);
-        assert!(RunReport::of(&story).sections[0].run.roof.is_some());
+        assert!(RunReport::from_story(&story).sections[0].run.roof.is_some());
     }
 
     #[test]
     fn a_curve_never_runs_back() {
         let mut runs = vec![
             (0.1, 0, false, 0..50),
-            // Pairs begin at step 0 and are no part of the curve.
+            // Pairs begin at step 0 and do not belong to the curve.
             (0.1, 0, true, 0..20),
             (0.1, 50, false, 50..60),
             // Another run trains these weights in between.
             (0.2, 60, false, 60..90),
             (0.1, 90, false, 90..99),
-            // Begun again: the same numbers, and not as far.
+            // The run is started again, but makes fewer steps.
             (0.1, 0, false, 0..30),
         ];
         let ends = |runs: &[(f64, u64, bool, std::ops::Range<u64>)]| {
-            let report = RunReport::of(&played(runs));
+            let report = RunReport::from_story(&played(runs));
             let points = points(&report);
             assert!(points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
             assert_eq!(report.sections.len(), 2);
-            let last = report.sections[0].last.map(|it| it.0);
-            (points.last().map(|it| it.0), last)
+            let last = report.sections[0].last.map(|(step, _)| step);
+            (points.last().map(|point| point.0), last)
         };
         assert_eq!(ends(&runs), (Some(59.0), Some(59)));
         runs.push((0.1, 0, false, 0..80));
@@ -601,7 +368,8 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_joins_its_curve() {
-        let report = RunReport::of(&played(&[(0.1, 0, false, 0..50), (0.1, 50, false, 50..60)]));
+        let report =
+            RunReport::from_story(&played(&[(0.1, 0, false, 0..50), (0.1, 50, false, 50..60)]));
         let last = report.sections[0].last;
         assert_eq!(last.map(|(step, _)| step), Some(59));
     }
@@ -612,15 +380,15 @@ mod tests {
             (0.1, 0, false, 0..50),
             (0.1, 0, false, 0..30),
             (0.2, 30, false, 30..60),
-            // It goes on with weights that another run has trained.
+            // The first run continues with weights that another run has trained.
             (0.1, 60, false, 60..90),
-            // It repeats the first one and gets further.
+            // The first run is started again and makes more steps.
             (0.1, 0, false, 0..60),
         ];
         for (number, expected) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 5)] {
-            let report = RunReport::of(&played(&runs[..number]));
+            let report = RunReport::from_story(&played(&runs[..number]));
             let memory = report.sections[0].memory.as_ref();
-            assert_eq!(memory.and_then(|it| it.peak_bytes), Some(expected));
+            assert_eq!(memory.and_then(|memory| memory.peak_bytes), Some(expected));
         }
     }
 
@@ -634,7 +402,7 @@ mod tests {
         };
         story.begin(run, 0);
         steps(&mut story, 0..3);
-        let text = RunReport::of(&story).sheet().markdown();
+        let text = RunReport::from_story(&story).sheet().markdown();
         assert!(text.contains("train.py, rank 3"), "{text}");
         let row = text.lines().find(|line| line.contains("ln V"));
         assert!(

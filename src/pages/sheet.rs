@@ -1,5 +1,5 @@
-//! A result as headings, tables, remarks and drawings, in plain text or in Markdown; `html` writes the same as a page. It knows
-//! columns and no measurements.
+//! A result as headings, tables, remarks and drawings. It can be written as plain text or Markdown; `html` writes it as a page. A sheet
+//! knows columns, but no measurements.
 
 use crate::sanitize::{markdown as escaped, plain as clean};
 use protocol::NO_INTERVAL;
@@ -11,6 +11,7 @@ use crate::table;
 #[derive(Clone, Debug, Default)]
 pub struct Sheet(pub Vec<SheetBlock>);
 
+/// A block of a sheet.
 #[derive(Clone, Debug)]
 pub enum SheetBlock {
     Title(String),
@@ -26,57 +27,61 @@ pub enum SheetBlock {
     Lanes(LaneChart),
 }
 
-/// What a whole is made of, as a bar. Text and Markdown leave it out: its figures stand in the tables beside it.
+/// The parts of a whole as a bar. Text and Markdown leave it out, because tables have its figures.
 #[derive(Clone, Debug)]
 pub struct StackedBar {
     pub name: String,
-    /// What it is and how much of it.
+    /// The name and the size of each part.
     pub parts: Vec<(String, f64)>,
-    /// What the bar's full width stands for, where that is more than all parts.
+    /// The size of the full width of the bar, if it is more than the sum of all parts.
     pub width: f64,
 }
 
-/// What happened when, lane by lane. Text and Markdown leave it out.
+/// Events over time, lane by lane. Text and Markdown leave them out.
 #[derive(Clone, Debug)]
 pub struct LaneChart {
     pub name: String,
-    /// What the whole width is.
+    /// The time of the whole width, in words.
     pub width: String,
-    /// What colours mean.
+    /// The meaning of each colour.
     pub keys: Vec<(&'static str, usize)>,
-    /// Names of lanes, and what is in them.
+    /// The name of each lane, and its events.
     pub lanes: Vec<(String, Vec<LaneSlice>)>,
 }
 
-/// A place from 0 to 1, a length and a colour.
+/// The place and the length of an event on its lane, each from 0 to 1, and its colour.
 pub type LaneSlice = (f64, f64, usize);
 
-/// Curves over steps. Text and Markdown leave it out: its figures stand in the tables beside it.
+/// Curves over steps. Text and Markdown leave them out, because tables have their figures.
 #[derive(Clone, Debug)]
 pub struct SheetChart {
     pub name: String,
     pub curves: Vec<Curve>,
-    /// Values that are the same at each step, with their names.
+    /// Horizontal lines: the name and the value of each.
     pub levels: Vec<(String, f64)>,
 }
 
+/// A curve of a chart.
 #[derive(Clone, Debug)]
 pub struct Curve {
     pub name: String,
-    /// Step and value.
+    /// The points, each a step and a value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Ranges on a scale, one below the other, and a value beside them; in words where nothing is drawn.
+/// Ranges on a scale, one below the other, and a measured value. Text and Markdown only have its words.
 #[derive(Clone, Debug)]
 pub struct RangeScale {
+    /// The words.
     pub said: String,
     pub from: f64,
     pub to: f64,
+    /// True if the scale is logarithmic.
     pub log: bool,
     pub ranges: Vec<(f64, f64)>,
+    /// The measured value.
     pub mark: Option<f64>,
-    /// Where two things are equal.
+    /// The value at which two things are equal.
     pub even: Option<f64>,
 }
 
@@ -87,11 +92,11 @@ pub struct SheetTable {
     rows: Vec<Vec<String>>,
 }
 
-/// A column: its head, and what it says of a thing.
+/// A column: its head, and a function that returns the cell for a thing.
 pub type FilledColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 impl SheetTable {
-    /// A row for each thing.
+    /// Returns a table with a row for each thing.
     pub fn filled<T>(things: impl IntoIterator<Item = T>, columns: &[FilledColumn<'_, T>]) -> Self {
         let cells = |thing: T| {
             columns
@@ -105,35 +110,40 @@ impl SheetTable {
         }
     }
 
-    /// A row for each figure: its name and its value.
+    /// Returns a table with a row for each figure: its name and its value.
     pub fn figures(head: [&str; 2], figures: Vec<(&'static str, String)>) -> Self {
-        let [name, value] = head;
+        let [name_head, value_head] = head;
         Self::filled(
             figures,
-            &[(name, &|it| it.0.to_owned()), (value, &|it| it.1.clone())],
+            &[
+                (name_head, &|(name, _)| (*name).to_owned()),
+                (value_head, &|(_, value)| value.clone()),
+            ],
         )
     }
 
-    /// As it was printed before.
+    /// Returns a table with a head and rows that were written before.
     pub fn printed(head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
         Self { head, rows }
     }
 
-    /// Whether a column has a head.
+    /// Returns true if a column has a head.
     pub fn is_named(&self) -> bool {
         self.head.iter().any(|head| !head.is_empty())
     }
 
-    /// The head and the rows.
+    /// Returns the head and the rows.
     pub fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
         (self.head.clone(), self.rows.clone())
     }
 
     fn text(&self) -> String {
-        let head = self.is_named().then(|| self.head.clone());
-        let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.clone()).collect();
-        let lines = table::lines(&rows, false).into_iter();
-        lines.map(|line| format!("  {line}\n")).collect()
+        let mut rows = self.rows.clone();
+        if self.is_named() {
+            rows.insert(0, self.head.clone());
+        }
+        let lines = table::lines(&rows, false);
+        lines.iter().map(|line| format!("  {line}\n")).collect()
     }
 
     fn markdown(&self) -> String {
@@ -149,6 +159,7 @@ impl SheetTable {
 }
 
 impl Sheet {
+    /// Writes the sheet as plain text, without drawings.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let mut after_table = false;
@@ -171,6 +182,7 @@ impl Sheet {
         out
     }
 
+    /// Writes the sheet as Markdown, without drawings.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         let mut after_remark = false;
@@ -193,17 +205,17 @@ impl Sheet {
     }
 }
 
-/// A number with four significant digits.
+/// Writes a number with four significant digits.
 pub fn digits(x: f64) -> String {
     units::digits(x, 4)
 }
 
-/// `12.3 [12.0, 12.9]`.
+/// Writes a number with its interval: `12.3 [12.0, 12.9]`.
 pub fn interval(x: f64, low: f64, high: f64) -> String {
     format!("{} [{}, {}]", digits(x), digits(low), digits(high))
 }
 
-/// A measured ratio with its interval, where it has one.
+/// Writes a measured ratio with its interval, or with a note that it has none.
 pub fn worth(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
     match low.zip(high) {
         Some((low, high)) => interval(ratio, low, high),
@@ -211,7 +223,7 @@ pub fn worth(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
     }
 }
 
-/// What stands for a figure that is not there.
+/// Returns the words for a figure that was not measured.
 pub fn absent(reason: &str) -> String {
     format!("not measured: {reason}")
 }
@@ -225,8 +237,8 @@ mod tests {
         let table = SheetTable::filled(
             [("v1", "12.50"), ("v2", "a|b")],
             &[
-                ("version", &|it| it.0.to_owned()),
-                ("speed", &|it| it.1.to_owned()),
+                ("version", &|(version, _)| (*version).to_owned()),
+                ("speed", &|(_, speed)| (*speed).to_owned()),
                 ("n", &|_| "90".to_owned()),
             ],
         );

@@ -244,7 +244,7 @@ impl Workshop {
 
     /// Keeps the curves so far, in case this program is killed; the screen does not wait. At the end they are kept anyway.
     fn keep_runs(&self) {
-        let session = RunReport::of(&self.story.borrow()).kept(&RunReport::default());
+        let session = RunReport::from_story(&self.story.borrow()).kept(&RunReport::default());
         if let Some(dir) = self.context.state.clone().filter(|_| !session.is_empty()) {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);

@@ -49,7 +49,7 @@ pub fn learner_sheet(
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let earlier = state.map(load).unwrap_or_default();
-    let session = session.map(RunReport::of);
+    let session = session.map(RunReport::from_story);
     let session = session.as_ref();
     let kept = session.map_or_else(|| earlier.clone(), |session| session.kept(&earlier));
     let (course, journey) = (&context.course, journey.as_ref());

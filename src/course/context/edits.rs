@@ -1,6 +1,5 @@
-//! A learner who copied the course with `init` may edit its starters and answers where they are. Then those files are the
-//! learner's, and the stage or exercise begins with the ones inside the program. Everything else is the copy's own, and stays
-//! broken where it is broken.
+//! Finds the starters and answers that a learner edited in a copy of the course made by `init`. These files belong to the learner: the
+//! stage or exercise starts from the files inside the program. All other files belong to the copy, and their faults are reported.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,12 +15,12 @@ use protocol::config::RunConfig;
 pub(super) struct EditedStarter {
     pub path: PathBuf,
     pub config: RunConfig,
-    /// What the file held at first.
+    /// The text of the file in the course.
     pub original: String,
 }
 
-/// Finds edited starters and answers, and gives their stages and exercises back what they began with; returns those of
-/// stages, by id. Only a course with the id of the one inside the program can be a copy of it.
+/// Finds edited starters and answers, and gives their stages and exercises the original texts. Returns the edited starters of stages by
+/// id. Only a course with the id of the course inside the program can be a copy of it.
 pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<String, EditedStarter> {
     let mut found = BTreeMap::new();
     let CourseFiles::Folder { root, .. } = source else {
@@ -36,12 +35,14 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
         let (Some(original), Ok(text)) = (embedded::text(&file), source.read(&file)) else {
             continue;
         };
-        let config = parse(&text, &source.shown(&file)).ok();
-        let Some(config) = config.filter(|config| *config != stage.broken) else {
+        let Ok(config) = parse(&text, &source.shown(&file)) else {
             continue;
         };
-        let instead = [(file.clone(), original.clone())].into();
-        if again(course, source, &stage.path, instead) {
+        if config == stage.broken {
+            continue;
+        }
+        let originals = [(file.clone(), original.clone())].into();
+        if read_again(course, source, &stage.path, originals) {
             let edit = EditedStarter {
                 path: root.join(&file),
                 config,
@@ -51,21 +52,24 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
         }
     }
     for exercise in &builtin.exercises {
-        let files = exercise.files().into_iter();
-        let edited = files.filter_map(|file| {
+        let mut originals: BTreeMap<String, String> = BTreeMap::new();
+        for file in exercise.files() {
             let path = format!("{}/{}", exercise.path, file.name);
-            let original = embedded::text(&path)?;
-            let edited = match source.read(&path) {
+            let Some(original) = embedded::text(&path) else {
+                continue;
+            };
+            let is_edited = match source.read(&path) {
                 Ok(text) => hash(&text) != hash(&original),
-                // One that is gone was the learner's to remove; what cannot be read is said.
+                // A learner may remove the file; a file that is there but cannot be read is reported.
                 Err(_) => !source.exists(&path),
             };
-            edited.then_some((path, original))
-        });
-        let edited: BTreeMap<String, String> = edited.collect();
-        // A folder that is gone is gone.
-        if !edited.is_empty() && source.exists(&format!("{}/exercise.toml", exercise.path)) {
-            again(course, source, &exercise.path, edited);
+            if is_edited {
+                originals.insert(path, original);
+            }
+        }
+        // An exercise whose whole folder was removed stays removed.
+        if !originals.is_empty() && source.exists(&format!("{}/exercise.toml", exercise.path)) {
+            read_again(course, source, &exercise.path, originals);
         }
     }
     course.stages.sort_by_key(|stage| stage.number);
@@ -74,25 +78,25 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
     found
 }
 
-/// Reads the stage or exercise at `path` again, with these texts in place of the learner's: those are a fault of a course,
-/// but not of a learner. Tells whether it can be used.
-fn again(
+/// Reads the stage or exercise at `path` again, with these texts in place of the learner's. Returns true if it can be used. A learner's
+/// text may have faults that a text of the course may not have.
+fn read_again(
     course: &mut Course,
     source: &CourseFiles,
     path: &str,
-    instead: BTreeMap<String, String>,
+    originals: BTreeMap<String, String>,
 ) -> bool {
     let folder = path.rsplit('/').next().unwrap_or_default();
     let mut loader = Loader::new(source);
-    loader.instead = instead;
+    loader.instead = originals;
     course.stages.retain(|stage| stage.path != path);
     course.exercises.retain(|exercise| exercise.path != path);
     course.broken.retain(|broken| broken.folder != folder);
     course.add(&loader, folder);
-    let of_it = format!("{}/", source.shown(path));
+    let prefix = format!("{}/", source.shown(path));
     let problems = &mut course.problems;
-    problems.retain(|problem| !problem.path.starts_with(&of_it));
+    problems.retain(|problem| !problem.path.starts_with(&prefix));
     let found = loader.problems.into_inner().into_iter();
-    problems.extend(found.filter(|problem| problem.path.starts_with(&of_it)));
+    problems.extend(found.filter(|problem| problem.path.starts_with(&prefix)));
     course.broken.iter().all(|broken| broken.folder != folder)
 }

@@ -1,4 +1,4 @@
-//! A config exercise: a configuration, what to vary, the checks, and the learner's `answer.toml`, in which they write what they
+//! A config exercise: a configuration, the values to try, the checks, and the learner's `answer.toml`, in which they write what they
 //! expect before anything is measured. A question mark is not an answer, and nothing is measured without answers.
 
 mod check;
@@ -19,25 +19,26 @@ use crate::course::save_file::letter;
 use crate::sanitize;
 use protocol::config::RunConfig;
 
-/// Name of the learner's file.
+/// The name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
 
-/// A config exercise: one configuration, what to vary, and what to predict before it is measured.
+/// A config exercise: one configuration, the values to try, and the questions to answer before they are measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configs {
+    /// The text of `config.toml`.
     pub text: String,
     pub config: RunConfig,
-    /// `answer.toml`; its starter has a question mark for every answer.
+    /// The file `answer.toml`; its starter has a question mark for every answer.
     pub file: StageFile,
     pub checks: Vec<ConfigCheck>,
-    /// Steps of each run.
+    /// The number of steps of each run.
     pub steps: u64,
     pub sweep: Option<Sweep>,
     /// Changes that the learner ranks by their effect on the step time before they are measured.
     pub rank: Vec<RankedChange>,
 }
 
-/// One key over several values.
+/// Several values of one key.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
@@ -47,7 +48,7 @@ pub struct Sweep {
     /// Other settings to repeat the sweep with, such as `model.attention=flash`.
     #[serde(default)]
     pub with: Vec<String>,
-    /// Metrics to tabulate.
+    /// The metrics in the table.
     #[serde(default)]
     pub metrics: Vec<String>,
 }
@@ -57,39 +58,45 @@ pub struct Sweep {
 #[serde(deny_unknown_fields)]
 pub struct RankedChange {
     pub label: String,
-    /// `model.norm=fused`
+    /// Assignments such as `model.norm=fused`.
     #[serde(default)]
     pub set: Vec<String>,
 }
 
 impl Configs {
-    /// The letters of the changes to rank.
+    /// Returns the letters of the changes to rank.
     pub fn letters(&self) -> Vec<String> {
         (0..self.rank.len()).map(letter).collect()
     }
 
-    /// Whether values are compared with the first one; that a device refuses one is then an answer, too.
+    /// Returns true if values are compared with the first one. A value that the device refuses is then an answer as well.
     pub fn compares_speeds(&self) -> bool {
         let is_speed = |check: &ConfigCheck| matches!(check.metric, ConfigMetric::Speed { .. });
         self.checks.iter().any(is_speed)
     }
 
-    /// Every run of the sweep, in order: the setting it is repeated with, and the value.
+    /// Returns every run of the sweep in order: the other setting that it is repeated with, if any, and the value.
     pub fn points(&self) -> Vec<(Option<&str>, &str)> {
         let Some(sweep) = &self.sweep else {
             return Vec::new();
         };
-        let with = sweep.with.iter().map(|set| Some(set.as_str()));
-        let plain = sweep.with.is_empty().then_some(None);
-        let points = plain.into_iter().chain(with).flat_map(|with| {
-            let values = sweep.values.iter();
-            values.map(move |value| (with, value.as_str()))
-        });
-        points.collect()
+        let mut settings: Vec<Option<&str>> =
+            sweep.with.iter().map(|set| Some(set.as_str())).collect();
+        if settings.is_empty() {
+            settings.push(None);
+        }
+        let mut points = Vec::new();
+        for with in settings {
+            points.extend(sweep.values.iter().map(|value| (with, value.as_str())));
+        }
+        points
     }
 }
 
-/// The configuration with `section.key=value` applied, if it can run.
+/// Returns the configuration with an assignment such as `model.norm=fused`.
+///
+/// # Errors
+/// If the key or the value is unknown, or if the configuration cannot run.
 pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
     let mut changed = config.clone();
     set(&mut changed, assignment)?;
@@ -99,14 +106,14 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     }
 }
 
-/// Reads a list of numbers or words, each as written on a command line.
+/// Reads a list of numbers or words, each as it is written on a command line.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let words = Vec::<toml::Value>::deserialize(deserializer)?.into_iter();
-    let written = words.map(|word| match word {
+    let values = Vec::<toml::Value>::deserialize(deserializer)?;
+    let words = values.into_iter().map(|value| match value {
         toml::Value::String(text) => text,
         number => number.to_string(),
     });
-    Ok(written.collect())
+    Ok(words.collect())
 }
 
 /// A criterion of a config exercise.
@@ -118,7 +125,7 @@ pub struct ConfigCheck {
     pub answer: Option<(String, String)>,
 }
 
-/// What a check measures.
+/// The measurement of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigMetric {
     /// The last value of the sweep up to which each doubling took less than `factor` times the step time.
@@ -148,13 +155,13 @@ pub enum FigureTest {
     WithinOfFirst(f64),
 }
 
-/// Possible outcomes of a format or a change.
+/// The possible outcomes of a format or a change.
 pub const SPEEDS: &[&str] = &["refused", "slower", "same", "faster"];
 /// The answer for no value of the sweep.
 pub const NONE: &str = "none";
 
 impl ConfigCheck {
-    /// The possible words of an answer that is one word.
+    /// Returns the possible words of an answer that is one word; empty for other answers.
     pub fn words(&self, sweep: Option<&Sweep>) -> Vec<String> {
         let values = sweep.map(|sweep| sweep.values.clone()).unwrap_or_default();
         match &self.metric {
@@ -172,14 +179,14 @@ pub type Answers = BTreeMap<String, Vec<String>>;
 /// Reads `answer.toml`; `path` is for messages only. Question marks are left out, because they are not answers.
 ///
 /// # Errors
-/// With the line of the error.
+/// If the text is not TOML, or if a value is not an answer. The error has its line.
 pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
-    let (raw, _) = sanitize::without_escapes(raw);
+    let (text, _) = sanitize::without_escapes(raw);
     let mut found = Answers::new();
-    for (key, value) in &parse(&raw, path)? {
+    for (key, value) in &parse(&text, path)? {
         let words = words(value.get_ref()).ok_or_else(|| {
             let what = "takes a number, a quoted word or a list of words";
-            let line = line_of(&raw, value.span().start);
+            let line = line_of(&text, value.span().start);
             FileError::new(path, line, format!("`{}` {what}", key.get_ref()))
         })?;
         if !words.is_empty() && !words.iter().any(|word| word == "?") {
@@ -200,46 +207,48 @@ fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
         DeValue::String(text) => Some(split(text)),
         DeValue::Integer(n) => Some(vec![n.to_string()]),
         DeValue::Array(list) => {
-            let parts: Option<Vec<_>> = list.iter().map(|it| words(it.get_ref())).collect();
-            parts.map(|parts| parts.concat())
+            let entries = list.iter().map(|entry| words(entry.get_ref()));
+            let all: Option<Vec<Vec<String>>> = entries.collect();
+            all.map(|all| all.concat())
         }
         _ => None,
     }
 }
 
-/// The words of `c, a,b` in lower case.
+/// Splits a text such as `c, a,b` into words in lower case.
 pub fn split(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| c == ',' || c.is_whitespace());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
+    text.split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 /// Checks that the starter of `answer.toml` has every key and no answer; `path` is for messages only.
 ///
 /// # Errors
-/// With the first fault and its line.
+/// If an answer is given already, or if a key is missing.
 pub fn starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
     if let Some(key) = answers(raw, path)?.keys().next() {
         let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
         return Err(FileError::new(path, 0, what));
     }
     let keys = parse(raw, path)?;
-    let mut asked = checks.iter().filter_map(|check| check.answer.as_ref());
-    asked
-        .find(|(key, _)| !keys.contains_key(key.as_str()))
-        .map_or(Ok(()), |(key, _)| {
+    for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {
+        if !keys.contains_key(key.as_str()) {
             let what = format!("does not ask for `{key}`; write {key} = \"?\"");
-            Err(FileError::new(path, 0, what))
-        })
+            return Err(FileError::new(path, 0, what));
+        }
+    }
+    Ok(())
 }
 
-/// The line of a key, from 1; `None` if the key is missing.
+/// Returns the line of a key, from 1; `None` if the key is missing.
 pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
     let keys = parse(raw, "").ok()?;
     Some(line_of(raw, keys.get(key)?.span().start))
 }
 
-/// The text with these answers and its comments. The starter replaces a text that cannot be read.
+/// Returns the text of `answer.toml` with these answers. Its comments stay. The starter replaces a text that cannot be read.
 pub fn written(raw: &str, starter: &str, answers: &Answers) -> String {
     let mut document = [raw, starter]
         .iter()
@@ -257,18 +266,17 @@ mod tests {
 
     #[test]
     fn answers_are_words_and_question_marks_are_none() {
-        let told = |raw| answers(raw, "answer.toml").map_err(|error| error.to_string());
-        let found = told("batch = 8\norder = [\"C\", \"a\"]\nf16 = \"?\"\nall = \"b, a\"\n")
+        let read = |raw| answers(raw, "answer.toml").map_err(|error| error.to_string());
+        let found = read("batch = 8\norder = [\"C\", \"a\"]\nf16 = \"?\"\nall = \"b, a\"\n")
             .expect("answers");
         assert_eq!(found.len(), 3);
         assert_eq!(found["batch"], ["8"]);
         assert_eq!(found["order"], ["c", "a"]);
         assert_eq!(found["all"], ["b", "a"]);
-        assert!(
-            told("a = 1\nb = [").is_err_and(|it| it.starts_with("answer.toml:2: is not valid"))
-        );
+        let error = read("a = 1\nb = [").expect_err("not TOML");
+        assert!(error.starts_with("answer.toml:2: is not valid"), "{error}");
         let what = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
-        assert_eq!(told("a = 1\nb = true\n"), Err(what.to_owned()));
+        assert_eq!(read("a = 1\nb = true\n"), Err(what.to_owned()));
     }
 
     #[test]

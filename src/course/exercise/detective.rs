@@ -1,5 +1,5 @@
-//! A recorded run with a hidden fault. The recording is the unchanged stream of a real run; whatever would name the fault (its knob
-//! and the lints) is removed before the run is shown, and the screen says so.
+//! A recorded run with a hidden fault. The recording is the unchanged stream of a real run. The fault's knob and the lints would name the
+//! fault, so they are removed before the run is shown, and the screen says so.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ pub struct Detective {
     pub question: Question,
     /// The whole recording, one event on each line.
     pub recording: Arc<str>,
-    /// File name of the recording, for messages.
+    /// The name of the recording's file, for messages.
     pub file: String,
     pub device: Device,
-    /// `YYYY-MM-DD`
+    /// The date of the recording, `YYYY-MM-DD`.
     pub date: String,
-    /// Keys that would reveal the fault.
+    /// The keys that would reveal the fault.
     pub hide: Vec<String>,
-    /// Name for `perflings open` of another program's profile that replaces the recording.
+    /// The name of another program's profile for `perflings open`, which replaces the recording.
     pub profile: Option<String>,
 }
 
 impl Detective {
-    /// The command that shows what was recorded.
+    /// Returns the command that shows the recording or the profile.
     pub fn command(&self) -> &'static str {
         match self.profile {
             Some(_) => "open",
@@ -38,10 +38,10 @@ impl Detective {
         }
     }
 
-    /// Reads the head of the recording; `file` is for messages only.
+    /// Makes an exercise about a recording. `file` is for messages only.
     ///
     /// # Errors
-    /// When the recording has no head.
+    /// If the recording does not begin with a greeting, or starts no run.
     pub fn new(
         question: Question,
         hide: Vec<String>,
@@ -67,7 +67,7 @@ impl Detective {
         })
     }
 
-    /// An exercise about another program's profile, without a recording.
+    /// Makes an exercise about another program's profile, without a recording.
     pub fn of_profile(question: Question, profile: String, device: String, date: String) -> Self {
         Self {
             question,
@@ -83,12 +83,12 @@ impl Detective {
         }
     }
 
-    /// Device and date of the recording.
+    /// Returns device and date of the recording.
     pub fn badge(&self) -> String {
         format!("{}, {}", self.device.name, self.date)
     }
 
-    /// The stream that is shown: without lints, and with hidden keys at the preset's values.
+    /// Returns the stream that is shown: without lints, and with the preset's values for hidden keys.
     pub fn shown(&self) -> String {
         let mut out = String::with_capacity(self.recording.len());
         for text in self.recording.lines().filter(|text| !text.is_empty()) {
@@ -109,7 +109,7 @@ impl Detective {
         out
     }
 
-    /// The complete summary of the run, for the explanation.
+    /// Returns the complete summary of the run, for the explanation; `None` if the recording ends too early.
     pub fn finished(&self) -> Option<Finished> {
         let mut events = self.recording.lines().rev().filter_map(event);
         events.find_map(|event| match event {
@@ -118,12 +118,13 @@ impl Detective {
         })
     }
 
-    /// The recorded configuration.
+    /// Returns the recorded configuration.
     pub fn config(&self) -> Option<RunConfig> {
         let mut events = self.recording.lines().filter_map(event);
         events.find_map(|event| Some(event.begins_run()?.run.config.clone()))
     }
 
+    /// Sets the hidden keys to the values of the preset.
     fn cover(&self, config: &mut RunConfig) {
         let plain = RunConfig::preset(config.preset);
         for knob in self.knobs() {
@@ -136,31 +137,34 @@ impl Detective {
         self.hide.iter().filter_map(|path| Knob::known(path))
     }
 
-    /// The first fault of the recording, if there is one. Reads every line.
+    /// Reads every line of the recording, and returns its first fault; `None` if it has no fault.
     pub fn problem(&self) -> Option<FileError> {
-        let told = |line, what: &str| Some(FileError::new(&self.file, line, what));
+        let fault = |line, what: &str| Some(FileError::new(&self.file, line, what));
         if self.profile.is_some() {
             return None;
         }
         for (at, text) in self.recording.lines().enumerate() {
             if let Err(why) = protocol::read::<StreamLine>(text) {
-                return told(at + 1, &format!("is not a line of a recording: {why}"));
+                return fault(at + 1, &format!("is not a line of a recording: {why}"));
             }
         }
         if self.finished().is_none() {
-            return told(0, "ends without a summary; record the run to its end");
+            return fault(0, "ends without a summary; record the run to its end");
         }
         let config = self.config()?;
         let plain = RunConfig::preset(config.preset);
-        let covered = |knob: &&Knob| (knob.get)(&config) == (knob.get)(&plain);
-        let knob = self.knobs().find(covered)?;
-        let (path, value) = (knob.path, (knob.get)(&config));
+        let is_plain = |knob: &&Knob| (knob.get)(&config) == (knob.get)(&plain);
+        let knob = self.knobs().find(is_plain)?;
+        let value = (knob.get)(&config);
         let what = "the preset's value: `hide` hides nothing there";
-        told(0, &format!("was recorded with {path} = {value}, {what}"))
+        fault(
+            0,
+            &format!("was recorded with {} = {value}, {what}", knob.path),
+        )
     }
 }
 
-/// What `exercise.toml` says of something recorded.
+/// The keys of `exercise.toml` that only detective exercises have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DetectiveToml {
@@ -168,13 +172,13 @@ struct DetectiveToml {
     recording: Option<String>,
     #[serde(default)]
     hide: Vec<String>,
-    // Profiles of another program.
+    // The keys below belong to a profile of another program.
     profile: Option<String>,
     device: Option<String>,
     date: Option<String>,
 }
 
-/// Reads the question and what it is about.
+/// Reads the question, and the recording or profile that it is about.
 pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
     let found: DetectiveToml = folder.own()?;
     let file = folder.file;
@@ -183,8 +187,8 @@ pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> 
         .ok_or_else(|| file.fault("question", "has no question; write a table `[question]`"))?;
     check_question(file, "question", &question)?;
     if let Some(profile) = found.profile {
-        let (device, date) = (found.device, found.date);
-        let (device, date) = (device.unwrap_or_default(), date.unwrap_or_default());
+        let device = found.device.unwrap_or_default();
+        let date = found.date.unwrap_or_default();
         return Ok(Detective::of_profile(question, profile, device, date));
     }
     if found.hide.is_empty() {
@@ -202,6 +206,7 @@ pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> 
     Detective::new(question, found.hide, recording, shown)
 }
 
+/// Returns the event in a line of a recording; `None` if it cannot be read.
 fn event(text: &str) -> Option<Event> {
     let line: StreamLine = serde_json::from_str(text).ok()?;
     Some(line.event)

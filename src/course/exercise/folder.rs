@@ -1,4 +1,4 @@
-//! The folder of an exercise while it is read: its `exercise.toml`, and the files beside it.
+//! The folder of an exercise while it is read: its `exercise.toml` and its other files.
 
 use serde::de::DeserializeOwned;
 
@@ -6,32 +6,32 @@ use crate::course::config_file::FileError;
 use crate::course::source::Loader;
 use crate::course::toml_file::TomlFile;
 
-/// Keys of `exercise.toml` that every kind has.
+/// The keys of `exercise.toml` that every kind has.
 pub(super) const HEAD: &[&str] = &[
     "id", "kind", "title", "level", "task", "size", "hints", "lesson", "quiz", "debrief",
 ];
 
-/// A folder that is read.
+/// The folder of an exercise that is read.
 pub(super) struct ExerciseFolder<'a> {
     pub(super) loader: &'a Loader<'a>,
-    /// `exercises/k01-swiglu`.
+    /// The path: `exercises/k01-swiglu`.
     pub(super) path: &'a str,
-    /// Its `exercise.toml`.
+    /// The file `exercise.toml`.
     pub(super) file: &'a TomlFile<'a>,
 }
 
 impl ExerciseFolder<'_> {
-    /// The keys of `exercise.toml` that the kind has for itself.
+    /// Reads the keys of `exercise.toml` that only this kind has.
     pub(super) fn own<T: DeserializeOwned>(&self) -> Result<T, FileError> {
         self.file.value(HEAD, false)
     }
 
-    /// The path of a file beside it.
+    /// Returns the path of a file in the folder.
     pub(super) fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
 
-    /// The text of a file beside it.
+    /// Reads a file in the folder, without control characters.
     pub(super) fn text(&self, name: &str) -> Result<String, FileError> {
         self.loader.clean(&self.path_of(name))
     }

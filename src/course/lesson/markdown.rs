@@ -1,5 +1,5 @@
-//! Markdown to sections and blocks. It knows no width and no colour, and removes what would control a terminal.
-//! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
+//! Turns Markdown into sections and blocks, without width or colour, and removes what would control a terminal. The kind of a section is a
+//! comment in its heading: `## Why <!-- why -->`. A key is written `<kbd>t</kbd>`.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 use strum::VariantNames;
@@ -11,7 +11,7 @@ use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
 use protocol::config::unknown;
 
-/// A lesson with what was wrong with it and what it refers to.
+/// A lesson with its faults and references.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParsedLesson {
     pub lesson: Lesson,
@@ -19,7 +19,7 @@ pub struct ParsedLesson {
     pub marks: Vec<LessonReference>,
 }
 
-/// Something a lesson names that must exist, and where.
+/// Something that a lesson refers to and that must exist, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LessonReference {
     pub line: usize,
@@ -29,15 +29,15 @@ pub struct LessonReference {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LessonReferenceKind {
-    /// `<kbd>t</kbd>`
+    /// A key: `<kbd>t</kbd>`.
     Key,
-    /// Inline code, or a line of a `sh` block, that starts with `perflings`.
+    /// A command: inline code, or a line of a `sh` block, that starts with `perflings`.
     Command,
-    /// `{{run.loss_first}}`
+    /// A figure: `{{run.loss_first}}`.
     Placeholder,
     /// The target of a link.
     Link,
-    /// Inline code that names an exercise: `k03-copy`, `k03`.
+    /// An exercise in inline code: `k03-copy`, `k03`.
     Exercise,
     /// A line of a drawing or of code, which cannot be wrapped.
     Code,
@@ -85,15 +85,15 @@ struct Builder<'a> {
     kind: Option<SectionKind>,
     code: Option<(String, String)>,
     quotes: usize,
-    /// Next number of each open list, `None` where it is not numbered.
+    /// The next number of each open list; `None` for a list without numbers.
     lists: Vec<Option<u64>>,
     marker: Option<String>,
-    /// Rows of the table so far, the head first.
+    /// The rows of the table so far, the head first.
     rows: Vec<Vec<Vec<TextSpan>>>,
 }
 
 impl Builder<'_> {
-    /// The line of the current event.
+    /// Returns the line of the current event, from 1.
     fn line(&self) -> usize {
         line_of(self.source, self.at)
     }
@@ -231,7 +231,7 @@ impl Builder<'_> {
         let marker = self.marker.take();
         let spans = std::mem::take(&mut self.spans);
         if spans.is_empty() {
-            // The marker belongs to what follows: `- ` and then a paragraph.
+            // The marker belongs to the next block: `- ` may be followed by a paragraph.
             self.marker = marker;
             return;
         }
@@ -251,7 +251,7 @@ impl Builder<'_> {
     }
 
     fn push(&mut self, block: TextBlock) {
-        // What stands before the first heading is on the first page.
+        // Blocks before the first heading belong to the first page.
         let section = self.section.get_or_insert_with(|| LessonSection {
             kind: SectionKind::Symptom,
             ..LessonSection::default()
@@ -268,11 +268,11 @@ impl Builder<'_> {
     fn text(&mut self, text: &str) {
         if let Some((language, code)) = &mut self.code {
             code.push_str(text);
-            let shell = matches!(language.as_str(), "sh" | "console" | "shell");
+            let is_shell = matches!(language.as_str(), "sh" | "console" | "shell");
             for (i, line) in text.lines().enumerate() {
                 let line_number = self.line() + i;
                 let command = line.trim_start_matches("$ ").trim();
-                if shell && command.starts_with("perflings") {
+                if is_shell && command.starts_with("perflings") {
                     self.mark_at(line_number, LessonReferenceKind::Command, command);
                 }
                 self.mark_at(line_number, LessonReferenceKind::Code, line);
@@ -301,7 +301,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds to the run of text before it where the style is the same.
+    /// Adds a text in the current style. It continues the piece before it if that has this style.
     fn plain_text(&mut self, text: &str) {
         let style = self.styles.last().copied();
         match (self.spans.last_mut(), style) {

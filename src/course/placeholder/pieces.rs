@@ -1,16 +1,16 @@
-//! Texts with names in braces, and numbers as a learner reads them.
+//! Splits texts at names in braces, and writes numbers as a learner reads them.
 
 use crate::course::metric;
 use protocol::units::show;
 
-/// A text and the names in it.
+/// A piece of a text: words, or a name in braces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextPiece<'a> {
     Text(&'a str),
     Name(&'a str),
 }
 
-/// Splits at `{{` and `}}`; braces without a partner are text.
+/// Splits a text at `{{` and `}}`. Braces without a partner are text.
 pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -30,37 +30,35 @@ pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     found
 }
 
-/// How far apart two values of a metric are, with the unit: two shares are apart by percentage points.
+/// Writes the difference `x` of two values of a metric with its unit. The difference of two shares is in percentage points.
 pub fn apart(name: &str, x: f64) -> String {
-    let said = measured(name, x.abs());
-    let share = said.strip_suffix(" %");
-    share.map_or_else(
-        || said.clone(),
-        |points| format!("{points} percentage points"),
-    )
+    let difference = measured(name, x.abs());
+    match difference.strip_suffix(" %") {
+        Some(points) => format!("{points} percentage points"),
+        None => difference,
+    }
 }
 
-/// A metric's value with its unit; short times in µs.
-pub fn measured(name: &str, x: f64) -> String {
-    let (decimals, unit) = metric::form(name);
-    let (x, decimals, unit) = if unit == "ms" && x.abs() < 0.1 && x != 0.0 {
-        (x * 1e3, 1, "µs")
-    } else {
-        (x, decimals, unit)
-    };
-    // Four digits of a time are more than its spread leaves.
-    let decimals = match x.abs() {
-        _ if unit != "ms" => decimals,
-        x if x >= 100.0 => decimals.min(1),
-        x if x >= 10.0 => decimals.min(2),
-        _ => decimals,
-    };
+/// Writes the value of a metric with its unit. Times below 0.1 ms are in µs.
+pub fn measured(name: &str, value: f64) -> String {
+    let (mut decimals, mut unit) = metric::form(name);
+    let mut x = value;
+    if unit == "ms" && x.abs() < 0.1 && x != 0.0 {
+        x *= 1e3;
+        decimals = 1;
+        unit = "µs";
+    }
+    // The spread of a time is larger than its fourth digit.
+    if unit == "ms" && x.abs() >= 100.0 {
+        decimals = decimals.min(1);
+    } else if unit == "ms" && x.abs() >= 10.0 {
+        decimals = decimals.min(2);
+    }
     let least = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
-    // As in the panels, only a whole reads 100 %.
-    let x = match unit {
-        "%" if x.abs() < 100.0 => x.clamp(least - 100.0, 100.0 - least),
-        _ => x,
-    };
+    // As in the panels, only a whole is shown as 100 %.
+    if unit == "%" && x.abs() < 100.0 {
+        x = x.clamp(least - 100.0, 100.0 - least);
+    }
     match unit {
         "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < least => {
             format!("< {least:.decimals$} {unit}")

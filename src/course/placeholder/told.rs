@@ -1,22 +1,25 @@
-//! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
-//! that says how to get them. A table stays and gets that line below it.
+//! Fills in a text whose figures may still be missing. The sentences that need them are replaced by a sentence that says how to get them.
+//! A table stays, and the sentence is shown below it.
 
 use protocol::config::RunConfig;
 
 use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, pieces, problem, resolve, value};
 
-/// Shown in a cell of a table whose figure is missing.
+/// The text of a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
 
-/// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
+/// Returns the notice to show instead of these names while their figures can still come; `None` if none of them is awaited. `key` is the
+/// key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
     from: &FigureSources<'_>,
     key: &str,
 ) -> Option<String> {
-    // Pairs before all else, because they measure both runs.
-    let first = |one, next| if one == Awaited::Pairs { one } else { next };
-    let awaited = names.filter_map(|name| awaits(name, from)).reduce(first);
+    // Pairs come before all else, because they measure both runs.
+    let more_urgent = |one, next| if one == Awaited::Pairs { one } else { next };
+    let awaited = names
+        .filter_map(|name| awaits(name, from))
+        .reduce(more_urgent);
     Some(match awaited? {
         Awaited::Run => {
             "(The figures of this run appear here once it has made enough steps.)".to_owned()
@@ -30,25 +33,25 @@ pub fn notice<'a>(
     })
 }
 
-/// What has to happen before the figures are there.
+/// The event that brings missing figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
-    /// The run has to make more steps.
+    /// The run makes more steps.
     Run,
-    /// The solution has to run.
+    /// The solution runs.
     Fixed,
-    /// Broken and fixed have to be measured against each other.
+    /// Broken and fixed are measured against each other.
     Pairs,
 }
 
-/// What this name waits for. A figure that is still missing after many steps will not come, so nothing waits for it.
+/// Returns the event that a name waits for. A figure that is still missing after many steps will not come, so it is not awaited.
 fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
     if problem(name).is_some() || value(name, from).is_some() {
         return None;
     }
     let measure = &from.config.measure;
     let due = measure.warmup.saturating_add(measure.profile_every);
-    // Whether the run has made too few steps for everything to have been measured once.
+    // After this many steps, everything has been measured once.
     let pending = |run: &str| from.run(run).is_none_or(|run| run.steps <= due);
     match name.split('.').next().unwrap_or(name) {
         "pair" => Some(Awaited::Pairs),
@@ -58,7 +61,7 @@ fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
     }
 }
 
-/// A single figure as it stands in a sentence.
+/// Returns the text of a single figure in a sentence.
 pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
@@ -67,7 +70,7 @@ pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
     }
 }
 
-/// The text with its figures filled in. One notice replaces the sentences whose figures are still to come.
+/// Fills in the figures of a text. One notice replaces the sentences whose figures are still to come.
 pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
@@ -76,43 +79,46 @@ pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
             TextPiece::Name(name) => Some(*name),
             TextPiece::Text(_) => None,
         });
-        let said = notice(names, from, key).unwrap_or_else(|| {
+        let shown = notice(names, from, key).unwrap_or_else(|| {
             let filled = parts.iter().map(|piece| match piece {
                 TextPiece::Text(text) => (*text).to_owned(),
                 TextPiece::Name(name) => figure(name, from),
             });
             filled.collect()
         });
-        if !out.contains(&said) {
-            out.push(said);
+        if !out.contains(&shown) {
+            out.push(shown);
         }
     }
     out.join(" ")
 }
 
-/// The text without what needs figures that are not known: a sentence ends before its first clause that does.
+/// Fills in the known figures of a text. Each sentence ends before its first clause with an unknown figure.
 pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
-    let known = sentences(text.trim()).into_iter().map(|sentence| {
-        let clauses = sentence.split_inclusive([':', ';']);
-        let filled = clauses.map(|clause| fill(clause, from));
-        let known: String = filled.take_while(|it| !it.contains(NOT_MEASURED)).collect();
-        match known.strip_suffix([':', ';']) {
-            Some(clause) => format!("{clause}."),
-            None => known,
+    let mut known: Vec<String> = Vec::new();
+    for sentence in sentences(text.trim()) {
+        let filled: String = sentence
+            .split_inclusive([':', ';'])
+            .map(|clause| fill(clause, from))
+            .take_while(|clause| !clause.contains(NOT_MEASURED))
+            .collect();
+        match filled.strip_suffix([':', ';']) {
+            Some(clause) => known.push(format!("{clause}.")),
+            None if filled.is_empty() => {}
+            None => known.push(filled),
         }
-    });
-    let known: Vec<String> = known.filter(|it| !it.is_empty()).collect();
+    }
     known.join(" ")
 }
 
-/// The first sentence of a text of which [`fill_known`] leaves nothing before any run of this configuration.
+/// Returns the first sentence of a text that [`fill_known`] leaves out as a whole before any run of this configuration.
 pub fn unsaid<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
     let none = FigureSources::none(config);
     let mut all = sentences(text.trim()).into_iter();
     all.find(|sentence| fill_known(sentence, &none).is_empty())
 }
 
-/// The sentences of a text: a full stop, question mark or exclamation mark, a blank, and a capital letter separate two.
+/// Splits a text into sentences. A full stop, question mark or exclamation mark, a blank and a capital letter separate two sentences.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! The progress as its file has it: one serde structure. Keys that this version does not know stay.
+//! The file of the progress as one serde structure. Keys that this version does not know are kept.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::sanitize;
 
-/// `progress.toml`.
+/// The file `progress.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Document {
     current: Option<String>,
-    /// A stage's id and the place of a beat in it: `strides 3`.
+    /// The id of a stage and the place of a beat in it: `strides 3`.
     presented: Option<String>,
     welcomed: Option<bool>,
     stage: BTreeMap<String, StageEntry>,
@@ -26,7 +26,7 @@ pub(super) struct Document {
     unknown: Table,
 }
 
-/// `[stage.<id>]`.
+/// A table `[stage.<id>]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct StageEntry {
@@ -64,8 +64,8 @@ impl Document {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        let presented = self.presented.as_ref().and_then(|it| {
-            let (id, beat) = it.rsplit_once(' ')?;
+        let presented = self.presented.as_ref().and_then(|text| {
+            let (id, beat) = text.rsplit_once(' ')?;
             Some((sanitize::one_line(id), beat.parse().ok()?))
         });
         let stages = self.stage.iter();
@@ -73,22 +73,26 @@ impl Document {
             current: self.current.as_deref().map(sanitize::one_line),
             presented,
             welcomed: self.welcomed.unwrap_or(false),
-            stages: stages.map(|(id, it)| (id.clone(), it.read())).collect(),
+            stages: stages
+                .map(|(id, entry)| (id.clone(), entry.read()))
+                .collect(),
             mysteries: self.mystery.clone(),
         }
     }
 
-    /// When a stage's prediction, range and answers were given.
+    /// Returns the times at which a stage's prediction, range and answers were given.
     pub(super) fn times(&self, id: &str) -> Times {
-        let times = |it: &StageEntry| Times {
-            predicted: it.predicted_at,
-            estimated: it.estimated_at,
-            answered: it.answered_at.clone(),
+        let Some(entry) = self.stage.get(id) else {
+            return Times::default();
         };
-        self.stage.get(id).map(times).unwrap_or_default()
+        Times {
+            predicted: entry.predicted_at,
+            estimated: entry.estimated_at,
+            answered: entry.answered_at.clone(),
+        }
     }
 
-    /// Puts a change in; what is known of the same stage or mystery stays.
+    /// Makes a change. What is known of a stage or mystery stays.
     pub(super) fn apply(&mut self, change: &ProgressChange) {
         match change {
             ProgressChange::Stage(id, stage) => {
@@ -103,37 +107,39 @@ impl Document {
             ProgressChange::Current(id) => self.current = Some(id.clone()),
             ProgressChange::Presented(id, beat) => self.presented = Some(format!("{id} {beat}")),
             ProgressChange::Welcomed => self.welcomed = Some(true),
-            ProgressChange::Reset(id) => drop(self.stage.remove(id)),
+            ProgressChange::Reset(id) => {
+                self.stage.remove(id);
+            }
         }
     }
 }
 
 impl StageEntry {
-    /// What the entry says; a value that is out of its bounds counts as missing.
+    /// Reads the entry. A value that is out of its bounds counts as missing.
     fn read(&self) -> StageProgress {
         let right = self.prediction_right.unwrap_or(false);
-        let prediction = self.prediction.as_deref().and_then(|it| match it {
+        let prediction = self.prediction.as_deref().and_then(|word| match word {
             "skipped" => Some(Prediction::Skipped),
             letter => choice_of(letter).map(|choice| Prediction::Choice { choice, right }),
         });
-        let positive = |ratio: &[f64; 3]| ratio.iter().all(|x| x.is_finite() && *x > 0.0);
+        let is_positive = |ratio: &[f64; 3]| ratio.iter().all(|x| x.is_finite() && *x > 0.0);
         let answers = self.quiz_answers.iter();
         StageProgress {
             state: self.state,
             prediction,
             located: self.located,
             estimate: self.estimate.filter(|(low, high)| low <= high),
-            measured: self.measured.filter(|it| it.is_finite()),
-            ratio: self.ratio.filter(positive),
+            measured: self.measured.filter(|figure| figure.is_finite()),
+            ratio: self.ratio.filter(is_positive),
             found: self.found.as_deref().map(sanitize::one_line),
             hints: self.hints.min(3),
             solution_shown: self.solution_shown,
-            answers: answers.map_while(|it| choice_of(it)).collect(),
+            answers: answers.map_while(|letter| choice_of(letter)).collect(),
             quiz: self.quiz_right.clone(),
         }
     }
 
-    /// Writes what is known now; what is said for the first time gets the time `at`.
+    /// Writes the progress of a stage. Answers that are new get the time `at`, in seconds since 1970.
     fn write(&mut self, stage: &StageProgress, at: i64) {
         let before = self.read();
         if before.prediction.is_none() && stage.prediction.is_some() {
@@ -146,11 +152,16 @@ impl StageEntry {
         if stage.answers.len() > before.answers.len() {
             self.answered_at.resize(stage.answers.len(), at);
         }
-        (self.prediction, self.prediction_right) = match stage.prediction {
-            None => (None, None),
-            Some(Prediction::Skipped) => (Some("skipped".to_owned()), None),
-            Some(Prediction::Choice { choice, right }) => (Some(letter(choice)), Some(right)),
-        };
+        self.prediction = None;
+        self.prediction_right = None;
+        match stage.prediction {
+            None => {}
+            Some(Prediction::Skipped) => self.prediction = Some("skipped".to_owned()),
+            Some(Prediction::Choice { choice, right }) => {
+                self.prediction = Some(letter(choice));
+                self.prediction_right = Some(right);
+            }
+        }
         self.state = stage.state;
         self.estimate = stage.estimate;
         self.measured = stage.measured;
@@ -158,12 +169,12 @@ impl StageEntry {
         self.found.clone_from(&stage.found);
         self.hints = stage.hints;
         self.solution_shown = stage.solution_shown;
-        self.quiz_answers = stage.answers.iter().map(|it| letter(*it)).collect();
+        self.quiz_answers = stage.answers.iter().map(|choice| letter(*choice)).collect();
         self.quiz_right.clone_from(&stage.quiz);
     }
 }
 
 fn seconds_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| it.as_secs() as i64)
+    since.map_or(0, |time| time.as_secs() as i64)
 }

@@ -1,5 +1,5 @@
-//! The file of the progress: locked, read, written whole, with one previous copy. A file that cannot be read is set aside,
-//! and the previous copy takes its place.
+//! Stores the progress in its file, which is locked, read, and written whole. One previous copy is kept. A file that cannot be read is set
+//! aside, and the previous copy takes its place.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const HEADER: &str =
     "# What this learner has done, by stage. Written by perflings; unknown keys are kept.\n";
 
-/// `$XDG_STATE_HOME/perflings/<course>`, or the platform's place for such things.
+/// Returns the folder `$XDG_STATE_HOME/perflings/<course>`, or the platform's folder for a program's state; `None` if there is none.
 pub fn directory(course: &str) -> Option<PathBuf> {
     let named = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
@@ -33,7 +33,7 @@ pub fn directory(course: &str) -> Option<PathBuf> {
     Some(base.join(course))
 }
 
-/// Reads the progress; the second part says what was damaged, or why nothing could be read.
+/// Reads the progress. The second part is the fault if the file was damaged or could not be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     let found = match read(dir, FILE) {
         Err(ReadError::Refused(error)) => Err(error),
@@ -50,30 +50,30 @@ pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     }
 }
 
-/// When things were said in a stage; nothing where the file does not say.
+/// Returns the times of the answers in a stage, as far as the file has them.
 pub fn times(dir: &Path, id: &str) -> Times {
     let document = read(dir, FILE).ok().flatten().unwrap_or_default();
     document.times(id)
 }
 
-/// What to do about a lock that another program has held for a second.
+/// The reaction to a lock that another program has held for a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// Save nothing; the caller tries again.
+    /// Nothing is saved, and the caller tries again.
     Refuse,
-    /// Save all the same, since each write is whole: there is no later.
+    /// The progress is saved without the lock, because there is no later time to save it. Each write is whole.
     GoOn,
 }
 
-/// What the file says after a change; the second part says what was damaged.
+/// The progress in the file after a change, and the fault if the file was damaged.
 pub(super) type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
-/// Merges changes into the file; what others recorded stays.
+/// Merges changes into the file. What other programs recorded stays.
 pub fn save(dir: &Path, changes: &[ProgressChange]) -> SaveResult {
     save_knowing(dir, &Progress::default(), changes, Busy::GoOn)
 }
 
-/// The same for a program that knows the progress: what a lost or damaged file no longer says is written again.
+/// Merges changes into the file. If the file is lost or damaged, the `known` progress is written again.
 pub fn save_knowing(
     dir: &Path,
     known: &Progress,
@@ -83,12 +83,12 @@ pub fn save_knowing(
     let failed = |error: io::Error| FileError::new(shown(dir), 0, in_words(&error));
     fs::create_dir_all(dir).map_err(failed)?;
     let _lock = lock(dir, busy).map_err(failed)?;
-    let missing = !files::is_taken(&dir.join(FILE));
+    let is_missing = !files::is_taken(&dir.join(FILE));
     let (mut document, damage) = read_or_previous(dir).map_err(|error| {
         let what = format!("{FILE} {}", error.what);
         FileError { what, ..error }
     })?;
-    if missing || damage.is_some() {
+    if is_missing || damage.is_some() {
         for change in known.as_changes() {
             document.apply(&change);
         }
@@ -100,7 +100,7 @@ pub fn save_knowing(
     Ok((document.progress(), damage))
 }
 
-/// Why something cannot be written, in a few words.
+/// Explains in a few words why something cannot be written.
 pub fn in_words(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
@@ -130,7 +130,7 @@ fn lock(dir: &Path, busy: Busy) -> io::Result<File> {
     for _ in 0..50 {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
-            // Locked; or a file system that knows no locks.
+            // The file is locked, or the file system knows no locks.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
@@ -140,15 +140,15 @@ fn lock(dir: &Path, busy: Busy) -> io::Result<File> {
     }
 }
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 enum ReadError {
-    /// It is no file, or the system does not let us read it: not ours to replace.
+    /// It is not a plain file, or the system does not let us read it. We must not replace it.
     Refused(FileError),
     /// Its content is not a progress.
     Damaged(FileError),
 }
 
-/// Reads one of the two files; nothing where it does not exist.
+/// Reads one of the two files; `None` if it does not exist.
 fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     let path = dir.join(name);
     if !files::is_taken(&path) {
@@ -168,7 +168,7 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     Ok(Some(document))
 }
 
-/// Reads the file. A damaged one is set aside, and the previous copy takes its place; the second part says so.
+/// Reads the file. A damaged file is set aside, and the previous copy takes its place; the second part is then the fault.
 fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileError> {
     let mut damage = match read(dir, FILE) {
         Ok(document) => return Ok((document.unwrap_or_default(), None)),

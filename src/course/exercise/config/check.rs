@@ -17,7 +17,7 @@ pub const OWN_METRICS: [&str; 5] = [
     "speed",
 ];
 
-/// `[[check]]` of a config exercise.
+/// A `[[check]]` of a config exercise, as it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ConfigCheckToml {
@@ -44,9 +44,9 @@ pub(super) fn config_check(
     let required = |key: &str, found: Option<f64>, example: f64| {
         found.ok_or_else(|| file.missing(&at(key), &example.to_string()))
     };
-    let text = |key: &str, found: &Option<String>| {
-        let found = found.clone();
-        found.ok_or_else(|| file.missing(&at(key), "\"…\""))
+    let text = |key: &str, found: &Option<String>| match found {
+        Some(text) => Ok(text.clone()),
+        None => Err(file.missing(&at(key), "\"…\"")),
     };
     // `of` names a setting (`with`) or a value.
     let of = |place: &str| {

@@ -1,4 +1,4 @@
-//! Reads a config exercise: what its `exercise.toml` varies and asks, its configuration, and the starter of the answers.
+//! Reads a config exercise: the values and questions of its `exercise.toml`, its configuration, and the starter of the answers.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::course::config_file::FileError;
 use crate::course::exercise::folder::ExerciseFolder;
 use crate::course::{StageFile, metric};
 
-/// What `exercise.toml` says of runs.
+/// The keys of `exercise.toml` that only config exercises have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigsToml {
@@ -20,17 +20,22 @@ struct ConfigsToml {
     check: Vec<ConfigCheckToml>,
 }
 
-/// Reads what is varied, and what is asked about it.
+/// Reads a config exercise.
+///
+/// # Errors
+/// The first fault of its files.
 pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let found: ConfigsToml = folder.own()?;
     let file = folder.file;
-    let (text, answers) = (folder.text("config.toml")?, folder.text(ANSWERS)?);
+    let text = folder.text("config.toml")?;
+    let answers = folder.text(ANSWERS)?;
     let path = folder.path_of("config.toml");
     let config = folder.loader.config(&path, &text)?;
     let try_set = |path: &str, assignment: &str| {
         apply(&config, assignment).map_err(|what| file.fault(path, what))
     };
-    let (sweep, rank) = (found.sweep, found.rank);
+    let sweep = found.sweep;
+    let rank = found.rank;
     if let Some(sweep) = &sweep {
         if sweep.values.len() < 2 {
             let what = "`values` needs at least two values to compare";
@@ -61,12 +66,12 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
             try_set(&at, set)?;
         }
     }
-    let checks = found.check.into_iter().enumerate();
-    let checks = checks.map(|(at, raw)| {
-        let at = format!("check.{at}");
-        config_check(file, &at, raw, sweep.as_ref(), rank.len())
-    });
-    let checks = checks.collect::<Result<Vec<_>, _>>()?;
+    let mut checks = Vec::new();
+    for (at, raw) in found.check.into_iter().enumerate() {
+        let path = format!("check.{at}");
+        let check = config_check(file, &path, raw, sweep.as_ref(), rank.len())?;
+        checks.push(check);
+    }
     if checks.iter().all(|check| check.answer.is_none()) {
         let what = "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
         return Err(file.fault("check", what));

@@ -1,4 +1,4 @@
-//! What is kept of the progress, and what of a damaged file.
+//! Tests of saving and loading the progress, and of damaged files.
 
 use super::*;
 use crate::course::save_file::{MysteryScore, Prediction, StageProgress, StageState};
