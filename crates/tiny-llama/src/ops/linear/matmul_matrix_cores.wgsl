@@ -1,29 +1,27 @@
-// C = A·B (+ R) on matrix cores: f16 operands, f32 sums. A is rows × inner, B inner × columns; either may be stored transposed.
-//
-// The plain loop:
+// C = A·B (+ R) on matrix cores: f16 operands, f32 sums. A is rows × inner, B inner × columns; either may be stored
+// transposed. The plain loop:
 //
 //   for each row r and column c of C:
 //     sum = 0
 //     for k in 0..inner:  sum += A[r, k] * B[k, c]
 //     C[r, c] = sum + R[r, c]
 //
-// 1. Blocks. A workgroup computes a block of C. Each step copies `step` columns of its rows of A, and `step` rows of its
-//    columns of B, to workgroup memory, where all its subgroups read them.
+// 1. Blocks. A workgroup computes a block of C. Each step copies some inner values of its rows of A and columns of B to
+//    workgroup memory, where all its subgroups read them.
 // 2. Matrix instructions. `coopMultiplyAdd` multiplies two 16×16 matrices and adds the product to a third. A subgroup
 //    holds a grid of such sums in its registers.
 // 3. Early loads. While a step is multiplied, the next step's values are loaded into registers.
-// 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup memory,
-//    which saves another kernel that reads and writes them.
-// 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue adds their sums.
-// 6. Norm. A norm is y = x·gain·r, where r = 1/rms of each row. The operation before, a product or the embedding, stores x·gain and the
-//    sums of squares of the rows. The product that reads y multiplies x·gain, and then the rows of the result by r, because all of a row has the same r. Each
-//    block of its columns writes a share of y, which the backward pass reads.
+// 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup
+//    memory, which saves a kernel and its memory.
+// 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue
+//    adds their sums.
+// 6. Norm. A norm is y = x·gain·r with r = 1/rms of each row. The operation before stores x·gain and the sums of squares of
+//    its rows. This product multiplies x·gain, and then the rows of the result by r. Each block writes a share of y.
 // 7. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
 
-// Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
-// after the products that should hide them.
+// Operands are read_write, although they are only read: otherwise a driver would move loads down to their use.
 {% include "gpu/wgsl/bindings.wgsl" %}
 {# The staged matrices of an operand. The product that needs the most determines the sizes. #}
 {% set parts = ["high", "low"] if halves else ["high"] %}
@@ -52,11 +50,84 @@ var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% include "rms_norm/in_f16.wgsl" %}
 
 {% endfor %}
+{# What an epilogue does with four values of row r from column c on, and what it reads there. #}
+{% for p in products if p.by_vectors %}
+{% set n = p.n %}
+{% set width = p.columns // 2 if p.store.name == "swiglu" else p.columns %}
+{% set inside = "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged else "" %}
+{% if p.store.name == "onto" %}
+// Four values of R.
+fn added_at{{ n }}(r: u32, c: u32) -> vec4<f32> {
+  var value = vec4<f32>();
+  {{ inside }}{ value = residual{{ n }}[(r * {{ width }}u + c) / 4u]; }
+  return value;
+}
+
+{% elif p.store.name == "swiglu_backward" %}
+// Four gates or ups, whose matrix begins at `first`.
+fn gated_at{{ n }}(first: u32, r: u32, c: u32) -> vec4<f16> {
+  var value = vec4<f16>();
+  {{ inside }}{ value = gated{{ n }}[first + (r * {{ width }}u + c) / 4u]; }
+  return value;
+}
+
+{% endif %}
+{% if p.store.name == "rope" %}
+// Rotates four values of C and stores them.
+fn put{{ n }}(r: u32, c: u32, value: vec4<f32>) {
+  {{ inside }}{
+    var turned = value;
+    if c < {{ p.store.rotated }}u {
+      let angle = (r % {{ p.store.context }}u * {{ p.store.head_dim // 2 }}u + c % {{ p.store.head_dim }}u / 2u) / 2u;
+      turned = rotated(value, cos{{ n }}[angle], sin{{ n }}[angle]);
+    }
+    out{{ n }}[(r * {{ width }}u + c) / 4u] = vec4<f16>(turned);
+  }
+}
+{% elif p.store.name == "swiglu" %}
+// Stores four gates, their ups and activations: one matrix after the other.
+fn put{{ n }}(r: u32, c: u32, gate: vec4<f32>, up: vec4<f32>) {
+  {{ inside }}{
+    let at = (r * {{ width }}u + c) / 4u;
+    out{{ n }}[at] = vec4<f16>(gate);
+    out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>(up);
+    out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(swiglu(gate, up));
+  }
+}
+{% elif p.store.name == "swiglu_backward" %}
+// Stores the gradients of four gates and of their ups, from those of the activations.
+fn put{{ n }}(r: u32, c: u32, d: vec4<f32>, gate: vec4<f32>, up: vec4<f32>) {
+  {{ inside }}{
+    let at = (r * {{ 2 * width }}u + c) / 4u;
+    out{{ n }}[at] = vec4<f16>(gate_gradient(d, gate, up));
+    out{{ n }}[at + {{ width // 4 }}u] = vec4<f16>(up_gradient(d, gate));
+  }
+}
+{% elif p.store.name == "onto" and p.store.for_norm %}
+// Stores four values of C, and times the gain of the norm that follows; returns the sum of their squares.
+fn put{{ n }}(r: u32, c: u32, value: vec4<f32>, gain: vec4<f32>) -> f32 {
+  var squares = 0.0;
+  {{ inside }}{
+    let at = (r * {{ width }}u + c) / 4u;
+    out{{ n }}[at] = value;
+    scaled{{ n }}[at] = in_f16(value * gain);
+    squares = dot(value, value);
+  }
+  return squares;
+}
+{% else %}
+// Stores four values of C, or of a part of it.
+fn put{{ n }}(part: u32, r: u32, c: u32, value: vec4<f32>) {
+  {{ inside }}{ out{{ n }}[part * {{ p.rows * width // 4 }}u + (r * {{ width }}u + c) / 4u] = value; }
+}
+{% endif %}
+
+{% endfor %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
 {% for p in products %}
-{% set n = loop.index0 %}
+{% set n = p.n %}
 {% set down = p.tiles[0] %}
 {% set across = p.tiles[1] %}
 {% set operands = [p.a, p.b] %}
@@ -239,43 +310,26 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let gain_{{ j }} = gain{{ n }}[{{ "min(" ~ at ~ ", " ~ (p.columns // 4 - 1) ~ "u)" if p.ragged else at }}];
 {% endfor %}
 {% endif %}
-{# Stores values {{ i }}, {{ j }} of C at row r and column c. #}
+{% if p.by_vectors %}
+  let first_row = row + a_first + lane % 32u / 4u;
+  let first_column = {{ "(column + b_first) / 2u" if p.store.name == "swiglu" else "column + b_first" }} + lane % 4u * 4u;
+{% endif %}
+{% macro place(i, j, part) %}first_row + {{ i * 16 }}u + {{ part }} * 8u, first_column + {{ j * 16 }}u{% endmacro %}
+{# Stores values {{ i }}, {{ j }} of C. #}
 {% macro put(i, j, part) %}
 {% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
-{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store.name == "swiglu" else "column + b_first + " ~ j * 16 %}
-{% set width = p.columns // 2 if p.store.name == "swiglu" else p.columns %}
-  { let r = row + a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u;
-    let c = {{ first }}u + lane % 4u * 4u;
-    {{ "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged }}{
-      let at = (r * {{ width }}u + c) / 4u;
+{% set of = i ~ "_" ~ j ~ "_" ~ part %}
 {% if p.store.name == "rope" %}
-{% set of = p.store %}
-      var value = {{ value }};
-      if c < {{ of.rotated }}u {
-        let angle = (r % {{ of.context }}u * {{ of.head_dim // 2 }}u + c % {{ of.head_dim }}u / 2u) / 2u;
-        value = rotated(value, cos{{ n }}[angle], sin{{ n }}[angle]);
-      }
-      out{{ n }}[at] = vec4<f16>(value);
+  put{{ n }}({{ place(i, j, part) }}, {{ value }});
 {% elif p.store.name == "swiglu" %}
-      let gate = value{{ i }}_{{ j - 1 }}_{{ part }};
-      out{{ n }}[at] = vec4<f16>(gate);
-      out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
-      out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(swiglu(gate, {{ value }}));
+  put{{ n }}({{ place(i, j // 2, part) }}, value{{ i }}_{{ j - 1 }}_{{ part }}, {{ value }});
 {% elif p.store.name == "swiglu_backward" %}
-      let gate = vec4<f32>(gate{{ i }}_{{ j }}_{{ part }});
-      let up = vec4<f32>(up{{ i }}_{{ j }}_{{ part }});
-      let to = (r * {{ 2 * width }}u + c) / 4u;
-      out{{ n }}[to] = vec4<f16>(gate_gradient({{ value }}, gate, up));
-      out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>(up_gradient({{ value }}, gate));
+  put{{ n }}({{ place(i, j, part) }}, {{ value }}, vec4<f32>(gate{{ of }}), vec4<f32>(up{{ of }}));
+{% elif for_norm %}
+  squares{{ i }}_{{ part }} += put{{ n }}({{ place(i, j, part) }}, {{ value }} + added{{ of }}, gain_{{ j }});
 {% else %}
-      let stored = {{ value }}{{ " + added" ~ i ~ "_" ~ j ~ "_" ~ part if p.store.name == "onto" }};
-      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = stored;
-{% if for_norm %}
-      scaled{{ n }}[at] = in_f16(stored * gain_{{ j }});
-      squares{{ i }}_{{ part }} += dot(stored, stored);
+  put{{ n }}(group.z, {{ place(i, j, part) }}, {{ value }}{{ " + added" ~ of if p.store.name == "onto" }});
 {% endif %}
-{% endif %}
-    } }
 {% endmacro %}
 {# Loads what a row of tiles is stored with: while one row is stored, the next one's values are on their way. #}
 {% set with_loads = p.by_vectors and p.store.name in ["onto", "swiglu_backward"] %}
@@ -283,22 +337,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for j in range(across) %}{% for part in halves_of_tile %}
 {% set of = i ~ "_" ~ j ~ "_" ~ part %}
 {% if p.store.name == "onto" %}
-  var added{{ of }} = vec4<f32>();
+  let added{{ of }} = added_at{{ n }}({{ place(i, j, part) }});
 {% else %}
-  var gate{{ of }} = vec4<f16>();
-  var up{{ of }} = vec4<f16>();
+  let gate{{ of }} = gated_at{{ n }}(0u, {{ place(i, j, part) }});
+  let up{{ of }} = gated_at{{ n }}({{ p.rows * p.columns // 4 }}u, {{ place(i, j, part) }});
 {% endif %}
-  { let r = row + a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u;
-    let c = column + b_first + {{ j * 16 }}u + lane % 4u * 4u;
-    {{ "if r < " ~ p.rows ~ "u && c < " ~ p.columns ~ "u " if p.ragged }}{
-      let at = (r * {{ p.columns }}u + c) / 4u;
-{% if p.store.name == "onto" %}
-      added{{ of }} = residual{{ n }}[at];
-{% else %}
-      gate{{ of }} = gated{{ n }}[at];
-      up{{ of }} = gated{{ n }}[at + {{ p.rows * p.columns // 4 }}u];
-{% endif %}
-    } }
 {% endfor %}{% endfor %}
 {% endmacro %}
 {% if with_loads %}
@@ -315,8 +358,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   {{ sum }} = {{ sum }} * a_inverse * b_inverse;
 {% endif %}
 {% if p.by_vectors %}
-  coopStoreT({{ sum }}, &tiles[lane / 32u * 64u], 4u);
-  workgroupBarrier();
+  coopStoreT({{ sum }}, &tiles[lane / 32u * 64u], 4u); workgroupBarrier();
 {% for part in halves_of_tile %}
 {% set at = "tiles[subgroup * 64u + " ~ part ~ " * 32u + lane % 32u" %}
 {% set by = " * inverse" ~ i ~ "_" ~ part if p.norm_parts else "" %}

@@ -311,10 +311,23 @@ impl Planner {
         }
     }
 
+    /// The plan of a product in a step: a gradient's product is in one launch with the other gradient's, whose rows are its inner values.
+    pub(crate) fn planned(self, problem: &Problem) -> Plan {
+        if problem.b_transposed {
+            return self.one(problem, Parts::Launch);
+        }
+        let sizes = [problem.inner, problem.columns, problem.rows];
+        let other = Problem::new(sizes, !problem.a_transposed, false);
+        match problem.a_transposed {
+            false => self.pair(&[*problem, other])[0],
+            true => self.pair(&[other, *problem])[1],
+        }
+    }
+
     /// Every plan that could be the one of a product: each tile of the table, in few parts or none.
     pub(crate) fn candidates(self, problem: &Problem) -> Vec<Plan> {
         let most = (problem.inner / self.table().shortest).max(1);
-        let mut plans = vec![self.one(problem, Parts::Launch)];
+        let mut plans = vec![self.planned(problem)];
         for (row, _) in self.rows(&[*problem]) {
             for splits in [1, 2, 4, 8].into_iter().filter(|it| *it <= most) {
                 let plan = self.in_long_steps(row.in_parts(splits, problem), problem);

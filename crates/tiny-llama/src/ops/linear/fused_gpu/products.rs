@@ -159,7 +159,7 @@ impl Serialize for Products {
             let begin = end;
             end += product.count();
             let bounded = i + 1 < self.0.len() || end < launched;
-            context! { groups => product.groups(), begin, end, bounded, ..matrix_cores::values(product) }
+            context! { n => i, groups => product.groups(), begin, end, bounded, ..matrix_cores::values(product) }
         });
         let products: Vec<Value> = products.collect();
         let of_launch = matrix_cores::values_of_launch(self);

@@ -4,7 +4,7 @@ use super::{by_plans, planner};
 use crate::ops::format::Format;
 use crate::ops::gpu::format::converted;
 use crate::ops::linear::fused_gpu::epilogue::Epilogue;
-use crate::ops::linear::planner::{Parts, Problem};
+use crate::ops::linear::planner::Problem;
 use crate::ops::primitive;
 use burn::backend::Cube;
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -45,7 +45,7 @@ pub fn tile_runs(
         }
     });
     let planner = planner(&[problem], format, &a);
-    let planned = planner.one(&problem, Parts::Launch);
+    let planned = planner.planned(&problem);
     let runs = planner.candidates(&problem).into_iter().map(|plan| {
         let (a, b) = (a.clone(), b.clone());
         TileRun {
