@@ -1,8 +1,8 @@
-//! The learner's membership in a room: what is shared, what the class reports, and which offers the learner may accept. A room only
-//! makes offers; it never changes the learner's work. Plain data; `member/share.rs` changes it.
+//! The learner's membership in a class: what the learner shares, what the class reports, and what the instructor asks for. A class only
+//! makes offers; it never changes the learner's work. This file holds plain data; `member/share.rs` changes it.
 //!
-//! A vote has a number for each round, and a ballot names the round: what was predicted before is no vote. A prediction made while the first
-//! round is open is cast as its ballot. A call waits on the guidance line until the learner takes it up (`App::call`).
+//! Each round of a vote has a number, and a ballot names the round, so that an earlier prediction is no vote. A prediction made while the
+//! first round is open counts as its ballot. A call waits on the guidance line until the learner follows it (`App::call`).
 
 pub(super) mod share;
 
@@ -11,61 +11,63 @@ use std::collections::BTreeMap;
 use crate::class::board::Board;
 use crate::class::record::{ClassState, InstructorRequest, Participant, RaceResult};
 
-/// What the command line says about the room.
+/// The options of the command line about the class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinSettings {
     pub id: String,
     pub name: String,
-    /// Where the room is, without its code.
+    /// The address or folder of the class, without its code.
     pub at: String,
-    /// Presents to the room instead of learning in it.
+    /// This program presents to the class instead of learning in it.
     pub instructor: bool,
 }
 
-/// How the room is reached.
+/// The state of the connection to the class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Link {
     #[default]
     Joining,
     Joined,
-    /// It is tried again.
+    /// The connection was lost for this reason. The program tries again.
     Lost(String),
-    /// For good: the learner left, or the room refused.
+    /// The connection has ended for this reason: the learner left, or the class refused.
     Over(String),
 }
 
-/// The learner in a room.
+/// The learner as a member of a class.
 #[derive(Clone, Debug, Default)]
 pub struct Membership {
     pub me: JoinSettings,
     pub link: Link,
     pub class: ClassState,
     pub raised: bool,
-    /// Votes by the number of their round.
+    /// The learner's votes, by the number of the round.
     ballots: BTreeMap<u64, usize>,
-    /// The round that is open, and whether the prediction was made before it: then it is no vote.
+    /// The number of the open round. True if the prediction was made before it, so that it is no vote.
     round: Option<(u64, bool)>,
-    /// What counts of this session, by exercise or mystery.
+    /// The results of this session, by exercise or mystery.
     races: BTreeMap<String, RaceResult>,
-    /// What is open, and since when.
+    /// The id of the open stage, exercise or mystery, and the time when it was opened, in milliseconds.
     here: (String, u64),
-    /// What was shared last.
+    /// The last record that was shared.
     pub shared: Participant,
-    /// The offer that was accepted.
+    /// The stage or race that the learner went to at the instructor's call.
     taken: Option<String>,
-    looked_ms: u64,
-    /// What a presenter sees of the room, and the last order with its time.
+    /// The time of the last check for something new to share, in milliseconds.
+    checked_ms: u64,
+    /// The overview of the class, for a presenter.
     pub board: Option<Box<Board>>,
+    /// The instructor's last request and its time, in milliseconds.
     ordered: Option<(InstructorRequest, u64)>,
 }
 
-/// What the class asks for now.
+/// The instructor's call to the learner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstructorCall {
-    /// An answer to the prediction of the stage at this place of the course; once more, after a discussion.
+    /// Vote on the prediction of the stage at this index. `again` is true in the second round, after a discussion.
     Vote { at: usize, again: bool },
-    /// To go to the stage at this place.
+    /// Go to the stage at this index.
     Stage(usize),
-    /// To run this exercise or mystery.
+    /// Race in the exercise or mystery with this id.
     Race(String),
 }

@@ -1,5 +1,5 @@
-//! Whether a changed kernel computes the same as the solution it was made from: both run on the host, at many sizes and with many
-//! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
+//! Decides whether a changed kernel still computes the result of the solution it was made from. Both run on the host, at many sizes and
+//! with many kinds of values, and are compared with the plain reference. This is stricter than a check, and slower.
 
 use super::lanes::host_buffers;
 use protocol::reference::real::{Functions, Real};
@@ -8,20 +8,23 @@ use protocol::validate::{SizedText, validate};
 use protocol::{KernelFile, KernelRole, KernelShape, with_names};
 use wgsl_lockstep::{Launch, Shader};
 
-/// Largest size that is run, in floating-point operations and in elements of all buffers; and up to which every kind of values is.
+/// A shape with more floating-point operations is not run.
 const MOST_FLOPS: f64 = 2e7;
+/// A shape with more floating-point operations is run with one kind of values only.
 const EVERY_KIND: f64 = 1e6;
+/// A shape with more elements in all buffers is not run.
 const MOST_ELEMENTS: usize = 300_000;
-/// Number of neighbouring outputs whose largest error is compared. The difference is rounding up to `ROUNDING` times the solution's
-/// error, or up to `ALLOWED` of what a check allows.
+/// The number of neighbouring outputs whose largest errors are compared.
 const NEIGHBOURS: usize = 16;
+/// An error of at most this many times the solution's error counts as rounding.
 const ROUNDING: f64 = 4.0;
+/// An error of at most this share of what a check allows counts as rounding.
 const ALLOWED: f64 = 0.125;
 
-/// Checks that `text` and the solution of `file` differ by rounding only, at each shape that is not too large.
+/// Checks that `text` and the solution of `file` differ only by rounding, at each shape that is not too large.
 ///
 /// # Errors
-/// With the sizes at which they differ.
+/// Returns the sizes at which they differ.
 pub fn equal(
     file: &KernelFile,
     shapes: &[KernelShape],
@@ -47,11 +50,14 @@ pub fn equal(
         } else {
             shape.values.len()
         };
-        let kinds = shape.values.iter().copied().take(most).map(Some);
-        let own = [None].into_iter().filter(|_| !shape.is_drawn());
-        for kind in kinds.chain(own) {
-            let seed = seed.wrapping_add(number);
-            let inputs = reference::inputs(&file.spec.bindings, shape, kind, seed)?;
+        // `None` stands for the values that the bindings name.
+        let mut kinds: Vec<_> = shape.values.iter().copied().take(most).map(Some).collect();
+        if !shape.is_drawn() {
+            kinds.push(None);
+        }
+        for kind in kinds {
+            let shape_seed = seed.wrapping_add(number);
+            let inputs = reference::inputs(&file.spec.bindings, shape, kind, shape_seed)?;
             let expected =
                 reference::outputs(file.spec.reference, &inputs, &shape.sizes, Functions::Host);
             let run = |text: &SizedText| outputs(file, text, &inputs).ok_or_else(|| sizes.clone());
@@ -65,7 +71,7 @@ pub fn equal(
     Ok(())
 }
 
-/// The outputs of a kernel; `None` if the kernel has any fault.
+/// Returns the outputs of a kernel. `None` if the kernel has any fault.
 fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<Vec<Vec<f32>>> {
     let program = Shader::parse(&text.filled.text).ok()?;
     let mut buffers = host_buffers(&file.spec, &text.counts, inputs);
@@ -75,33 +81,49 @@ fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<V
     if !report.complete || report.faults().next().is_some() || !report.unwritten.is_empty() {
         return None;
     }
-    let all = file.spec.bindings.iter().zip(&buffers);
-    let written = all.filter(|(binding, _)| binding.role != KernelRole::In);
-    Some(written.map(|(_, buffer)| buffer.to_f32()).collect())
+    let outputs = file
+        .spec
+        .bindings
+        .iter()
+        .zip(&buffers)
+        .filter(|(binding, _)| binding.role != KernelRole::In)
+        .map(|(_, buffer)| buffer.to_f32());
+    Some(outputs.collect())
 }
 
-/// Whether the kernel's error is everywhere at most a few times the solution's.
+/// Returns true if the kernel's error is everywhere at most a few times the solution's.
 fn is_rounding(expected: &[Real], right: &[f32], found: &[f32]) -> bool {
-    let largest_error = |expected: &[Real], found: &[f32]| {
-        let pairs = expected.iter().zip(found);
-        let errors = pairs.map(|(expected, found)| (expected.value - f64::from(*found)).abs());
-        errors.fold(
-            0.0,
-            |most: f64, it| if it >= most || it.is_nan() { it } else { most },
-        )
-    };
-    let parts = expected.chunks(NEIGHBOURS).zip(right.chunks(NEIGHBOURS));
-    let mut parts = parts.zip(found.chunks(NEIGHBOURS));
-    parts.all(|((expected, right), found)| {
-        let largest = expected.iter().map(|it| it.value.abs()).fold(0.0, f64::max);
-        let epsilon = f64::from(f32::EPSILON) * largest;
-        let bounds = expected.iter().map(|it| ALLOWED * it.bound());
-        let allowed = bounds.fold(
-            ROUNDING * (largest_error(expected, right) + epsilon),
-            f64::max,
-        );
-        // Numbers that are none, as where a sum overflows, are the same too.
-        let bits = |it: &[f32]| it.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
-        bits(right) == bits(found) || largest_error(expected, found) <= allowed
-    })
+    expected
+        .chunks(NEIGHBOURS)
+        .zip(right.chunks(NEIGHBOURS))
+        .zip(found.chunks(NEIGHBOURS))
+        .all(|((expected, right), found)| {
+            let largest = expected
+                .iter()
+                .map(|number| number.value.abs())
+                .fold(0.0, f64::max);
+            let epsilon = f64::from(f32::EPSILON) * largest;
+            let allowed = expected.iter().map(|number| ALLOWED * number.bound()).fold(
+                ROUNDING * (largest_error(expected, right) + epsilon),
+                f64::max,
+            );
+            // Comparing bits accepts NaN and infinity, for example where a sum overflows.
+            bits(right) == bits(found) || largest_error(expected, found) <= allowed
+        })
+}
+
+/// Returns the largest error, or NaN if an output is NaN.
+fn largest_error(expected: &[Real], found: &[f32]) -> f64 {
+    let mut largest = 0.0;
+    for (expected, found) in expected.iter().zip(found) {
+        let error = (expected.value - f64::from(*found)).abs();
+        if error >= largest || error.is_nan() {
+            largest = error;
+        }
+    }
+    largest
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
 }

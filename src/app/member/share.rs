@@ -1,4 +1,4 @@
-//! How the learner takes part: what is shared and when, and what an action or the room's news does.
+//! The learner's part in a class: sharing of results, votes, and the reactions to actions and to news of the class.
 
 use super::{InstructorCall, Link, Membership};
 use crate::app::beats::{BeatState, VoteState};
@@ -6,7 +6,7 @@ use crate::app::exercise::ExerciseState;
 use crate::app::figures::reason_of_answer;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
-use crate::app::part::{Follow, Follows, Place};
+use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
 use crate::class::news::RoomNews;
@@ -18,12 +18,12 @@ use crate::course::{Exercise, Stage};
 use crate::judge::Outcome;
 use protocol::{Device, Pair};
 
-/// Time between two checks for something new to share.
-const LOOK_MS: u64 = 250;
-/// How long an order may take to appear on the board.
+/// The time between two checks for something new to share.
+const CHECK_MS: u64 = 250;
+/// The time that a request may need to appear on the board. Until then it is not repeated.
 const ORDER_MS: u64 = 3_000;
 
-/// What the class reads of other parts.
+/// The other parts of `App` that the class reads.
 pub(in crate::app) struct Context<'a> {
     lesson: &'a Lesson,
     mode: &'a Mode,
@@ -54,12 +54,12 @@ impl App {
         }
     }
 
-    /// What the instructor asks for, unless the learner has done it.
+    /// Returns the instructor's call. `None` if the learner has followed it.
     pub fn call(&self) -> Option<InstructorCall> {
         self.class.as_ref()?.call(&self.class_context())
     }
 
-    /// The stage whose vote is open and that the learner may still answer.
+    /// Returns the stage whose vote is open and in which the learner has not voted yet.
     pub fn voting(&self) -> Option<&Stage> {
         match self.call() {
             Some(InstructorCall::Vote { at, .. }) => self.lesson.course.stages.get(at),
@@ -67,17 +67,21 @@ impl App {
         }
     }
 
-    /// The vote on the stage that is presented, as far as there was one.
+    /// Returns the votes on the presented stage. `None` before its vote.
     pub fn tally(&self) -> Option<&VoteTally> {
         self.class.as_ref()?.tally(self.stage()?)
     }
 
-    /// Shows the answer on the room's page, too.
+    /// Also shows the answer on the page of the class.
     pub(in crate::app) fn order_answer(&mut self) {
-        let reason = reason_of_answer(self);
+        let Some(reason) = reason_of_answer(self) else {
+            return;
+        };
         self.in_class(|member, context| {
-            let stage = context.stage.map(|stage| stage.id.clone());
-            let (stage, reason) = stage.filter(|_| member.me.instructor).zip(reason)?;
+            if !member.me.instructor {
+                return None;
+            }
+            let stage = context.stage?.id.clone();
             let order = InstructorRequest::ShowAnswer { stage, reason };
             Some(member.order(order, context.now_ms))
         });
@@ -85,18 +89,19 @@ impl App {
 }
 
 impl VoteTally {
-    /// How the vote stands, in words: who has voted while it is open, then each choice with its votes, in both rounds.
+    /// Describes the vote in words: while it is open, how many have voted; then the votes for each choice, in both rounds.
     pub fn in_words(&self) -> String {
         let (voted, of) = (self.voted, self.of);
         if self.open {
             let again = if self.round > 1 { " once more" } else { "" };
             return format!("{voted} of {of} have voted{again}");
         }
-        let choices = (0..self.choices.len()).map(|at| {
-            let votes: Vec<String> = self.votes(at).iter().map(u32::to_string).collect();
-            format!("{} {}", letter(at), votes.join(", then "))
-        });
-        let choices: Vec<String> = choices.collect();
+        let choices: Vec<String> = (0..self.choices.len())
+            .map(|at| {
+                let votes: Vec<String> = self.votes(at).iter().map(u32::to_string).collect();
+                format!("{} {}", letter(at), votes.join(", then "))
+            })
+            .collect();
         format!("{}: {voted} of {of}", choices.join(" · "))
     }
 }
@@ -106,7 +111,7 @@ impl Context<'_> {
         self.lesson.study.progress.stage(id)
     }
 
-    /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
+    /// Returns the id of the open stage, exercise or mystery. Empty in a free run.
     fn task(&self) -> String {
         match (self.mode, self.exercise, self.stage) {
             (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
@@ -116,35 +121,40 @@ impl Context<'_> {
         }
     }
 
-    /// What is shared of a stage or an exercise.
-    fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
-        let report = self.lesson.study.report.as_ref();
-        let here = self.stage.is_some_and(|stage| stage.id == id);
-        let checks = report.filter(|_| here).map(|report| {
-            let deciding = report.lines.iter().filter(|line| !line.optional);
-            let (met, open): (Vec<_>, Vec<_>) =
-                deciding.partition(|line| line.outcome == Outcome::Passed);
-            [met.len() as u32, (met.len() + open.len()) as u32]
-        });
+    /// Returns the part of a stage's or exercise's progress that is shared.
+    fn shared(&self, id: &str, progress: &StageProgress) -> SharedWork {
+        let mut checks = None;
+        if self.stage.is_some_and(|stage| stage.id == id)
+            && let Some(report) = &self.lesson.study.report
+        {
+            let required = report.lines.iter().filter(|line| !line.optional);
+            let met = required
+                .clone()
+                .filter(|line| line.outcome == Outcome::Passed);
+            checks = Some([met.count() as u32, required.count() as u32]);
+        }
         SharedWork {
-            state: it.state.into_str().to_owned(),
-            vote: match it.prediction {
+            state: progress.state.into_str().to_owned(),
+            vote: match progress.prediction {
                 Some(Prediction::Choice { choice, .. }) => Some(choice),
                 _ => None,
             },
-            range: it.estimate.map(|(low, high)| [low, high]),
-            measured: it.measured,
-            ratio: it.ratio,
+            range: progress.estimate.map(|(low, high)| [low, high]),
+            measured: progress.measured,
+            ratio: progress.ratio,
             checks,
-            hints: it.hints,
+            hints: progress.hints,
         }
     }
 
-    /// The result of what is open, where that can be raced: a mystery that ended, a kernel that passed. A mystery that was solved
-    /// or given up before counts no more, because its faults are known.
+    /// Returns the result of the open race: of a mystery that has ended, or of a kernel that passed its check. A mystery that was
+    /// solved or given up before has no result, because its faults are known.
     fn race_result(&self) -> Option<RaceResult> {
         if let Mode::Mystery(run) = self.mode {
-            let (points, seconds) = match run.end.filter(|_| run.first)? {
+            if !run.first {
+                return None;
+            }
+            let (points, seconds) = match run.end? {
                 MysteryEnd::Solved { points, seconds } => (points, seconds),
                 MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
             };
@@ -159,14 +169,20 @@ impl Context<'_> {
                 configurations: run.configurations(),
             };
             return Some(RaceResult {
-                ratio: pair.and_then(|it| Some([it.ratio, it.low?, it.high?])),
+                ratio: pair.and_then(|pair| Some([pair.ratio, pair.low?, pair.high?])),
                 mystery: Some(mystery),
             });
         }
-        let report = self.exercise_state?.report.as_ref();
-        let files = report.filter(|it| it.passed)?.facts.files.iter();
-        let times = files.filter_map(|it| it.time.as_ref()?.against_starter);
-        let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
+        let report = self.exercise_state?.report.as_ref()?;
+        if !report.passed {
+            return None;
+        }
+        let speedups = report
+            .facts
+            .files
+            .iter()
+            .filter_map(|file| file.time.as_ref()?.against_starter);
+        let slowest = speedups.min_by(|a, b| a.low.total_cmp(&b.low))?;
         Some(RaceResult {
             ratio: Some([slowest.ratio, slowest.low, slowest.high]),
             mystery: None,
@@ -175,24 +191,28 @@ impl Context<'_> {
 }
 
 impl Membership {
-    /// Carries out an action about the room.
-    pub(in crate::app) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
+    /// Carries out an action about the class. `None` for any other action.
+    pub(in crate::app) fn update(
+        &mut self,
+        action: Action,
+        context: &Context,
+    ) -> Option<FollowUps> {
         Some(match action {
             Action::RaiseHand => {
                 self.raised = !self.raised;
                 let text = if self.raised {
-                    "Your hand is raised; the same key lowers it"
+                    "Your hand is raised; press the key again to lower it"
                 } else {
                     "Your hand is down"
                 };
-                vec![Follow::tell(text)]
+                vec![FollowUp::tell(text)]
             }
             Action::LeaveRoom => {
                 self.link = Link::Over("you left it".to_owned());
                 self.raised = false;
                 let text = "You left the room; nothing more is shared";
-                let leave = Follow::Effect(Effect::LeaveRoom);
-                vec![Follow::Card(None), leave, Follow::tell(text)]
+                let leave = FollowUp::Effect(Effect::LeaveRoom);
+                vec![FollowUp::Card(None), leave, FollowUp::tell(text)]
             }
             Action::OpenVote => self.vote_of_beat(context),
             Action::TakeUp => Vec::from_iter(self.take_up(context)),
@@ -201,7 +221,7 @@ impl Membership {
         })
     }
 
-    /// What the instructor asks for, unless the learner has done it.
+    /// Returns the instructor's call. `None` if the learner has followed it, or while the class is closed or not joined.
     fn call(&self, context: &Context) -> Option<InstructorCall> {
         if self.link != Link::Joined || self.class.closed {
             return None;
@@ -227,9 +247,10 @@ impl Membership {
         (!passed && here != *offer).then_some(InstructorCall::Stage(at))
     }
 
-    fn take_up(&mut self, context: &Context) -> Option<Follow> {
+    /// FollowUps the instructor's call.
+    fn take_up(&mut self, context: &Context) -> Option<FollowUp> {
         let place = match self.call(context)? {
-            InstructorCall::Vote { .. } => return Some(Follow::Card(Some(Overlay::Vote))),
+            InstructorCall::Vote { .. } => return Some(FollowUp::Card(Some(Overlay::Vote))),
             InstructorCall::Stage(at) => {
                 self.taken = self.class.offer.clone();
                 Place::Stage(at)
@@ -244,31 +265,31 @@ impl Membership {
                 }
             }
         };
-        Some(Follow::Go(place))
+        Some(FollowUp::Go(place))
     }
 
-    /// Takes a vote. The first one is the prediction of the stage.
-    fn vote(&mut self, choice: usize, context: &Context) -> Follows {
+    /// Casts a vote. A vote in the first round is also the learner's prediction for the stage.
+    fn vote(&mut self, choice: usize, context: &Context) -> FollowUps {
         let Some(InstructorCall::Vote { at, again }) = self.call(context) else {
             return Vec::new();
         };
         let stage = &context.lesson.course.stages[at];
-        if let Some(number) = self.class.open_vote().and_then(|(_, it)| it.number()) {
+        if let Some(number) = self.class.open_vote().and_then(|(_, vote)| vote.number()) {
             self.ballots.insert(number, choice);
         }
         let text = format!("Your vote: {}", letter(choice));
-        let mut follows = vec![Follow::Card(None), Follow::tell(text)];
+        let mut follows = vec![FollowUp::Card(None), FollowUp::tell(text)];
         let mut known = context.progress(&stage.id);
         if !again && known.prediction.is_none() {
             let right = choice == stage.prediction.answer;
             known.prediction = Some(Prediction::Choice { choice, right });
             known.state = known.state.max(StageState::Predicted);
-            follows.push(Follow::keep(&stage.id, known));
+            follows.push(FollowUp::keep(&stage.id, known));
         }
         follows
     }
 
-    /// The prediction of the stage whose vote is open, where it was made while the first round was open: it is the vote.
+    /// Returns the number of the open round and the learner's prediction, if it was made during this first round and so counts as a vote.
     fn predicted_in_round(&self, context: &Context) -> Option<(u64, usize)> {
         let (id, vote) = self.class.open_vote()?;
         let (number, before) = self.round?;
@@ -279,65 +300,73 @@ impl Membership {
         }
     }
 
-    /// Notes whether the learner had predicted before the round that is open.
+    /// When a new round opens, notes whether the learner had predicted before it.
     fn note_round(&mut self, context: &Context) {
         let open = self.class.open_vote();
-        let round = open.and_then(|(id, vote)| Some((id, vote.number()?)));
-        self.round = round.map(|(id, number)| {
-            let known = self.round.filter(|(known, _)| *known == number);
-            known.unwrap_or_else(|| (number, context.progress(id).prediction.is_some()))
-        });
+        let Some((id, number)) = open.and_then(|(id, vote)| Some((id, vote.number()?))) else {
+            self.round = None;
+            return;
+        };
+        if self.round.is_none_or(|(known, _)| known != number) {
+            self.round = Some((number, context.progress(id).prediction.is_some()));
+        }
     }
 
-    /// Takes news of the room.
-    pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &Context) -> Follows {
+    /// Handles news of the class.
+    pub(in crate::app) fn on_news(&mut self, news: RoomNews, context: &Context) -> FollowUps {
         let begins = self.link != Link::Joined;
-        let (said, warning) = match news {
+        let notice = match news {
             RoomNews::Class(class) => {
                 let name = |class: &ClassState| class.renamed.get(&self.me.id).cloned();
                 let renamed = name(&class).filter(|now| name(&self.class).as_ref() != Some(now));
-                let said = if class.closed {
+                let text = if class.closed {
                     let closed = "The room is closed; you go on alone".to_owned();
                     (begins || !self.class.closed).then_some(closed)
                 } else if let Some(name) = renamed {
-                    let text = "Another participant has your name; the board shows you as";
-                    Some(format!("{text} {name}"))
+                    Some(format!(
+                        "Another participant has your name; the board shows you as {name}"
+                    ))
                 } else if matches!(self.link, Link::Lost(_)) {
                     let text = "Connected to the room again; what was missed is shared now";
                     Some(text.to_owned())
                 } else {
                     begins.then(|| "You are in the room".to_owned())
                 };
-                (self.link, self.class) = (Link::Joined, *class);
-                (said, false)
+                self.link = Link::Joined;
+                self.class = *class;
+                text.map(FollowUp::Tell)
             }
             RoomNews::Board(board) => {
-                (self.link, self.board) = (Link::Joined, Some(board));
-                let said = "You are presenting to the room".to_owned();
-                (begins.then_some(said), false)
+                self.link = Link::Joined;
+                self.board = Some(board);
+                begins.then(|| FollowUp::tell("You are presenting to the room"))
             }
             RoomNews::Lost { why, again } => {
-                let why = crate::sanitize::line(&why);
-                let said = format!("The room: {why}; you go on alone");
-                let link = if again { Link::Lost } else { Link::Over };
-                self.link = link(why);
-                (Some(said), true)
+                let reason = crate::sanitize::line(&why);
+                let text = format!("The room: {reason}; you go on alone");
+                self.link = if again {
+                    Link::Lost(reason)
+                } else {
+                    Link::Over(reason)
+                };
+                Some(FollowUp::Warn(text))
             }
         };
         self.note_round(context);
-        let said = said.map(if warning { Follow::Warn } else { Follow::Tell });
-        // The vote on the card may be over.
+        let mut follows = Vec::from_iter(notice);
+        // The card of a vote closes when the vote is over.
         let votes = matches!(self.call(context), Some(InstructorCall::Vote { .. }));
-        let over = context.card == Some(Overlay::Vote) && !votes;
-        let close = over.then_some(Follow::Card(None));
-        [said, close].into_iter().flatten().collect()
+        if context.card == Some(Overlay::Vote) && !votes {
+            follows.push(FollowUp::Card(None));
+        }
+        follows
     }
 
-    /// Shares what changed, at a tick of the clock.
-    pub(in crate::app) fn share(&mut self, context: &Context) -> Follows {
+    /// Shares what has changed since the last check. This runs at every tick.
+    pub(in crate::app) fn share(&mut self, context: &Context) -> FollowUps {
         let now_ms = context.now_ms;
         let over = matches!(self.link, Link::Over(_));
-        if over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
+        if over || now_ms.saturating_sub(self.checked_ms) < CHECK_MS {
             return Vec::new();
         }
         if self.me.instructor {
@@ -346,7 +375,7 @@ impl Membership {
         if context.presents {
             return Vec::new();
         }
-        self.looked_ms = now_ms;
+        self.checked_ms = now_ms;
         if let Some((number, choice)) = self.predicted_in_round(context) {
             self.ballots.entry(number).or_insert(choice);
         }
@@ -361,25 +390,26 @@ impl Membership {
             self.races.insert(task, result);
         }
         let record = self.participant(context);
-        let same = Participant {
+        // The time spent at a place grows all the time. It alone is no reason to share.
+        let comparable = Participant {
             here_s: self.shared.here_s,
             ..record.clone()
         };
-        if same == self.shared && !self.shared.id.is_empty() {
+        if comparable == self.shared && !self.shared.id.is_empty() {
             return Vec::new();
         }
         self.shared = record.clone();
-        vec![Follow::Effect(Effect::Share(Box::new(record)))]
+        vec![FollowUp::Effect(Effect::Share(Box::new(record)))]
     }
 
-    /// The vote on a stage, as far as there was one.
+    /// Returns the votes on a stage. `None` before its vote.
     fn tally(&self, stage: &Stage) -> Option<&VoteTally> {
-        let mut votes = self.board.as_ref()?.votes.iter();
-        votes.find(|it| it.stage == stage.number)
+        let votes = &self.board.as_ref()?.votes;
+        votes.iter().find(|tally| tally.stage == stage.number)
     }
 
-    /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
-    fn lead(&mut self, context: &Context) -> Follows {
+    /// Opens the vote when the presenter first comes to its beat, and closes it when the presenter goes to the next beat.
+    fn lead(&mut self, context: &Context) -> FollowUps {
         let Some((beat, stage)) = context.beat.zip(context.stage) else {
             return Vec::new();
         };
@@ -391,12 +421,15 @@ impl Membership {
         self.order(order, context.now_ms)
     }
 
-    /// At the beat of the vote: closes it, or opens it once more after the discussion.
-    fn vote_of_beat(&mut self, context: &Context) -> Follows {
-        let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
+    /// Closes the open vote of the beat, or opens its second round after the discussion.
+    fn vote_of_beat(&mut self, context: &Context) -> FollowUps {
+        let Some(stage) = context.stage else {
             return Vec::new();
         };
-        let order = if self.tally(stage).is_some_and(|it| it.open) {
+        if !self.me.instructor {
+            return Vec::new();
+        }
+        let order = if self.tally(stage).is_some_and(|tally| tally.open) {
             InstructorRequest::CloseVote
         } else {
             InstructorRequest::OpenVote(stage.id.clone())
@@ -404,34 +437,36 @@ impl Membership {
         self.order(order, context.now_ms)
     }
 
-    /// Gives an order; the same one not again before the board can show it.
-    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> Follows {
+    /// Sends a request of the instructor. A request is not repeated before the board had time to show it.
+    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> FollowUps {
         let last = self.ordered.as_ref();
         let again = last.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS);
         if again || self.board.is_none() {
             return Vec::new();
         }
         self.ordered = Some((order.clone(), now_ms));
-        vec![Follow::Effect(Effect::Order(order))]
+        vec![FollowUp::Effect(Effect::Order(order))]
     }
 
-    /// Everything that is shared.
+    /// Returns the record that the learner shares.
     fn participant(&self, context: &Context) -> Participant {
-        let device = context.device.map(|it| match it.name.is_empty() {
-            true => it.kind.clone(),
-            false => format!("{}: {}", it.kind, it.name),
-        });
-        let known = context.lesson.study.progress.stages.iter();
-        let known = known.filter(|(_, it)| it.state != StageState::New);
+        let device = match context.device {
+            None => String::new(),
+            Some(device) if device.name.is_empty() => device.kind.clone(),
+            Some(device) => format!("{}: {}", device.kind, device.name),
+        };
+        let all = &context.lesson.study.progress.stages;
         Participant {
             id: self.me.id.clone(),
             name: self.me.name.clone(),
-            device: device.unwrap_or_default(),
+            device,
             here: self.here.0.clone(),
             here_s: context.now_ms.saturating_sub(self.here.1) / 1000,
             raised: self.raised,
-            stages: known
-                .map(|(id, it)| (id.clone(), context.shared(id, it)))
+            stages: all
+                .iter()
+                .filter(|(_, progress)| progress.state != StageState::New)
+                .map(|(id, progress)| (id.clone(), context.shared(id, progress)))
                 .collect(),
             ballots: self.ballots.clone(),
             races: self.races.clone(),
