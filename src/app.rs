@@ -1,5 +1,5 @@
-//! What the screen knows and how it changes: keys, engine lines and ticks become a `Message`, `update` changes `App`
-//! and returns `Effect`s. It knows no colour, no key and no clock, and it waits for nothing.
+//! The state behind the screen. Each key, engine line and tick arrives as a `Message`; `update` changes `App` and returns
+//! the `Effect`s that the shell has to carry out. Nothing here knows a colour, a key or a clock, and nothing waits.
 
 mod actions;
 mod attempts;
@@ -34,12 +34,12 @@ mod part;
 pub mod presenter;
 pub mod run;
 mod runs;
-mod silence;
 pub mod source;
 pub mod study;
 pub mod timeline;
 pub mod view;
 mod view_actions;
+mod watchdog;
 
 use std::sync::Arc;
 
@@ -66,42 +66,42 @@ pub use lesson::Lesson;
 use member::{JoinSettings, Membership};
 use study::Study;
 
-/// What the command line decides.
+/// The options of the command line that the screen starts with.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`; `auto` where none is named.
+    /// `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. `None` means `auto`.
     pub device: Option<String>,
-    /// Model size for every stage, instead of the stage's own.
+    /// The model size for every stage. `None` leaves each stage its own size.
     pub preset: Option<Preset>,
-    /// The stage to begin with, instead of where the learner was.
+    /// The number of the stage to begin with. `None` begins where the learner was.
     pub stage: Option<u32>,
     /// A configuration to run without a stage, with every knob offered.
     pub free: Option<RunConfig>,
-    /// A mystery instead of a stage: its seed, if one was named, and its level.
+    /// The seed, if one was named, and the level of a mystery to play instead of a stage.
     pub mystery: Option<(Option<u64>, u8)>,
     pub theme: ThemeName,
     pub markers: Markers,
-    /// Shown instead of a live engine.
+    /// A recording to show instead of a live engine.
     pub recording: Option<Replay>,
-    /// Presenter mode from the start.
+    /// Starts in presenter mode.
     pub present: bool,
-    /// The program runs for the first time: the welcome card comes first.
+    /// Shows the welcome card first, because the program runs for the first time.
     pub welcome: bool,
-    /// The room that the learner joins.
+    /// The class that the learner joins.
     pub room: Option<JoinSettings>,
-    /// A sentence for the first screen, about progress that was set aside or a recording that is cut.
+    /// A sentence for the first screen, for example that progress was set aside or that a recording is incomplete.
     pub notice: Option<String>,
 }
 
-/// Everything the screen shows, in parts.
+/// Everything that the screen shows, in parts.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The course, and where the learner is in it.
     pub lesson: Lesson,
-    /// A and B, and the run that was asked for.
+    /// A and B, and the requested run.
     pub bench: Bench,
     pub exercise: Exercises,
-    /// The class that the learner is in.
+    /// The class that the learner is in. `None` while they learn alone.
     pub class: Option<Box<Membership>>,
     /// Stages shown to an audience.
     pub presenter: Presenter,
@@ -109,7 +109,7 @@ pub struct App {
     pub view: View,
     pub mode: Mode,
     pub clock: Clock,
-    /// Effects of the message that is being processed.
+    /// The effects collected so far for the message in progress.
     effects: Vec<Effect>,
 }
 
@@ -117,20 +117,20 @@ pub struct App {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
     pub now_ms: u64,
-    /// When the last action came.
+    /// The time of the last action.
     pub(crate) touched_ms: u64,
 }
 
-/// A run pauses when no key was pressed for this long.
+/// A run pauses after this many milliseconds without a key.
 const IDLE_MS: u64 = 600_000;
-/// Two ticks further apart than this mean that the program was suspended and has just been resumed.
+/// A gap between two ticks longer than this means that the program was suspended and has just been resumed.
 const ASLEEP_MS: u64 = 10_000;
 
-/// How long a notice stays.
+/// How long a notice stays on the screen.
 const NOTICE_MS: u64 = 8_000;
 
 impl App {
-    /// The state before the first message, and what to do first.
+    /// Returns the state before the first message, and the effects to begin with.
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
         let resumed = progress.current.clone();
         let replayed = options.recording.is_some();
@@ -146,9 +146,9 @@ impl App {
                 ..Bench::default()
             },
             exercise: Exercises::default(),
-            class: options.room.map(|me| {
+            class: options.room.map(|settings| {
                 let mut member = Box::<Membership>::default();
-                member.me = me;
+                member.me = settings;
                 member
             }),
             presenter: Presenter::default(),
@@ -171,18 +171,18 @@ impl App {
         if !app.lesson.course.problems.is_empty() {
             app.view.overlay = Some(Overlay::Problems);
         }
-        let at = match (options.stage, resumed) {
+        let first = match (options.stage, resumed) {
             (Some(number), _) => app.lesson.place_of_number(number),
             (None, Some(id)) => app.lesson.place_of(&id),
             (None, None) => None,
         };
-        if let (Some(number), None) = (options.stage, at) {
+        if let (Some(number), None) = (options.stage, first) {
             app.tell(
                 &format!("There is no stage {number}; showing the first one"),
                 true,
             );
         }
-        let at = at.unwrap_or(0);
+        let at = first.unwrap_or(0);
         match (options.mystery, options.free) {
             (Some((seed, level)), _) => {
                 app.lesson.study.at = at;
@@ -208,10 +208,12 @@ impl App {
             }
         }
         if options.present {
-            // A presentation goes on where the last one was.
-            let last = app.lesson.presented().filter(|_| options.stage.is_none());
-            let (at, beat) = last.unwrap_or((at, 0));
-            app.begin_presentation(at, beat);
+            // A presentation continues at the beat where the last one ended.
+            let last = app.lesson.presented();
+            match (options.stage, last) {
+                (None, Some((last_at, beat))) => app.begin_presentation(last_at, beat),
+                _ => app.begin_presentation(at, 0),
+            }
             app.probe_devices();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
@@ -223,29 +225,28 @@ impl App {
         (app, effects)
     }
 
-    /// The stage the learner is in; none in an empty course and in a run without a stage.
+    /// Returns the stage that the learner is in. `None` in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
         self.lesson.stage(&self.mode)
     }
 
-    /// Shows a sentence for a while.
+    /// Shows a sentence on the screen for a few seconds. A warning stands out.
     pub fn tell(&mut self, text: &str, warning: bool) {
-        let text = sanitize::line(text);
         self.view.notice = Some(Notice {
-            text,
+            text: sanitize::line(text),
             warning,
             until_ms: self.clock.now_ms + NOTICE_MS,
         });
     }
 
-    /// Whether pairs were measured to their end, and nothing has run since.
+    /// Returns true if pairs were measured to their end and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
         let pair = self.shown_pair();
         self.shown_run().state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 }
 
-/// The only way in which the state changes.
+/// Applies one message and returns the effects that the shell has to carry out. The state changes nowhere else.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     app.view.revision += 1;
     app.take(message);
@@ -266,9 +267,9 @@ impl App {
     fn take(&mut self, message: Message) {
         match message {
             Message::Action(action) => self.act(action),
-            Message::Engine(report) => self.hear_engine(report),
-            // The recording of an exercise. It may have been left meanwhile.
-            Message::Recorded(report) if self.mode.is_watching() => self.hear(report),
+            Message::Engine(report) => self.on_engine_report(report),
+            // The learner may have left the exercise since its recording sent this.
+            Message::Recorded(report) if self.mode.is_watching() => self.on_report(report),
             Message::Recorded(_) => {}
             Message::Tick { now_ms } => self.tick(now_ms),
             Message::Resized { width, height } => self.view.size = (width, height),
@@ -277,7 +278,7 @@ impl App {
                 let panels = limits.panels.into_iter().collect();
                 let before = std::mem::replace(&mut self.view.limits, panels);
                 self.view.rows = limits.rows;
-                // The guidance and the footer were drawn with the limits before.
+                // The guidance and the footer were drawn with the old limits, so only new limits need another frame.
                 if before == self.view.limits {
                     self.view.revision -= 1;
                 }
@@ -294,14 +295,14 @@ impl App {
                 texts,
             } => self.view.kernels_read(device, config, texts),
             Message::Journey(journey) => {
-                self.lesson.journey = journey.map(|it| bounds::journey(*it))
+                self.lesson.journey = journey.map(|table| bounds::journey(*table))
             }
             Message::Exercise { exercise, news } => {
                 let at = self.lesson.place_of_exercise(&exercise);
-                self.in_exercise(at, |it, context| it.hear(news, context));
+                self.in_exercise(at, |exercises, context| exercises.on_news(news, context));
             }
             Message::Room(news) => {
-                self.in_class(|member, context| member.hear(news, context));
+                self.in_class(|member, context| member.on_news(news, context));
             }
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
@@ -311,18 +312,18 @@ impl App {
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
-        // Whatever came may have paused the run for which a measurement waits, or let it go on beside a kernel exercise.
+        // The message may have paused the run that a measurement waits for, or resumed it during a kernel exercise.
         self.in_open_exercise(ExerciseState::settle);
     }
 
-    /// Pauses the run when no key was pressed for a while, except in a presentation.
+    /// Pauses the run after `IDLE_MS` without a key, except in a presentation.
     fn pause_when_idle(&mut self, before_ms: u64) {
         if self.clock.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
             self.clock.touched_ms = self.clock.now_ms;
         }
         let idle = self.clock.now_ms.saturating_sub(self.clock.touched_ms) >= IDLE_MS;
-        let forgotten = self.presenter.presentation.is_none();
-        if idle && forgotten && self.bench.run.state == RunState::Running && !self.bench.pairing() {
+        let runs = self.bench.run.state == RunState::Running && !self.bench.pairing();
+        if idle && runs && self.presenter.presentation.is_none() {
             self.pause();
             let text = "No key was pressed for ten minutes: the run is paused; space resumes it";
             self.tell(text, false);
@@ -337,7 +338,7 @@ impl App {
         let before_ms = std::mem::replace(&mut self.clock.now_ms, now_ms);
         let shown_ms = now_ms.saturating_sub(before_ms);
         self.presenter.count_beat(self.lesson.study.at, shown_ms);
-        self.watch_silence(before_ms);
+        self.replace_silent_engine(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);
         self.in_class(Membership::share);

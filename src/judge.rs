@@ -1,5 +1,5 @@
-//! Turns measured facts into outcomes: for stages, configuration exercises and kernel exercises. Pure functions: no engine,
-//! no clock, no files. What was not measured has neither passed nor failed.
+//! Turns measured facts into outcomes of stages, configuration exercises and kernel exercises. These are pure functions without engine,
+//! clock or files. A criterion that was not measured has neither passed nor failed.
 
 pub mod configs;
 pub mod course;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use protocol::Pair;
 
-/// How a criterion came out; of several, the last in this order decides.
+/// The outcome of a criterion. The outcome of several criteria is the largest in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -23,12 +23,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of a criterion that was measured.
-    pub const fn of(passed: bool) -> Self {
+    /// Returns the outcome of a measured criterion.
+    pub const fn from_passed(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
     }
 
-    /// Whether it passed; `None` where it was not measured.
+    /// Returns true if the criterion passed, false if it failed. `None` if it was not measured.
     pub const fn decided(self) -> Option<bool> {
         match self {
             Self::Passed => Some(true),
@@ -38,23 +38,23 @@ impl Outcome {
     }
 }
 
-/// One criterion with its answer.
+/// The result of one criterion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CriterionResult {
     pub name: String,
-    /// `loss_first within 3 % of 6.933`.
+    /// The demand, as in `loss_first within 3 % of 6.933`.
     pub asked: String,
-    /// `122.04`, or why there is nothing.
+    /// The measured figure, as in `122.04`, or why there is none.
     pub measured: String,
     pub outcome: Outcome,
     pub optional: bool,
 }
 
-/// What passing these criteria means: that all are met, or how many, and which were not measured and why.
+/// Describes passed criteria in words: all are met, or how many, with the names and reasons of those that were not measured.
 pub fn met(criteria: &[CriterionResult]) -> String {
-    let not_measured = |line: &&CriterionResult| line.outcome == Outcome::NotMeasured;
-    let open = criteria.iter().filter(not_measured);
-    let open: Vec<String> = open
+    let open: Vec<String> = criteria
+        .iter()
+        .filter(|line| line.outcome == Outcome::NotMeasured)
         .map(|line| format!("`{}` is open ({})", line.name, line.measured))
         .collect();
     match open.len() {
@@ -66,7 +66,7 @@ pub fn met(criteria: &[CriterionResult]) -> String {
     }
 }
 
-/// What was found, and whether it passes; `None` where it was not measured.
+/// A finding in words, and true if it passes. `None` if it was not measured.
 type Found = (String, Option<bool>);
 
 impl CriterionResult {
@@ -75,23 +75,23 @@ impl CriterionResult {
             name: name.to_owned(),
             asked,
             measured,
-            outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
+            outcome: passed.map_or(Outcome::NotMeasured, Outcome::from_passed),
             optional: false,
         }
     }
 }
 
-/// A finding that was not measured, for this reason.
+/// Makes the finding of a criterion that was not measured for this reason.
 fn not_measured(why: impl std::fmt::Display) -> Found {
     (format!("not measured: {why}"), None)
 }
 
-/// A paired comparison in figures: `1.200x [1.100, 1.300], n=30, faster`.
+/// Returns a paired comparison in figures, as in `1.200x [1.100, 1.300], n=30, faster`.
 fn interval(pair: &Pair) -> String {
     format!("{}, n={}, {}", pair.figures(), pair.n, pair.verdict)
 }
 
-/// All criteria of a stage.
+/// The results of all criteria of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageReport {
     pub stage: String,
@@ -99,11 +99,14 @@ pub struct StageReport {
 }
 
 impl StageReport {
-    /// Failed as soon as one line failed; passed when every line that decides passed.
+    /// Returns the outcome of the stage: failed if a required line failed, passed if every required line passed.
     pub fn outcome(&self) -> Outcome {
-        let deciding = self.lines.iter().filter(|line| !line.optional);
-        let outcomes = deciding.map(|line| line.outcome);
-        outcomes.max().unwrap_or(Outcome::NotMeasured)
+        self.lines
+            .iter()
+            .filter(|line| !line.optional)
+            .map(|line| line.outcome)
+            .max()
+            .unwrap_or(Outcome::NotMeasured)
     }
 
     pub fn passed(&self) -> bool {

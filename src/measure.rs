@@ -1,5 +1,5 @@
-//! Measuring: a plan of jobs, each a run or a comparison in pairs, carried out by an engine process; one kind of progress
-//! and one kind of result for the command line, the screen and the checks. Nothing here prints or draws.
+//! Measurements: an engine process carries out a plan of jobs, each a run or a comparison in pairs. Progress and results have one form
+//! for the command line, the screen and the checks. Nothing here prints or draws.
 
 pub mod background_job;
 pub mod cell;

@@ -1,5 +1,5 @@
-//! Recordings: the engine's stream in a file, one event a line, beginning with `hello`. The output of `run --json`
-//! is one too. Writing thins a long run so that an hour stays below 50 MB; statistics and summaries stay whole.
+//! Recordings: files with the engine's stream, one event a line, beginning with `hello`. The output of `run --json` is a recording too.
+//! The writer thins a long run so that an hour stays below 50 MB; statistics and summaries stay complete.
 
 mod thin;
 
@@ -17,28 +17,32 @@ use crate::sanitize;
 use protocol::story::StreamStory;
 use protocol::{self, Device, Event, Finished, PROTOCOL, StreamLine};
 
-/// Largest recording that is read.
+/// The size of the largest recording that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Writes a recording: into `FILE.part` line by line, renamed to `FILE` at the end.
+/// Writes a recording line by line into `FILE.part`, which becomes `FILE` at the end.
 #[derive(Debug)]
 pub struct RecordingWriter {
     file: File,
     part: PathBuf,
     target: PathBuf,
     thin: thin::Thinning,
-    /// Seconds to add to a line: an engine that replaces another counts from 0 again, the recording goes on.
+    /// The seconds to add to the time of a line, because an engine that replaces another one counts from 0 again.
     offset: f64,
     latest: f64,
 }
 
 impl RecordingWriter {
-    /// Opens `FILE.part` beside the target.
-    pub fn create(target: &Path) -> Result<Self> {
-        let shown = || target.display().to_string();
-        let target = files::target(target).with_context(shown)?;
-        let name = target.file_name();
-        let mut name = name.context("a recording needs a file name")?.to_owned();
+    /// Opens `FILE.part` in the folder of `path`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be created, or if another perflings writes it.
+    pub fn create(path: &Path) -> Result<Self> {
+        let target = files::target(path).with_context(|| path.display().to_string())?;
+        let mut name = target
+            .file_name()
+            .context("a recording needs a file name")?
+            .to_owned();
         name.push(".part");
         let part = target.with_file_name(name);
         let failed = || format!("Failed to create {}", part.display());
@@ -57,7 +61,7 @@ impl RecordingWriter {
         })
     }
 
-    /// Adds a line, as it came. A cut recording keeps every line up to here.
+    /// Adds a line, given parsed and as text. If the program is killed later, the file still has every line up to this one.
     pub fn add(&mut self, line: &StreamLine, text: &str) -> Result<()> {
         if line.t + self.offset < self.latest {
             self.offset = self.latest - line.t;
@@ -70,7 +74,7 @@ impl RecordingWriter {
         let written = if self.offset == 0.0 {
             writeln!(self.file, "{}", sanitize::json(text))
         } else {
-            // The text, because a line may know more than is recorded.
+            // The text is read again, because `line` may hold fields that are not recorded.
             let read = protocol::read::<StreamLine>(text).map_err(anyhow::Error::msg)?;
             let event = read.event;
             let moved = serde_json::to_string(&StreamLine { t, event })?;
@@ -79,7 +83,7 @@ impl RecordingWriter {
         written.with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
-    /// Gives the recording its name.
+    /// Completes the recording and gives the file its name.
     pub fn finish(self) -> Result<FinishedRecording> {
         self.file
             .sync_all()
@@ -95,7 +99,7 @@ impl RecordingWriter {
     }
 }
 
-/// A recording that is complete.
+/// A complete recording.
 #[derive(Debug)]
 pub struct FinishedRecording {
     pub path: PathBuf,
@@ -112,26 +116,29 @@ impl fmt::Display for FinishedRecording {
     }
 }
 
-/// A recording in memory: its text, and where each line is. Lines are parsed again when they are shown, which
-/// keeps an hour's recording at the size of its file.
+/// A recording in memory. Lines are parsed again when they are shown, so that it needs no more memory than its file.
 #[derive(Debug)]
 pub struct Recording {
     text: String,
+    /// The time of each line, in seconds, and its place in the text.
     lines: Vec<(f64, Range<usize>)>,
     pub path: PathBuf,
-    /// What it shows as a whole.
+    /// The story of all runs in the recording.
     pub story: StreamStory,
-    /// What to know before looking: it is cut, or ends without a summary.
+    /// A warning that the recording is incomplete.
     pub notice: Option<String>,
 }
 
 impl Recording {
-    /// Reads the file; a cut one up to its cut.
+    /// Reads a file. An incomplete recording is read up to its first damaged line.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, is no recording, or comes from a newer protocol.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         Self::from_text(read_text(path, MAX_BYTES)?, path)
     }
 
-    /// Reads a recording from its text; `path` names it in messages.
+    /// Reads a recording from its text. `path` is its name in messages.
     pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
         let fail = |line, what| FileError::new(path.display().to_string(), line, what);
         let mut lines = Vec::new();
@@ -204,46 +211,49 @@ impl Recording {
         self.lines.is_empty()
     }
 
-    /// When the line at `at` was written, in seconds since the engine started.
+    /// Returns the time of the line at index `at`, in seconds since the engine started.
     pub fn time(&self, at: usize) -> Option<f64> {
         self.lines.get(at).map(|(t, _)| *t)
     }
 
-    /// The line at `at`.
+    /// Returns the line at index `at`.
     pub fn line(&self, at: usize) -> Option<StreamLine> {
         let (_, range) = self.lines.get(at)?;
         serde_json::from_str(&self.text[range.clone()]).ok()
     }
 
-    /// All lines, in order.
+    /// Iterates over all lines in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamLine> + '_ {
         (0..self.len()).filter_map(|at| self.line(at))
     }
 
-    /// The stage of its first run, if it belongs to one.
+    /// Returns the number of the stage of its first run. `None` if that run belongs to no stage.
     pub fn stage(&self) -> Option<u32> {
-        let stage = self.story.first.as_ref().map(|run| run.stage);
-        stage.filter(|stage| *stage > 0)
+        let first = self.story.first.as_ref()?;
+        (first.stage > 0).then_some(first.stage)
     }
 
-    /// The device of its first run.
+    /// Returns the device of its first run.
     pub fn device(&self) -> Option<&Device> {
         self.story.first.as_ref()?.device.as_ref()
     }
 
-    /// The summaries of the runs in it.
+    /// Returns the summaries of all runs in it.
     pub fn finished(&self) -> Vec<Finished> {
-        let finished = self.iter().filter_map(|line| match line.event {
-            Event::Finished(finished) => Some(*finished),
-            _ => None,
-        });
-        finished.collect()
+        let mut summaries = Vec::new();
+        for line in self.iter() {
+            if let Event::Finished(finished) = line.event {
+                summaries.push(*finished);
+            }
+        }
+        summaries
     }
 
-    /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
+    /// Returns the device and the date, as in `NVIDIA H100 (Vulkan), 2026-11-21`, for every screen and report that shows the recording.
     pub fn badge(&self) -> String {
-        let device = self.device();
-        let device = device.map_or("no run", |device| device.name.as_str());
+        let device = self
+            .device()
+            .map_or("no run", |device| device.name.as_str());
         let date = match self.story.hello.date.as_str() {
             "" => "date unknown",
             date => date,
@@ -252,7 +262,7 @@ impl Recording {
     }
 }
 
-/// The byte range of every line that is not blank.
+/// Iterates over the byte ranges of the lines that are not blank.
 fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut from = 0;
     text.split_inclusive('\n').filter_map(move |piece| {
@@ -263,16 +273,18 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The complaint about a `hello` of a newer protocol, or of none, even where the rest of the line cannot be read.
+/// Returns an error message for a `hello` with an unknown protocol, even if other fields of the line cannot be read. `None` for any
+/// other line.
 fn newer(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    let protocol = value["protocol"]
-        .as_u64()
-        .filter(|p| value["event"] == "hello" && !(1..=u64::from(PROTOCOL)).contains(p))?;
+    let protocol = value["protocol"].as_u64()?;
+    if value["event"] != "hello" || (1..=u64::from(PROTOCOL)).contains(&protocol) {
+        return None;
+    }
     if protocol == 0 {
-        let what =
-            format!("is not a recording: it names protocol 0, and there are 1 to {PROTOCOL}");
-        return Some(what);
+        return Some(format!(
+            "is not a recording: it names protocol 0, and there are 1 to {PROTOCOL}"
+        ));
     }
     let version = value["version"].as_str().unwrap_or("unknown");
     let ours = env!("CARGO_PKG_VERSION");
@@ -289,7 +301,7 @@ mod tests {
     const STEP: &str = r#"{"t":1.0,"event":"step","slot":"a","step":0,"loss":6.9,"ms":3.0,"synced":true,"profiled":false,"phases":null}"#;
 
     #[test]
-    fn time_runs_on_when_an_engine_replaces_another() {
+    fn time_continues_when_one_engine_replaces_another() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut recorder = RecordingWriter::create(&dir.path().join("run.jsonl")).expect("created");
         for text in [HELLO, STEP, HELLO, STEP] {
@@ -306,9 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_line_is_named() {
-        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
-        let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{deep}}}\n");
+    fn the_message_names_a_line_that_is_nested_too_deeply() {
+        let nested = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{nested}}}\n");
         let read = |text: String| Recording::from_text(text, Path::new("run.jsonl"));
         let cut = read(format!("{HELLO}\n{STEP}\n{deep}{STEP}\n")).expect("a recording");
         let want = "run.jsonl: the recording cannot be read from line 3 on (nested too deeply); the 2 lines before it are shown";

@@ -322,7 +322,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     )));
     let desk = |app: &App| {
         let exercise = app.exercise().expect("open").clone();
-        app.exercise.of(&exercise).expect("known").clone()
+        app.exercise.state(&exercise).expect("known").clone()
     };
     assert_eq!(desk(&app).in_model, InModel::Asked);
     let used = |why_not: Option<&str>| Event::KernelUsed {
@@ -390,7 +390,7 @@ fn no_model_trains_beside_a_kernel_exercise_unless_its_kernel_computes_there() {
             assert_eq!(trains(&app), takes_over, "{}", exercise.id);
             let asked = |effect: &Effect| matches!(effect, Effect::Send(Command::UseKernel { .. }));
             assert_eq!(effects.iter().any(asked), takes_over, "{}", exercise.id);
-            let state = app.exercise.of(&exercise).expect("known");
+            let state = app.exercise.state(&exercise).expect("known");
             if part.is_some() && device == "cpu" {
                 let told = matches!(&state.in_model, InModel::Not(why) if why.contains("GPU"));
                 assert!(told, "where it can is said at once: {:?}", state.in_model);
@@ -437,7 +437,7 @@ fn a_kernel_is_timed_beside_the_last_one_that_passed() {
     };
     let mut app = checked(timed(2.0));
     let card = |app: &App| {
-        let state = app.exercise.of(app.exercise().expect("open"));
+        let state = app.exercise.state(app.exercise().expect("open"));
         let report = state.and_then(|it| it.report.clone()).expect("checked");
         let lines = report.card.into_iter().map(|line| line.text);
         lines
@@ -720,7 +720,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     assert!(app.measuring().is_some());
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
     assert_eq!(effects, Vec::new());
-    let shown = app.exercise.of(app.exercise().expect("open"));
+    let shown = app.exercise.state(app.exercise().expect("open"));
     assert!(shown.is_some_and(|desk| desk.measured.is_some()));
 }
 

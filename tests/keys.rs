@@ -375,9 +375,9 @@ fn a_click_marks_a_knob_and_a_second_one_turns_it() {
             "{hits:?}"
         );
         act(&mut app, Action::KnobAt(2));
-        assert!(app.bench.comparison.row == 2 && app.bench.comparison.same());
+        assert!(app.bench.comparison.row == 2 && app.bench.comparison.b_equals_a());
         act(&mut app, Action::KnobAt(2));
-        assert!(!app.bench.comparison.same());
+        assert!(!app.bench.comparison.b_equals_a());
         let turn = at(MouseEventKind::ScrollUp, area.x + 3, area.y + 3);
         assert_eq!(mouse::action(turn, &app), Some(Action::KnobRow(-1)));
     }

@@ -1,5 +1,5 @@
-//! What each action does to the course and the run, and which effects it has. `may.rs` has said before that it is possible. The mode
-//! decides first (`act_in_mode`); what it leaves is done here. Actions that only change what is shown are in `view_actions.rs`.
+//! Carries out the actions that change several parts at once. `may.rs` has checked before that the action is possible. The mode
+//! comes first (`act_in_mode`); this file handles the other actions. Actions that only change the view are in `view_actions.rs`.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use protocol::Command;
 use protocol::config::RunConfig;
 
 impl App {
-    /// Carries out an action, or says why that is not possible now.
+    /// Carries out an action, or tells the learner why it is not possible now.
     pub(super) fn act(&mut self, action: Action) {
         self.clock.touched_ms = self.clock.now_ms;
         self.view
             .notice
             .take_if(|notice| notice.until_ms == u64::MAX);
         if let Err(refusal) = self.may(action) {
-            self.carry_out(refusal.told());
+            self.carry_out(refusal.notice());
             return;
         }
         if self.in_class(|member, context| member.update(action, context)) {
@@ -33,7 +33,8 @@ impl App {
             return;
         }
         if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
-            (self.view.fault_shown, self.view.overlay_scroll) = (true, 0);
+            self.view.fault_shown = true;
+            self.view.overlay_scroll = 0;
             return;
         }
         if self.can_edit() && self.act_on_knobs(action) {
@@ -43,7 +44,7 @@ impl App {
             self.act_anywhere(action);
         }
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_looks(&self.view);
+            mystery.note_opened_panel(&self.view);
         }
     }
 
@@ -98,16 +99,19 @@ impl App {
             Action::InF32 => {
                 if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
-                    self.tell("The same in f32, as a free run; the list leads back", false);
+                    let text =
+                        "Now running this stage in f32, outside the course; the list leads back";
+                    self.tell(text, false);
                 }
             }
             Action::Choose => self.choose(self.view.selected),
             Action::ChooseLine(line) => self.choose(line),
-            _ => self.look(action),
+            _ => self.act_on_view(action),
         }
     }
 
-    /// The file of the exercise or the stage that is edited: whose it is, its name, and the line to look at.
+    /// Returns the file that the editor opens: the id of its exercise or stage, its name, and the line of a fault (from 1). `None`
+    /// where there is no file to edit.
     pub(super) fn file_to_edit(&self) -> Option<(&str, String, Option<u32>)> {
         if let Some(exercise) = self.exercise() {
             let (file, line) = self.exercise_file()?;
@@ -117,7 +121,7 @@ impl App {
         Some((&stage.id, stage.files.first()?.name.clone(), None))
     }
 
-    /// The learner answered the confirmation with yes.
+    /// Does what the learner has just confirmed with yes.
     fn confirmed(&mut self) {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
@@ -131,7 +135,7 @@ impl App {
             Some(Confirm::Reset) if self.mode.is_exercise() => {
                 let id = self.exercise().map(|exercise| exercise.id.clone());
                 let known = id.and_then(|id| self.lesson.study.progress.stages.remove(&id));
-                self.in_open_exercise(|it, context| it.reset(known, context));
+                self.in_open_exercise(|exercise, context| exercise.reset(known, context));
             }
             Some(Confirm::Reset) => {
                 self.in_lesson(Lesson::reset);
@@ -141,7 +145,9 @@ impl App {
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
             Some(Confirm::GiveUp) => {
-                self.in_mystery(|it, context| it.finish(MysteryEnd::GivenUp, context.now_ms));
+                self.in_mystery(|mystery, context| {
+                    mystery.finish(MysteryEnd::GivenUp, context.now_ms)
+                });
             }
             None => {}
         }
@@ -149,12 +155,12 @@ impl App {
 
     /// Shows the solution and notes in the progress that it was shown.
     fn show_solution(&mut self) {
-        self.look(Action::Open(Overlay::Solution));
+        self.act_on_view(Action::Open(Overlay::Solution));
         let course = Arc::clone(&self.lesson.course);
         let exercise = self.mode.exercise();
         let id = match exercise.and_then(|at| course.exercises.get(at)) {
             Some(exercise) => {
-                self.exercise.of_mut(exercise).solution = true;
+                self.exercise.state_mut(exercise).solution = true;
                 &exercise.id
             }
             None => {
@@ -162,11 +168,11 @@ impl App {
                 &course.stages[self.lesson.study.at].id
             }
         };
-        self.lesson.study.of_mut(id).solution_shown = true;
+        self.lesson.study.progress_mut(id).solution_shown = true;
         self.effects.push(self.lesson.saved(id));
     }
 
-    /// Goes to another stage; asks for confirmation where the present one is not finished.
+    /// Goes to another stage. Asks for confirmation first if the present one is not finished.
     pub(super) fn leave_for(&mut self, to: usize) {
         if self.mode.mystery().is_some() {
             self.leave_mystery(to);
@@ -190,7 +196,8 @@ impl App {
             self.mode = Mode::Stage;
         }
         self.view.focus = Some(Panel::Lesson);
-        (self.view.expanded, self.view.lesson_open) = (false, false);
+        self.view.expanded = false;
+        self.view.lesson_open = false;
         let skipped = self.lesson.mark_skipped(at, &self.mode);
         let late = self.carry_out(skipped);
         self.enter(at);
@@ -199,7 +206,7 @@ impl App {
         }
     }
 
-    /// Shows B or lets it be changed. While the learner has a stage to predict, asks for confirmation first.
+    /// Shows B or lets the learner change it. Asks for confirmation first while the stage's prediction is open.
     pub(super) fn after_prediction(&mut self, then: AfterSkip) {
         let open = |stage| !self.lesson.study.predicted(stage);
         if self.keeps_progress() && self.stage().is_some_and(open) {
@@ -233,7 +240,7 @@ impl App {
         });
     }
 
-    /// Chooses a line of the open list.
+    /// Takes this line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
             Some(Overlay::Stages) if self.mode.mystery().is_some() => self.leave_mystery(line),

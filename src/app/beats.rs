@@ -1,8 +1,8 @@
-//! Presenter mode: one beat after the other, by the keys of a presenter's remote control. A beat is a state, not an action: it
-//! looks the same from whichever side it is reached, and what was measured is shown again, not measured again.
+//! Presenter mode shows one beat after the other; the keys of a presenter's remote control step through them. A beat is a state, not
+//! an action: it looks the same when it is reached from the next beat or from the one before, and its measurements are not repeated.
 //!
-//! A beat is a stage, variant, panel, page, hints, vote and pairs. `beats` folds it from `[[beat]]`, so that it depends on its place only;
-//! `show_beat` brings screen, study and run there. What was measured for a beat is in `presenter.rs`.
+//! A beat consists of stage, variant, panel, page, hints, vote and pairs. `beats` derives all of it from `[[beat]]`, so that a beat depends
+//! only on its place. `show_beat` brings screen, study and run into that state. `presenter.rs` keeps the measurements of each beat.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,41 +13,42 @@ use crate::course::save_file::ProgressChange;
 use crate::course::{Beat, BeatChange, Stage};
 use protocol::Slot;
 
-/// What the audience sees. It does not depend on what was shown before.
+/// What the audience sees at one beat. It does not depend on the beats shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeatState {
-    /// Index into the course's stages.
+    /// The index of the stage in the course.
     pub stage: usize,
-    /// Its place in the stage, from 0, and how many there are.
+    /// The place of the beat in its stage, from 0.
     pub at: usize,
+    /// The number of beats in the stage.
     pub of: usize,
-    /// A as it was found, or B, the solution.
+    /// A is the stage as it was found; B is the solution.
     pub variant: Slot,
-    /// Fills the screen.
+    /// The panel that fills the screen.
     pub panel: Panel,
-    /// Page of the lesson.
+    /// The page of the lesson.
     pub page: LessonPage,
-    /// Hints shown.
+    /// The number of hints shown.
     pub hints: u32,
     pub vote: VoteState,
-    /// A and B are measured in turns.
+    /// A and B are measured in turns at this beat.
     pub pairs: bool,
-    /// They are, or were at an earlier beat.
+    /// A and B are measured in turns at this beat, or were at an earlier beat of the stage.
     pub paired: bool,
 }
 
-/// Where the vote on the stage's prediction stands.
+/// The state of the vote on the stage's prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VoteState {
-    /// Still to come.
+    /// The vote comes at a later beat.
     Ahead,
     /// The choices are on the screen.
     Open,
-    /// Over, or the stage has none: everything may be shown.
+    /// The vote is over, or the stage has none, so that everything may be shown.
     Closed,
 }
 
-/// The beats of a stage as its file has them, or the symptom, the pointers and the fix where it names none.
+/// Returns the beats from the stage's file. A stage that names none gets beats for its symptom, prediction, evidence and fix.
 pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
     if !stage.cues.is_empty() {
         return Cow::Borrowed(&stage.cues);
@@ -64,15 +65,16 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
         &stage.prediction.prompt,
         BeatChange::Vote,
     ));
-    let pointers = stage.evidence.iter();
-    all.extend(pointers.map(|it| cue(it.panel, &it.text, BeatChange::Nothing)));
+    for pointer in &stage.evidence {
+        all.push(cue(pointer.panel, &pointer.text, BeatChange::Nothing));
+    }
     all.push(cue(Panel::Loss, &stage.fix, BeatChange::Toggle));
     let say = "Both run in turns until the verdict is clear.";
     all.push(cue(Panel::Throughput, say, BeatChange::Pair));
     Cow::Owned(all)
 }
 
-/// The beats of the stage at this place of the course: each holds what it adds and what those before it have added.
+/// Returns the beats of the stage at index `at` of the course. Each beat keeps the changes of the beats before it.
 pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
     let cues = cues(stage);
     let asks = cues.iter().any(|cue| cue.does == BeatChange::Vote);
@@ -93,7 +95,8 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
         paired: false,
     };
     let next = |(at, cue): (usize, &Beat)| {
-        (beat.at, beat.panel) = (at, cue.show);
+        beat.at = at;
+        beat.panel = cue.show;
         beat.pairs = cue.does == BeatChange::Pair;
         beat.paired |= beat.pairs;
         beat.page = LessonPage::Start;
@@ -115,29 +118,29 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
 }
 
 impl App {
-    /// The beat on the screen; an open exercise stands in its place.
+    /// Returns the beat on the screen. `None` without a presentation and while an exercise is open.
     pub fn beat(&self) -> Option<BeatState> {
         self.presenter.beat(&self.lesson, &self.mode)
     }
 
-    /// What that beat says and shows.
+    /// Returns what the stage's file says about the beat on the screen.
     pub fn cue(&self) -> Option<Beat> {
         cues(self.stage()?).get(self.beat()?.at).cloned()
     }
 
-    /// Whether what happens now is the learner's own progress.
+    /// Returns true if the learner's progress is saved now: outside presentations and replays.
     pub fn keeps_progress(&self) -> bool {
         self.presenter.presentation.is_none() && !self.mode.is_replay()
     }
 
-    /// Shows the presentation's beat again, if there is a presentation.
+    /// Shows the present beat of a presentation again. Does nothing without a presentation.
     pub(super) fn show_beat_again(&mut self) {
         if let Some(beat) = self.beat() {
             self.show_beat(beat.stage, beat.at);
         }
     }
 
-    /// Brings the screen and the run into the state that a beat declares.
+    /// Brings the screen and the run into the state of a beat. `at` is the index of its stage, `beat` its place in the stage.
     pub(super) fn show_beat(&mut self, at: usize, beat: usize) {
         let course = Arc::clone(&self.lesson.course);
         let Some(stage) = course.stages.get(at) else {
@@ -163,20 +166,24 @@ impl App {
         self.effects.push(Effect::Save(presented));
         self.measure_beat(beat, stage);
         let view = &mut self.view;
-        (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
+        view.focus = Some(beat.panel);
+        view.expanded = true;
+        view.knobs = false;
         view.lesson_open = beat.panel == Panel::Lesson;
-        (view.overlay, view.confirm, view.third) = (None, None, None);
+        view.overlay = None;
+        view.confirm = None;
+        view.third = None;
         view.to_top();
         view.lesson_page = LessonPage::Start;
         let page = self.lesson.opened(stage, beat.page);
         self.carry_out(page.map(|page| vec![page]));
     }
 
-    /// Shows who comes late to a room what the class has done before.
+    /// Shows a learner who joins a class late what the skipped stages were about.
     pub(super) fn catch_up(&mut self) {
         let in_room = self.class.is_some() && self.view.overlay.is_none();
         if in_room && self.has_card(Overlay::Skipped) {
-            self.look(Action::Open(Overlay::Skipped));
+            self.act_on_view(Action::Open(Overlay::Skipped));
         }
     }
 }

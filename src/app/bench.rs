@@ -1,8 +1,8 @@
-//! The bench: A and B, what their runs show, and what was asked of the engine.
+//! The bench holds A and B, what their runs show, and the latest request to the engine.
 //!
-//! The engine answers late, and in the order of the requests. Each request has a number and its answer names it, so that an answer to an older
-//! request changes nothing that is pending. An answer without a number, from an older engine, is one to the latest request; a recording answers
-//! no request. What was asked last is one value, [`Pending`]; nothing else notes what is awaited.
+//! The engine answers late, and in the order of the requests. Each request has a number, and its answer names that number, so that an answer
+//! to an older request changes nothing that is pending. An answer without a number comes from an older engine and belongs to the latest
+//! request; a recording answers no request. [`Pending`] holds the latest request; no other field says what is awaited.
 
 use super::comparison::{Comparison, KnobChange};
 use super::devices::Devices;
@@ -10,73 +10,73 @@ use super::run::{RequestedRun, RunState};
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::{Command, Event, Failed, FailedKind, Pair, RunSpec, Slot, Started};
 
-/// A and B, and the run that was asked for.
+/// A and B, the requested run, and the request that the engine has not answered yet.
 #[derive(Clone, Debug, Default)]
 pub struct Bench {
     /// A and B, and the knobs between them.
     pub comparison: Comparison,
     pub run: RequestedRun,
     pub pending: Pending,
-    /// Model size for every stage, instead of the stage's own.
+    /// The model size for every stage. `None` leaves each stage its own size.
     pub preset: Option<Preset>,
 }
 
-/// What was asked for and is not there yet.
+/// The latest request, as far as the engine has not confirmed it.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     /// The number of the latest request, from 1.
     pub request: u64,
     pub asked: Asked,
-    /// The change of B that no run has confirmed: it is taken back where the engine refuses it.
+    /// The change of B that no run has confirmed. It is undone if the engine refuses it.
     pub change: Option<KnobChange>,
-    /// When B runs with its latest changes, in milliseconds since the program began; until then more changes may come.
+    /// The time at which B starts with its latest changes, in milliseconds since the program began. `None` if B has no new changes.
     pub due_ms: Option<u64>,
     /// The engine was replaced because it did not answer, and no step has come since.
     pub replaced: bool,
-    /// It was asked while steps were made: the one in progress ends before the engine hears of it.
+    /// The request came while the engine made a step. The engine reads it only after that step.
     pub interrupts: bool,
 }
 
-/// What the latest request asked for, as far as the engine has not done it.
+/// The kind of the latest request, until the engine has done it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Asked {
-    /// It is done: the run that was asked for goes on or has ended.
+    /// Nothing is awaited: the requested run is in progress or has ended.
     #[default]
     Nothing,
-    /// A run from its first step. Until it starts, events are about older runs. `before` goes on where the engine refuses the start.
+    /// A run from its first step. Until it starts, events belong to older runs. If the engine refuses it, the run `before` continues.
     Start { before: Option<RunSpec> },
-    /// Other knobs from the next step boundary on; the run in progress goes on until then.
+    /// Other knobs for the run in progress, from the next step on.
     Change,
-    /// A and B in turns, until their verdict. Until both sides have begun, events are about older runs.
+    /// A and B in turns, until their verdict. Until both sides have begun, events belong to older runs.
     Pairs { to_begin: Vec<RunSpec> },
-    /// No run: events are about one that was left.
+    /// The end of the run. Later events belong to it and are ignored.
     Leave,
 }
 
 impl Bench {
-    /// Compares another A and B from now on. A change of the old B is no longer tried.
+    /// Replaces A and B. A pending change of the old B is forgotten.
     pub(super) fn compare(&mut self, comparison: Comparison) {
         self.comparison = comparison;
         self.pending.change = None;
     }
 
-    /// Gives B another configuration as a whole: the learner's file, an attempt, or the solution.
+    /// Replaces B's whole configuration by the learner's file, an attempt, or the solution (`solved`).
     pub(super) fn set_b(&mut self, config: RunConfig, solved: bool) {
         self.comparison.set_b(config, solved);
         self.pending.change = None;
     }
 
-    /// Whether A and B are measured in turns, or are about to be.
+    /// Returns true if A and B are measured in turns, or are about to be.
     pub fn pairing(&self) -> bool {
         matches!(self.pending.asked, Asked::Pairs { .. })
     }
 
-    /// Whether the knobs change at the next step.
+    /// Returns true if the knobs change at the next step.
     pub fn switching(&self) -> bool {
         self.pending.asked == Asked::Change
     }
 
-    /// Whether events are about the run, or the pairs, that were asked for last.
+    /// Returns true if events belong to the run, or to the pairs, of the latest request.
     pub fn is_current(&self) -> bool {
         match &self.pending.asked {
             Asked::Nothing | Asked::Change => true,
@@ -85,31 +85,32 @@ impl Bench {
         }
     }
 
-    /// Whether an answer with this number is one to the latest request.
+    /// Returns true if an answer with this number belongs to the latest request.
     fn is_latest(&self, request: u64) -> bool {
         request == 0 || request == self.pending.request
     }
 
-    /// Notes what is asked for, and numbers it.
+    /// Notes a new request as the latest one and returns its number.
     fn ask(&mut self, asked: Asked, now_ms: u64) -> u64 {
         if asked != Asked::Change {
-            // A GPU may compile kernels before its first step, which is no step.
+            // A GPU may compile kernels before its first step; that does not count as a step.
             let shown = self.run.shown();
-            let steps = shown.last.is_some() || shown.description.on_cpu();
-            let steps = steps && self.run.state.is_active() && self.is_current();
-            self.pending.interrupts = steps || self.leaves_a_step();
-            let run = &mut self.run;
-            (run.state, run.asked_ms, run.compiling) = (RunState::Starting, now_ms, None);
+            let has_stepped = shown.last.is_some() || shown.description.on_cpu();
+            let in_step = has_stepped && self.run.state.is_active() && self.is_current();
+            self.pending.interrupts = in_step || self.interrupts_step();
+            self.run.state = RunState::Starting;
+            self.run.asked_ms = now_ms;
+            self.run.compiling = None;
         }
         self.pending.asked = asked;
         self.pending.request += 1;
         self.pending.request
     }
 
-    /// Asks for a run from its first step, in the place of what is in progress.
+    /// Requests a run from its first step, instead of the one in progress.
     pub(super) fn start(&mut self, run: RunSpec, devices: &Devices, now_ms: u64) -> Command {
-        let before = self.run.wanted.replace(run.clone());
-        let before = before.filter(|_| self.is_current());
+        let last = self.run.wanted.replace(run.clone());
+        let before = if self.is_current() { last } else { None };
         self.run.active = run.slot;
         Command::Start {
             request: self.ask(Asked::Start { before }, now_ms),
@@ -118,14 +119,14 @@ impl Bench {
         }
     }
 
-    /// Asks the run in progress to go on with the knobs of this one.
+    /// Requests that the run in progress continues with the knobs of `run`.
     pub(super) fn change(&mut self, run: RunSpec, now_ms: u64) -> Command {
         self.run.wanted = Some(run.clone());
         let request = self.ask(Asked::Change, now_ms);
         Command::Apply { run, request }
     }
 
-    /// Asks for these two in turns, at most so many times; 0: as often as the pace allows.
+    /// Requests that these two are measured in turns, at most `pairs` times. 0 sets no limit of its own.
     pub(super) fn pair(
         &mut self,
         sides: [RunSpec; 2],
@@ -145,15 +146,16 @@ impl Bench {
         }
     }
 
-    /// Ends the run in progress; later events about it are ignored.
+    /// Ends the run in progress. Later events about it are ignored.
     pub(super) fn leave(&mut self, now_ms: u64) -> Command {
         self.ask(Asked::Leave, now_ms);
-        (self.run.wanted, self.run.state) = (None, RunState::Finished);
+        self.run.wanted = None;
+        self.run.state = RunState::Finished;
         self.pending.due_ms = None;
         Command::Stop
     }
 
-    /// Pauses the run that makes steps, or lets the paused one go on. Pairs do not wait.
+    /// Pauses the run, or resumes it if it is paused. `None` during pairs, which cannot be paused, and if there is no such run.
     pub(super) fn pause(&mut self) -> Option<Command> {
         if self.pairing() {
             return None;
@@ -167,8 +169,8 @@ impl Bench {
         Some(command)
     }
 
-    /// Takes the run off the bench while a recorded one is shown there. It is paused until then, and goes on later if it made steps (true). A run that
-    /// is starting, or pairs, cannot wait: they are ended. Returns also what the engine is told.
+    /// Takes the run off the bench while a recorded run is shown there. Returns the command for the engine, and the run with true if it
+    /// made steps and has to be resumed later. A run that is starting, and pairs, cannot wait: they are ended, and no run is returned.
     pub(super) fn hold(&mut self) -> (Option<Command>, Option<(RequestedRun, bool)>) {
         use RunState::{EngineGone, Paused, Pausing, Starting};
         let asked = std::mem::take(&mut self.pending.asked);
@@ -184,19 +186,23 @@ impl Bench {
         (moves.then_some(Command::Pause), Some((run, moves)))
     }
 
-    /// Puts a run that was held on the bench again, and lets it go on if it `resumes`; returns what the engine is told.
-    pub(super) fn take_up(&mut self, run: RequestedRun, resumes: bool) -> Option<Command> {
-        (self.run, self.pending.asked) = (run, Asked::Nothing);
+    /// Puts a run from `hold` back on the bench, and resumes it if `resumes` is true. Returns the command for the engine.
+    pub(super) fn put_back(&mut self, run: RequestedRun, resumes: bool) -> Option<Command> {
+        self.run = run;
+        self.pending.asked = Asked::Nothing;
         if resumes { self.pause() } else { None }
     }
 
-    /// The slot that the criteria are about: B, or A while both are compared and B is the same.
+    /// Returns the slot that the criteria are applied to: B, or A while both are compared and B equals A.
     pub(super) fn judged(&self, compares: bool) -> Slot {
-        let same = compares && self.comparison.same();
-        if same { Slot::A } else { Slot::B }
+        if compares && self.comparison.b_equals_a() {
+            Slot::A
+        } else {
+            Slot::B
+        }
     }
 
-    /// The engine compiles the kernels of the run.
+    /// Notes that the engine has compiled this number of kernels of the run, and the name of the latest one.
     pub(super) fn compiling(&mut self, kernels: u32, latest: String) {
         self.run.compiling = Some((kernels, latest));
         if self.run.state == RunState::Starting {
@@ -204,7 +210,7 @@ impl Bench {
         }
     }
 
-    /// A step was made; `hidden` if what it shows is not for the learner.
+    /// Notes a step of the run. With `hidden` its figures are not shown to the learner.
     pub(super) fn stepped(&mut self, event: &Event, hidden: bool, now_ms: u64) {
         if !self.is_current() {
             return;
@@ -222,7 +228,7 @@ impl Bench {
         }
     }
 
-    /// Whether the run in progress can take the knobs of this one at a step boundary: its parameters can stay.
+    /// Returns true if the run in progress can take the knobs of `run` at its next step, because its parameters can stay.
     pub(super) fn can_change_to(&self, run: &RunSpec) -> bool {
         let live = self.run.state.is_active() && self.run.state != RunState::Starting;
         let now = &self.run.shown().description;
@@ -233,8 +239,9 @@ impl Bench {
         live && same_weights && matches!(self.pending.asked, Asked::Nothing | Asked::Change)
     }
 
-    /// A run of a live engine has begun; returns whether the bench follows it. Only the answer to the latest request settles what is pending.
-    pub(super) fn follows(&mut self, started: &Started) -> bool {
+    /// Notes that a run of the live engine has begun, and returns true if its events belong on the bench. Only the answer to the latest
+    /// request ends what is pending.
+    pub(super) fn accepts_start(&mut self, started: &Started) -> bool {
         let latest = self.is_latest(started.request);
         match &mut self.pending.asked {
             Asked::Pairs { to_begin } if latest && started.paired => {
@@ -247,45 +254,49 @@ impl Bench {
                 *asked = Asked::Nothing;
                 true
             }
-            // The run takes earlier changes on the way to the latest.
+            // With several changes in a row the run starts once for each of them.
             asked => *asked == Asked::Change,
         }
     }
 
-    /// A recorded run begins, or recorded pairs.
-    pub(super) fn replays(&mut self, paired: bool) {
-        let pairs = Asked::Pairs { to_begin: vec![] };
-        self.pending.asked = if paired { pairs } else { Asked::Nothing };
+    /// Notes that a recorded run begins, or recorded pairs if `paired`.
+    pub(super) fn begin_recorded(&mut self, paired: bool) {
+        self.pending.asked = if paired {
+            Asked::Pairs { to_begin: vec![] }
+        } else {
+            Asked::Nothing
+        };
     }
 
-    /// Whether a result of pairs is about the present A and B. Pairs of a B that was changed meanwhile say nothing about it.
+    /// Returns true if a result of pairs belongs to the present A and B. It does not if B was changed meanwhile.
     pub(super) fn counts(&self, pair: &Pair) -> bool {
         let present = self.is_current() && self.pending.due_ms.is_none();
         self.pairing() && present && self.is_latest(pair.request)
     }
 
-    /// Whether a failure is about what was asked for last, or about the run in progress.
+    /// Returns true if a failure belongs to the latest request or to the run in progress.
     pub(super) fn concerns(&self, failed: &Failed) -> bool {
         let latest = self.is_latest(failed.request);
         match self.pending.asked {
             Asked::Leave => false,
-            // The run that is to change has broken off.
+            // An internal failure ends the run that was to change.
             Asked::Change => latest || failed.kind == FailedKind::Internal,
-            // It failed before, and what it was asked since cannot be done.
+            // After a first failure the engine also reports that it cannot do later requests. The first reason stays.
             Asked::Nothing => latest && !matches!(self.run.state, RunState::Failed { .. }),
             Asked::Start { .. } | Asked::Pairs { .. } => latest,
         }
     }
 
-    /// The engine cannot do what was asked for last. A change of B that was tried is taken back, and the run that the engine still trains is shown
-    /// again; returns whether there is such a run, and whether there was such a change.
+    /// Handles the engine's refusal of the latest request. Undoes the change of B that was tried, and shows the run that the engine still
+    /// trains. Returns true for each of the two if there was one: the run, the change.
     pub(super) fn take_back(&mut self, failed: &Failed) -> (bool, bool) {
         let wanted = self.run.wanted.as_ref();
-        let tried = wanted.is_some_and(|run| run.slot == Slot::B);
-        let change = self.pending.change.take_if(|_| tried);
-        let undone = change.is_some();
-        if let Some(change) = change {
+        let mut undone = false;
+        if wanted.is_some_and(|run| run.slot == Slot::B)
+            && let Some(change) = self.pending.change.take()
+        {
             self.comparison.take_back(change, &failed.reason);
+            undone = true;
         }
         let run = &mut self.run;
         let goes_on = match std::mem::take(&mut self.pending.asked) {
@@ -306,20 +317,20 @@ impl Bench {
         (true, undone)
     }
 
-    /// The side that a toggle goes to. A B that was changed since it was asked for counts as another one.
+    /// Returns the slot that a toggle switches to: A if the present B was requested last, else B.
     pub(super) fn other_side(&self) -> Slot {
         let b = &self.comparison.config_b;
         let wanted = self.run.wanted.as_ref();
-        let to_a = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *b);
-        if to_a { Slot::A } else { Slot::B }
+        let on_b = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *b);
+        if on_b { Slot::A } else { Slot::B }
     }
 
-    /// The result of pairs with the present B.
+    /// Returns the result of pairs with the present B.
     pub(super) fn pairs_of_b(&self) -> Option<Pair> {
         self.run.pair_of(&self.comparison.config_b).cloned()
     }
 
-    /// In plain f32, the configuration of a run that broke off while it computed on matrix cores: they may be why.
+    /// Returns the configuration, changed to plain f32, of a run that failed on matrix cores, which may be the reason. `None` for any other run.
     pub fn in_f32(&self) -> Option<RunConfig> {
         let mut config = self.run.wanted.as_ref()?.config.clone();
         config.train.precision = Precision::F32;

@@ -1,4 +1,4 @@
-//! Bounds what is kept of an event: the length of its texts and lists.
+//! Limits the length of the texts and lists of an event before it is kept.
 
 use serde_json::Value;
 
@@ -6,18 +6,18 @@ use crate::course::journey::LastJourney;
 use crate::sanitize::{bounded, line};
 use protocol::Event;
 
-/// Most rows kept of one list.
+/// The largest number of rows kept of one list.
 const ROWS: usize = 512;
-/// Longest name kept from an event, in characters.
+/// The longest name kept from an event, in characters.
 const NAME: usize = 80;
-/// Longest sentence.
+/// The longest sentence kept from an event, in characters.
 const SENTENCE: usize = 1000;
-/// Fields of events that hold sentences, or descriptions of a device or a driver.
+/// The fields of events that hold sentences, or descriptions of a device or a driver.
 const SENTENCES: [&str; 10] = [
     "driver", "ended", "name", "next", "no_work", "note", "reason", "text", "why", "why_not",
 ];
 
-/// A table from a file, its text made safe.
+/// Makes the texts of a table from a file safe for a terminal.
 pub(super) fn journey(mut journey: LastJourney) -> LastJourney {
     let rows = journey.rows.iter_mut().flat_map(|row| &mut row.cells);
     let cells = journey.head.iter_mut().chain(rows);
@@ -26,7 +26,7 @@ pub(super) fn journey(mut journey: LastJourney) -> LastJourney {
     journey
 }
 
-/// Bounds the text and the lists of an event, and makes its text safe, before it is kept.
+/// Limits the texts and lists of an event, and makes its texts safe for a terminal.
 pub(super) fn sanitize(mut event: Event) -> Event {
     match &mut event {
         // The most frequent events have neither texts nor lists.
@@ -42,7 +42,7 @@ pub(super) fn sanitize(mut event: Event) -> Event {
     serde_json::from_value(fields).unwrap_or(event)
 }
 
-/// Makes every text in a value safe and at most `limit` characters long, fields with sentences apart.
+/// Makes every text in a value safe and at most `limit` characters long. Fields of objects have their own limits.
 fn bound(value: &mut Value, limit: usize) {
     match value {
         Value::String(text) => *text = bounded(text, limit),

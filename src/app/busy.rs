@@ -1,15 +1,15 @@
-//! What is said while other programs keep this machine busy. The engine decides when that is; where it does not know, step times
-//! that vary a lot are the sign.
+//! The warning that other programs keep this machine busy. The engine decides when that is. If it does not know, step times that
+//! vary a lot are the sign.
 
 use super::App;
 use protocol::{Load, TimingState};
 
-/// Timed steps from which on their spread says something.
+/// The number of timed steps from which on their spread is meaningful.
 const MANY: u64 = 64;
 
-/// The wordings, the longest first; none while the machine is idle.
-pub fn busy(app: &App) -> Option<[String; 3]> {
-    // A second engine of our own takes time as well; the header and the card of the check say so.
+/// Returns the warning in three wordings, the longest first. `None` while the machine is idle.
+pub fn wordings(app: &App) -> Option<[String; 3]> {
+    // A second engine of our own also takes time; the header and the card of the check say so.
     if app.devices.warms_up() || app.checking().is_some() || app.mode.is_watching() {
         return None;
     }
@@ -19,34 +19,37 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         ("used", "the recorded machine", "were")
     };
     let load = app.devices.load.as_ref()?;
-    let so = format!("times {are} longer than necessary; pairs need a steady load");
     if let Some(share) = share(load) {
-        let said = format!("Other programs {use_it} {share} % of {machine}");
+        let cause = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
-            format!("{said}: {so}"),
-            format!("{said}: steps {are} slower, pairs less exact"),
+            format!("{cause}: times {are} longer than necessary; pairs need a steady load"),
+            format!("{cause}: steps {are} slower, pairs less exact"),
             format!("Others {use_it} {share} %: steps {are} slower, pairs less exact"),
         ]);
     }
     let times = app.shown_run().shown().throughput.as_ref();
-    let varies = times.is_some_and(|it| it.state == TimingState::Noisy && it.step_ms.n >= MANY);
+    let varies =
+        times.is_some_and(|times| times.state == TimingState::Noisy && times.step_ms.n >= MANY);
     (load.others.is_none() && varies).then(|| {
-        let said = "Step times vary a lot: other programs may use";
+        let guess = "Step times vary a lot: other programs may use";
         [
-            format!("{said} {machine}. Pairs need a steady load"),
-            format!("{said} {machine}; pairs are less exact"),
+            format!("{guess} {machine}. Pairs need a steady load"),
+            format!("{guess} {machine}; pairs are less exact"),
             "Step times vary a lot; pairs are less exact".to_owned(),
         ]
     })
 }
 
-/// The share that is shown, in steps of 5 %, so that it does not change with every reading.
+/// Returns the share of other programs in percent, in steps of 5 so that it does not change with every reading. `None` while the
+/// machine is idle, or if the share is not known.
 fn share(load: &Load) -> Option<u32> {
-    let others = load.others.filter(|_| load.busy)?;
-    Some(((20.0 * others).round() as u32 * 5).max(5))
+    if !load.busy {
+        return None;
+    }
+    Some(((20.0 * load.others?).round() as u32 * 5).max(5))
 }
 
-/// Whether two readings are shown in different words.
+/// Returns true if two readings are shown in different words.
 pub fn changes(before: Option<&Load>, now: &Load) -> bool {
     before.is_none_or(|before| {
         share(before) != share(now) || before.others.is_none() != now.others.is_none()

@@ -1,10 +1,9 @@
-//! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that the learner may change. The
-//! panel, the learner's file and every run of B come from this one state. What follows from a change is in `edit.rs`.
+//! A as it was found, B as the learner made it, the knobs that the learner may change, and why a value was refused. The panel, the
+//! learner's file, toggles, pairs and checks all read this one state. `edit.rs` carries out what follows from a change.
 //!
-//! One value holds A, B, the knobs that the stage offers, and why a value cannot be. The panel, the learner's file, toggles, pairs and checks all
-//! read it. A knob that keeps the parameters counts from the next step; others start B again half a second after the last change. A change is
-//! written to the learner's file at once, whole or not at all, and only the knobs change there. A file that cannot be read is not written: B keeps
-//! its values, and once the file can be read it counts. A change that the engine refuses is taken back. Presenter mode and the shown solution set
+//! A knob that keeps the parameters takes effect at the next step. Any other knob restarts B half a second after the last change. Each change
+//! is written to the learner's file at once, whole or not at all, and only the knobs change there. A file that cannot be read is not written:
+//! B keeps its values until the file can be read again. A change that the engine refuses is undone. Presenter mode and the shown solution set
 //! B to the solution (variant `fixed`).
 
 use std::collections::BTreeSet;
@@ -14,28 +13,28 @@ use crate::course::named::NamedConfig;
 use protocol::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
 use protocol::{RunSpec, Slot};
 
-/// A, B and what may be changed.
+/// A, B and the knobs that may be changed.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Number of the stage; 0 without one.
+    /// The number of the stage, or 0 without a stage.
     pub stage: u32,
-    /// What A is called.
+    /// The name of A's configuration, as in `broken`.
     pub variant: &'static str,
     pub config_a: RunConfig,
     pub config_b: RunConfig,
-    /// In the order of the table.
+    /// The knobs that the learner may change, in the order of `KNOBS`.
     pub offers: Vec<&'static Knob>,
-    /// A is hidden, because the learner is to find out what is wrong with it.
+    /// The values of A are hidden, because the learner has to find its fault.
     pub hidden: bool,
-    /// The selected row.
+    /// The index of the selected knob.
     pub row: usize,
-    /// The stage whose file holds B; without one B is written nowhere.
+    /// The id of the stage whose file holds B. `None` if B has no file.
     pub file: Option<String>,
-    /// What is wrong with that file, with its line; B keeps its last good values meanwhile.
+    /// The problem with that file and its line. B keeps its last good values meanwhile.
     pub problem: Option<String>,
-    /// Knobs that the learner changed.
+    /// The paths of the knobs that the learner changed.
     pub touched: BTreeSet<&'static str>,
-    /// B is the built-in solution as it was shown.
+    /// B is the course's solution, unchanged.
     pub solved: bool,
     /// The last change that was refused.
     refused: Option<RefusedChange>,
@@ -59,17 +58,18 @@ struct RefusedChange {
 /// A line of the panel.
 pub struct KnobRow<'a> {
     pub knob: &'static Knob,
-    /// None where it is hidden.
+    /// The value in A. `None` while it is hidden.
     pub a: Option<String>,
+    /// The value in B. `None` while it is hidden.
     pub b: Option<String>,
-    /// Why the last change of this knob was refused.
+    /// The reason why the last change of this knob was refused.
     pub refused: Option<&'a str>,
-    /// Why it does nothing beside the other values of B.
+    /// The reason why this knob has no effect with the other values of B.
     pub idle: Option<&'static str>,
 }
 
 impl KnobRow<'_> {
-    /// Whether the learner gave B another value, as far as it may be known.
+    /// Returns true if B's value differs from A's. False while B's value is hidden.
     pub fn differs(&self) -> bool {
         self.b.is_some() && self.a != self.b
     }
@@ -82,7 +82,7 @@ impl Default for Comparison {
 }
 
 impl Comparison {
-    /// B equals A, and the knobs with these paths may be changed.
+    /// Makes a comparison in which B equals A and the knobs with these paths may be changed.
     pub fn new(stage: u32, variant: &'static str, found: RunConfig, offers: &[String]) -> Self {
         let offered = |knob: &&Knob| offers.iter().any(|path| path == knob.path);
         Self {
@@ -101,7 +101,7 @@ impl Comparison {
         }
     }
 
-    /// A stage as the learner finds it, at another preset if one is given.
+    /// Makes the comparison of a stage as the learner finds it, at another preset if one is given.
     pub fn of_stage(stage: &Stage, preset: Option<Preset>) -> Self {
         let found = NamedConfig::broken(stage, preset).config;
         Self {
@@ -110,23 +110,23 @@ impl Comparison {
         }
     }
 
-    /// A run without a stage: every knob may be changed.
+    /// Makes the comparison of a run without a stage, in which every knob may be changed.
     pub fn free(found: RunConfig) -> Self {
         let all: Vec<String> = KNOBS.iter().map(|knob| knob.path.to_owned()).collect();
         Self::new(0, "start", found, &all)
     }
 
-    /// The run of A.
+    /// Returns the run of A.
     pub fn run_a(&self) -> RunSpec {
         self.run_of(Slot::A)
     }
 
-    /// The run of B.
+    /// Returns the run of B.
     pub fn run_b(&self) -> RunSpec {
         self.run_of(Slot::B)
     }
 
-    /// The run of a slot.
+    /// Returns the run of a slot.
     pub(super) fn run_of(&self, slot: Slot) -> RunSpec {
         let (variant, config) = match slot {
             Slot::A => (self.variant, &self.config_a),
@@ -143,70 +143,79 @@ impl Comparison {
         }
     }
 
-    /// The run that shows the present B: A's while both are the same.
+    /// Returns the run that shows the present B. This is A's run while B equals A.
     pub(super) fn run_now(&self) -> RunSpec {
-        self.run_of(if self.same() { Slot::A } else { Slot::B })
+        let slot = if self.b_equals_a() { Slot::A } else { Slot::B };
+        self.run_of(slot)
     }
 
-    /// Whether B is still what A is, as far as it may be known.
-    pub fn same(&self) -> bool {
-        match self.hidden {
-            true => self.touched.is_empty(),
-            false => self.config_a == self.config_b,
+    /// Returns true if B equals A. While A is hidden, returns true if no knob was turned.
+    pub fn b_equals_a(&self) -> bool {
+        if self.hidden {
+            self.touched.is_empty()
+        } else {
+            self.config_a == self.config_b
         }
     }
 
-    /// What the learner changed: `model.loss fused, train.batch 16`.
+    /// Returns the knobs in which B differs from A, as in `model.loss fused, train.batch 16`.
     pub fn differences(&self) -> String {
         self.differences_of(&self.config_b)
     }
 
-    /// The same of another configuration that was B.
+    /// Returns the knobs in which `config`, an earlier B, differs from A. While A is hidden, returns the knobs that were turned.
     pub(super) fn differences_of(&self, config: &RunConfig) -> String {
         if !self.hidden {
             return config.beside(&self.config_a);
         }
-        let changed = KNOBS.iter().filter(|it| self.touched.contains(it.path));
-        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(config)));
-        named.collect::<Vec<_>>().join(", ")
+        let named: Vec<String> = KNOBS
+            .iter()
+            .filter(|knob| self.touched.contains(knob.path))
+            .map(|knob| format!("{} {}", knob.path, (knob.get)(config)))
+            .collect();
+        named.join(", ")
     }
 
-    /// The lines of the panel.
+    /// Returns the lines of the panel.
     pub fn rows(&self) -> impl Iterator<Item = KnobRow<'_>> {
         self.offers.iter().enumerate().map(|(at, knob)| {
             let shown = !self.hidden || self.touched.contains(knob.path);
-            let refused = self.refused.as_ref().filter(|it| it.row == at);
+            let refused = self.refused.as_ref().filter(|change| change.row == at);
             KnobRow {
                 knob,
                 a: (!self.hidden).then(|| (knob.get)(&self.config_a)),
                 b: shown.then(|| (knob.get)(&self.config_b)),
-                refused: refused.map(|it| it.why.as_str()),
+                refused: refused.map(|change| change.why.as_str()),
                 // The reason would reveal hidden values.
-                idle: knob.idle(&self.config_b).filter(|_| !self.hidden),
+                idle: if self.hidden {
+                    None
+                } else {
+                    knob.idle(&self.config_b)
+                },
             }
         })
     }
 
-    /// The selected knob.
+    /// Returns the selected knob. `None` if no knob is offered.
     pub fn knob(&self) -> Option<&'static Knob> {
         self.offers.get(self.row).copied()
     }
 
-    /// Whether a change of this knob needs another start, at step 0 from the run's seed.
+    /// Returns true if a change of this knob restarts the run at step 0, from the run's seed.
     pub fn starts_again(knob: &Knob) -> bool {
         knob.parameters == Parameters::New
     }
 
-    /// Whether A is hidden and a changed knob needs another start: weights that stay would tell that its value is A's. Between
-    /// two Bs that counts for the selected knob only.
+    /// Returns true if B has to restart because A is hidden: weights that stay would reveal that the value of a changed knob equals A's.
+    /// From A to B every changed knob counts; between two Bs only the selected knob counts.
     pub(super) fn begins_again(&self, other_slot: bool) -> bool {
         let selected = self.knob().map(|knob| knob.path);
-        let mut changed = self
-            .offers
-            .iter()
-            .filter(|it| self.touched.contains(it.path));
-        let counts = |path| other_slot || selected == Some(path);
-        self.hidden && changed.any(|it| Self::starts_again(it) && counts(it.path))
+        self.hidden
+            && self.offers.iter().any(|knob| {
+                self.touched.contains(knob.path)
+                    && Self::starts_again(knob)
+                    && (other_slot || selected == Some(knob.path))
+            })
     }
 
     /// Selects another row.
@@ -214,23 +223,22 @@ impl Comparison {
         self.row = row.min(self.offers.len().saturating_sub(1));
     }
 
-    /// Gives B the next or previous value of the selected knob. A value that is refused is noted with its reason; B keeps the old one,
-    /// and the next step continues from the refused one. Returns whether B changed.
+    /// Gives B the next or previous value of the selected knob, and returns true if B changed. If the value is refused, B keeps the old
+    /// one, the row shows the reason, and the next step continues from the refused value.
     pub fn step(&mut self, by: i32) -> bool {
         let Some(knob) = self.knob() else {
             return false;
         };
         let known = !self.hidden || self.touched.contains(knob.path);
-        let refused = self.refused.take().filter(|it| it.row == self.row);
-        let from = match refused {
-            Some(refused) => refused.value,
-            None => (knob.get)(&self.config_b),
+        let from = match self.refused.take() {
+            Some(refused) if refused.row == self.row => refused.value,
+            _ => (knob.get)(&self.config_b),
         };
         let next = match (known, knob.kind) {
-            // The first value says nothing about the hidden one.
-            (false, ValueKind::Choice(names)) => {
-                names.first().map(|it| KnobValue::Text((*it).to_owned()))
-            }
+            // The first value reveals nothing about the hidden one.
+            (false, ValueKind::Choice(names)) => names
+                .first()
+                .map(|name| KnobValue::Text((*name).to_owned())),
             (false, _) => {
                 let plain = (knob.get)(&RunConfig::preset(self.config_b.preset));
                 Some(KnobValue::from_word(&plain))
@@ -246,22 +254,22 @@ impl Comparison {
         }
     }
 
-    /// Gives B this value of the knob on a row. Returns whether B changed.
+    /// Gives B this value of the knob on a row. Returns true if B changed.
     pub fn set(&mut self, row: usize, value: &KnobValue) -> bool {
         let Some(knob) = self.offers.get(row) else {
             return false;
         };
         let mut changed = self.config_b.clone();
-        let done = knob.set(&mut changed, value);
+        let invalid = knob.set(&mut changed, value).err();
         let problem = changed.problems().into_iter().next();
-        let wrong = done.err().or(problem.map(|problem| problem.what));
-        if let Some(why) = wrong {
+        if let Some(why) = invalid.or(problem.map(|problem| problem.what)) {
             self.refuse(row, (knob.get)(&changed), &why);
             return false;
         }
         self.refused = None;
         let first = self.touched.insert(knob.path);
         if changed == self.config_b {
+            // While B's value was hidden, turning the knob shows it for the first time.
             return first && self.hidden;
         }
         self.config_b = changed;
@@ -270,22 +278,28 @@ impl Comparison {
     }
 
     fn refuse(&mut self, row: usize, value: String, why: &str) {
-        let why = why.to_owned();
-        self.refused = Some(RefusedChange { row, value, why });
+        self.refused = Some(RefusedChange {
+            row,
+            value,
+            why: why.to_owned(),
+        });
     }
 
-    /// B is another configuration as a whole: the learner's file, or the solution.
+    /// Replaces B's whole configuration, by the learner's file, an attempt, or the solution (`solved`).
     pub fn set_b(&mut self, config: RunConfig, solved: bool) {
         let changed = config.differences(&self.config_b);
         self.touched.extend(changed);
-        (self.config_b, self.solved) = (config, solved);
+        self.config_b = config;
+        self.solved = solved;
         self.refused = None;
     }
 
-    /// The engine could not run B, for this reason: B is what it was before the change, and the changed row says why.
+    /// Undoes a change that the engine refused for the reason `why`, which the row of the change shows.
     pub(super) fn take_back(&mut self, change: KnobChange, why: &str) {
-        let tried = self.offers.get(change.row);
-        let tried = tried.map(|knob| (knob.get)(&self.config_b));
+        let tried = self
+            .offers
+            .get(change.row)
+            .map(|knob| (knob.get)(&self.config_b));
         self.config_b = change.before;
         self.refuse(change.row, tried.unwrap_or_default(), why);
     }
@@ -297,25 +311,28 @@ mod tests {
     use protocol::config::KvLayout;
 
     fn comparison(paths: &[&str]) -> Comparison {
-        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        Comparison::new(0, "start", RunConfig::preset(Preset::Tiny), &paths)
+        let offers: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        Comparison::new(0, "start", RunConfig::preset(Preset::Tiny), &offers)
     }
 
     #[test]
     fn a_knob_goes_through_its_values_and_back_to_what_was_found() {
         let mut comparison = comparison(&["model.norm", "train.batch"]);
-        assert!(comparison.same() && comparison.differences().is_empty());
-        assert!(comparison.step(1) && !comparison.same());
+        assert!(comparison.b_equals_a() && comparison.differences().is_empty());
+        assert!(comparison.step(1) && !comparison.b_equals_a());
         assert_eq!(comparison.differences(), "model.norm fused");
         assert_eq!(comparison.run_b().variant, "custom");
-        assert!(comparison.step(1) && comparison.same(), "choices go round");
+        assert!(
+            comparison.step(1) && comparison.b_equals_a(),
+            "choices go round"
+        );
         comparison.select(9);
         assert!(comparison.step(-1));
         assert_eq!(comparison.config_b.train.batch, 4);
     }
 
     #[test]
-    fn a_knob_that_does_nothing_beside_the_others_says_so() {
+    fn a_knob_without_effect_says_so() {
         let mut comparison = comparison(&["model.kv-layout", "model.attention"]);
         let idle = |comparison: &Comparison| {
             comparison
@@ -337,31 +354,31 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said_on_its_row_and_stepped_over() {
+    fn a_refused_value_shows_its_reason_and_the_next_step_passes_it() {
         let mut comparison = comparison(&["model.kv-heads", "model.norm"]);
         assert!(comparison.step(1), "2 to 4");
         assert!(!comparison.step(1), "8 do not divide 4 heads");
         assert_eq!(comparison.config_b.model.kv_heads, 4);
-        let said = |comparison: &Comparison| {
+        let reason = |comparison: &Comparison| {
             comparison
                 .rows()
                 .next()
                 .and_then(|row| row.refused.map(str::to_owned))
         };
-        assert!(said(&comparison).is_some_and(|why| why.contains("do not divide heads")));
+        assert!(reason(&comparison).is_some_and(|why| why.contains("do not divide heads")));
         assert!(!comparison.step(-1), "back from it to the value that B has");
-        assert_eq!(said(&comparison), None);
+        assert_eq!(reason(&comparison), None);
         assert!(comparison.step(-1), "4 to 2");
     }
 
     #[test]
-    fn a_refusal_of_the_engine_takes_the_change_back() {
+    fn a_change_that_the_engine_refuses_is_undone() {
         let mut comparison = comparison(&["model.kv-layout"]);
         let before = comparison.config_b.clone();
         assert!(comparison.step(1));
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Strided);
         comparison.take_back(KnobChange { row: 0, before }, "this device has no room");
-        assert!(comparison.same());
+        assert!(comparison.b_equals_a());
         assert_eq!(
             comparison.rows().next().and_then(|row| row.refused),
             Some("this device has no room")
@@ -371,13 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn hidden_values_are_not_told_by_steps() {
+    fn stepping_a_knob_does_not_reveal_its_hidden_value() {
         let mut comparison = comparison(&["model.norm", "train.batch"]);
-        (
-            comparison.hidden,
-            comparison.config_a.train.batch,
-            comparison.config_b.train.batch,
-        ) = (true, 1, 1);
+        comparison.hidden = true;
+        comparison.config_a.train.batch = 1;
+        comparison.config_b.train.batch = 1;
         assert!(
             comparison
                 .rows()
@@ -386,7 +401,7 @@ mod tests {
         assert!(comparison.step(-1), "changed, whatever it was");
         let shown: Vec<Option<String>> = comparison.rows().map(|row| row.b).collect();
         assert_eq!(shown, [Some("composed".to_owned()), None]);
-        assert!(!comparison.same());
+        assert!(!comparison.b_equals_a());
         comparison.select(1);
         assert!(comparison.step(1));
         assert_eq!(

@@ -1,43 +1,44 @@
-//! Which device computes, which others there are, and the offer to move from the CPU to a GPU that has warmed up.
-//! It opens nothing: devices are known from events only.
+//! The device that computes, the other devices, and the offer to move from the CPU to a GPU that has warmed up.
+//! This module opens no device; it knows them only from events.
 
 use super::log::{Log, LogLevel};
-use super::part::{Follow, Follows};
+use super::part::{FollowUp, FollowUps};
 use super::{Action, Bench, Overlay, View, busy};
 use protocol::{Command, Device, DeviceInfo, Event, Failed, FailedKind, Load};
 
-/// A GPU that warms up while the CPU runs.
+/// The state of a GPU that warms up while the CPU runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum GpuWarmUp {
-    /// There is nothing to wait for.
+    /// No GPU warms up.
     #[default]
     None,
-    /// Asked for; kernels compile in a second engine.
+    /// A second engine compiles the kernels of the GPU; `kernels` are done.
     Warming { select: String, kernels: u32 },
-    /// Open and ready: the learner can move there.
+    /// The GPU is ready, and the learner can move the run there.
     Ready { select: String, device: Device },
-    /// It could not be opened.
+    /// The GPU could not be opened.
     Failed { reason: String },
 }
 
+/// The devices of this machine, and the log of the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
-    /// What was asked for on the command line.
+    /// The device named on the command line, or `auto`.
     pub asked: String,
-    /// What runs are started on.
+    /// The device on which runs start.
     pub using: String,
-    /// Empty until the probe has answered.
+    /// The devices found by the probe. Empty until it has answered.
     pub known: Vec<DeviceInfo>,
     pub probed: bool,
     pub gpu_warm_up: GpuWarmUp,
-    /// The share of the machine that other programs use, as the engine last reported it.
+    /// The share of the machine that other programs use, from the engine's last report.
     pub load: Option<Load>,
-    /// What drivers, libraries and the engine wrote.
+    /// The lines that drivers, libraries and the engine wrote.
     pub log: Log,
 }
 
 impl Devices {
-    /// `auto` begins on the CPU, so that nobody waits in front of an empty screen.
+    /// Makes the state before the probe. `auto` starts on the CPU, so that nobody waits in front of an empty screen.
     pub fn new(asked: &str) -> Self {
         let using = if asked == "auto" { "cpu" } else { asked };
         Self {
@@ -47,27 +48,27 @@ impl Devices {
         }
     }
 
-    /// Carries out an action on the devices.
-    pub(super) fn update(&mut self, action: Action, view: &View) -> Option<Follows> {
+    /// Carries out an action on the devices. `None` for any other action.
+    pub(super) fn update(&mut self, action: Action, view: &View) -> Option<FollowUps> {
         let line = match action {
-            Action::SwitchDevice => return Some(vec![Follow::Use(self.offer()?.to_owned())]),
+            Action::SwitchDevice => return Some(vec![FollowUp::Use(self.offer()?.to_owned())]),
             Action::Choose if view.overlay == Some(Overlay::Devices) => view.selected,
             Action::ChooseLine(line) if view.overlay == Some(Overlay::Devices) => line,
             _ => return None,
         };
         let chosen = &self.known.get(line)?.select;
-        let moves = (*chosen != self.using).then(|| Follow::Use(chosen.clone()));
-        Some([Follow::Card(None)].into_iter().chain(moves).collect())
+        let moves = (*chosen != self.using).then(|| FollowUp::Use(chosen.clone()));
+        Some([FollowUp::Card(None)].into_iter().chain(moves).collect())
     }
 
-    /// Takes in what the engine says of itself, of its machine and of devices; any other event is about a run.
-    pub(super) fn hear(&mut self, event: &Event, bench: &Bench) -> Option<Follows> {
+    /// Handles an event about the engine, its machine or its devices. `None` if the event is about a run.
+    pub(super) fn on_event(&mut self, event: &Event, bench: &Bench) -> Option<FollowUps> {
         match event {
-            Event::Heartbeat { .. } => return Some(vec![Follow::Unseen]),
+            Event::Heartbeat { .. } => return Some(vec![FollowUp::Unseen]),
             Event::Load(load) => {
-                let seen = busy::changes(self.load.as_ref(), load);
+                let changed = busy::changes(self.load.as_ref(), load);
                 self.load = Some(load.clone());
-                return Some(Vec::from_iter((!seen).then_some(Follow::Unseen)));
+                return Some(Vec::from_iter((!changed).then_some(FollowUp::Unseen)));
             }
             Event::Hello(hello) => {
                 let (version, os, cores) = (&hello.version, &hello.os, hello.cores);
@@ -84,7 +85,7 @@ impl Devices {
             }
             Event::Devices { devices } => {
                 let device = self.take_probed(devices.clone());
-                let open = device.map(|device| Follow::send(Command::Open { device }));
+                let open = device.map(|device| FollowUp::send(Command::Open { device }));
                 return Some(Vec::from_iter(open));
             }
             Event::DeviceReady { device } => {
@@ -103,31 +104,31 @@ impl Devices {
         Some(Vec::new())
     }
 
-    /// A failure goes to the log. It is about the GPU that warms up, or about a run.
-    fn failed(&mut self, failed: &Failed, bench: &Bench) -> Option<Follows> {
+    /// Logs a failure, and handles it if it is about the GPU that warms up. `None` if it is about a run.
+    fn failed(&mut self, failed: &Failed, bench: &Bench) -> Option<FollowUps> {
         self.log.add(LogLevel::Error, &failed.reason);
-        let of_device = failed.kind == FailedKind::Device && failed.request == 0;
-        if !(self.warms_up() && of_device && bench.run.state.is_active()) {
+        let about_device = failed.kind == FailedKind::Device && failed.request == 0;
+        if !(self.warms_up() && about_device && bench.run.state.is_active()) {
             return None;
         }
         self.gpu_warm_up = GpuWarmUp::Failed {
             reason: failed.reason.clone(),
         };
         let text = "The GPU could not be opened; the run stays on the CPU, the log says why";
-        Some(vec![Follow::Warn(text.to_owned())])
+        Some(vec![FollowUp::Warn(text.to_owned())])
     }
 
-    /// The engine sent a line that is not an event; the first one is told.
-    pub(super) fn hear_malformed(&mut self, line: &str, why: &str) -> Follows {
+    /// Logs a line of the engine that is not an event. The first one is also shown on the screen.
+    pub(super) fn on_malformed(&mut self, line: &str, why: &str) -> FollowUps {
         self.log.malformed += 1;
         let text = format!("Not an event ({why}): {line}");
         self.log.add(LogLevel::Warning, &text);
-        let told = "The engine sent a line that is not an event; the log has it";
+        let warning = "The engine sent a line that is not an event; the log has it";
         let first = self.log.malformed == 1;
-        Vec::from_iter(first.then(|| Follow::Warn(told.to_owned())))
+        Vec::from_iter(first.then(|| FollowUp::Warn(warning.to_owned())))
     }
 
-    /// The engine has ended, and with it what it had opened.
+    /// Notes that the engine has ended. The devices that it had opened are closed.
     pub(super) fn engine_gone(&mut self, reason: &str) {
         self.load = None;
         let text = format!("The engine is gone: {reason}");
@@ -137,7 +138,7 @@ impl Devices {
         }
     }
 
-    /// Notes the devices that the probe found; returns one to warm up.
+    /// Notes the devices that the probe found. Returns the one to warm up, if any.
     fn take_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;
@@ -164,8 +165,8 @@ impl Devices {
         }
     }
 
-    /// Where learners' kernels are checked: where the run computes; a run on the CPU leaves it to a GPU if that was not
-    /// ruled out on the command line.
+    /// Returns the device on which learners' kernels are checked: the device of the run. If the run is on the CPU, it is the device named
+    /// on the command line, where `auto` may find a GPU.
     pub fn for_kernels(&self) -> &str {
         if self.using == "cpu" {
             &self.asked
@@ -174,18 +175,18 @@ impl Devices {
         }
     }
 
-    /// Why a model on the device in use computes with no kernel of a learner's; none where it can.
+    /// Returns why the model cannot use a learner's kernel on the device in use. `None` if it can.
     pub fn keeps_own_kernels(&self) -> Option<&'static str> {
         let why = "it trains on the CPU; WGSL takes over on a GPU or on vulkan-cpu";
         (self.using == "cpu").then_some(why)
     }
 
-    /// Whether a GPU warms up beside the run.
+    /// Returns true while a GPU warms up during the run.
     pub fn warms_up(&self) -> bool {
         matches!(self.gpu_warm_up, GpuWarmUp::Warming { .. })
     }
 
-    /// The device that the learner can move to.
+    /// Returns the device that the learner can move the run to.
     pub fn offer(&self) -> Option<&str> {
         match &self.gpu_warm_up {
             GpuWarmUp::Ready { select, .. } => Some(select),
@@ -193,7 +194,7 @@ impl Devices {
         }
     }
 
-    /// Runs go there from now on.
+    /// Starts all later runs on this device.
     pub fn switch_to(&mut self, select: &str) {
         select.clone_into(&mut self.using);
         self.gpu_warm_up = GpuWarmUp::None;

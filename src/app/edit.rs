@@ -1,9 +1,9 @@
-//! How B is changed: by the knobs, by the learner's file, or by the solution. A change that keeps the weights runs at once; any other
-//! one after a short delay in which more changes may come. Each is written to the learner's file.
+//! Changes of B by the knobs, the learner's file, or the solution. A change that keeps the weights runs at once. Any other change runs
+//! after a short delay in which more changes may come. Each change is written to the learner's file.
 
 use super::comparison::{Comparison, KnobChange};
-use super::may::SAME;
-use super::part::{Follow, Follows};
+use super::may::B_EQUALS_A;
+use super::part::{FollowUp, FollowUps};
 use super::view::AfterSkip;
 use super::{Action, App, Bench, Effect, Panel, ScreenSize, View};
 use crate::course::Stage;
@@ -12,73 +12,73 @@ use crate::course::named::NamedConfig;
 use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
 
-/// Most letters of a typed value.
+/// The longest value that can be typed, in letters.
 const MAX_VALUE_LETTERS: usize = 20;
 
-/// How long B waits for more changes before it starts again.
+/// How long B waits for more changes before it restarts.
 const SETTLE_MS: u64 = 500;
 
-/// What an action does to a value that is typed.
+/// The effect of an action on a value that is being typed.
 enum Typing {
-    /// None is typed any more.
-    None,
-    /// It is typed further, or left.
-    Goes,
-    /// This value is kept.
-    Kept(String),
+    /// The action is not about typing. Nothing is typed any more.
+    Ended,
+    /// The action changed the typed value, or cancelled it.
+    Handled,
+    /// The learner confirmed this value.
+    Confirmed(String),
 }
 
 impl App {
-    /// Whether the knobs can be opened: there is something to change, and it can run.
+    /// Returns true if the knobs can be opened: the mode compares A and B, and knobs are offered.
     pub fn can_edit(&self) -> bool {
         self.mode.compares() && !self.bench.comparison.offers.is_empty()
     }
 
-    /// Whether the knobs are on the screen.
+    /// Returns true if the knobs are on the screen.
     pub fn knobs_open(&self) -> bool {
         let view = &self.view;
         let covered = view.expanded && view.focus != Some(Panel::Lesson);
         view.knobs && !covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
     }
 
-    /// Carries out an action on the knobs; false for any other action. An action that types no value ends the typing.
+    /// Carries out an action on the knobs. Returns false for any other action, which also ends the typing of a value.
     pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
         let follows = match (self.view.type_value(action), action) {
-            (Typing::Kept(value), _) => Some(self.bench.type_knob(&value)),
-            (Typing::Goes, _) => Some(Vec::new()),
-            (Typing::None, Action::TypeValue) => {
+            (Typing::Confirmed(value), _) => Some(self.bench.set_typed(&value)),
+            (Typing::Handled, _) => Some(Vec::new()),
+            (Typing::Ended, Action::TypeValue) => {
                 self.view.value = Some(String::new());
                 return true;
             }
-            (Typing::None, Action::Knobs) if self.knobs_open() => {
+            (Typing::Ended, Action::Knobs) if self.knobs_open() => {
                 self.view.knobs = false;
                 return true;
             }
-            (Typing::None, Action::Knobs) => {
+            (Typing::Ended, Action::Knobs) => {
                 self.after_prediction(AfterSkip::Knobs);
                 return true;
             }
-            (Typing::None, _) => self.bench.update(action, self.lesson.stage(&self.mode)),
+            (Typing::Ended, _) => self.bench.update(action, self.lesson.stage(&self.mode)),
         };
         self.carry_out(follows)
     }
 
-    /// While B is the same as A, opens the knobs and says so; returns whether it is.
-    pub(super) fn open_knobs_if_same(&mut self) -> bool {
-        let same = self.bench.comparison.same();
-        if same {
+    /// If B equals A, opens the knobs, tells the learner so, and returns true.
+    pub(super) fn open_knobs_if_b_equals_a(&mut self) -> bool {
+        let equal = self.bench.comparison.b_equals_a();
+        if equal {
             self.view.open_knobs();
-            self.tell(SAME, false);
+            self.tell(B_EQUALS_A, false);
         }
-        same
+        equal
     }
 
-    /// B has changed: drops what was measured with the old one, and runs the new one, `delayed` if more changes may come.
+    /// Handles a change of B: drops the results of the old B and runs the new one, with a delay if more changes may come (`delayed`).
     pub(super) fn b_changed(&mut self, delayed: bool) {
         self.lesson.note_fix_tried(&self.mode);
         self.lesson.study.report = None;
         self.lesson.study.pair = self.bench.pairs_of_b();
-        // A B that runs is shown until the changed one takes over from it.
+        // While the old B runs, it stays on the screen until the new one takes over.
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    /// Runs B once no more changes have come for `SETTLE_MS`.
+    /// Runs B once no change has come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
         let now_ms = self.clock.now_ms;
         let due = self.bench.pending.due_ms.is_some_and(|due| due <= now_ms);
@@ -104,7 +104,7 @@ impl App {
     fn run_current_b(&mut self) {
         self.bench.pending.due_ms = None;
         let pairing = self.bench.pairing();
-        if pairing && !self.bench.comparison.same() {
+        if pairing && !self.bench.comparison.b_equals_a() {
             return self.pair();
         }
         if !pairing {
@@ -120,10 +120,10 @@ impl App {
 }
 
 impl View {
-    /// Carries out an action while a value is typed; any other action ends the typing.
+    /// Applies an action to the value that is being typed. Any other action ends the typing.
     fn type_value(&mut self, action: Action) -> Typing {
         let Some(mut text) = self.value.take() else {
-            return Typing::None;
+            return Typing::Ended;
         };
         match action {
             Action::Type(letter) => {
@@ -136,32 +136,32 @@ impl View {
                 text.pop();
                 self.value = Some(text);
             }
-            Action::KeepSearch if !text.is_empty() => return Typing::Kept(text),
+            Action::KeepSearch if !text.is_empty() => return Typing::Confirmed(text),
             Action::KeepSearch | Action::Close => {}
-            _ => return Typing::None,
+            _ => return Typing::Ended,
         }
-        Typing::Goes
+        Typing::Handled
     }
 }
 
 impl Bench {
-    /// Carries out an action on the knobs.
-    pub(super) fn update(&mut self, action: Action, stage: Option<&Stage>) -> Option<Follows> {
+    /// Carries out an action on the knobs. `None` for any other action.
+    pub(super) fn update(&mut self, action: Action, stage: Option<&Stage>) -> Option<FollowUps> {
         let comparison = &mut self.comparison;
         match action {
             Action::KnobRow(by) => {
                 comparison.select(comparison.row.saturating_add_signed(by as isize));
             }
             Action::KnobAt(row) if row != comparison.row => comparison.select(row),
-            Action::KnobAt(_) => return Some(self.change_knob(|it| it.step(1))),
-            Action::KnobTurn(by) => return Some(self.change_knob(|it| it.step(by))),
+            Action::KnobAt(_) => return Some(self.turn_knob(1)),
+            Action::KnobTurn(by) => return Some(self.turn_knob(by)),
             Action::TakeSolution => {
                 let config = NamedConfig::fixed(stage?, self.preset).config;
                 self.set_b(config, true);
                 return Some(vec![
-                    Follow::Card(None),
+                    FollowUp::Card(None),
                     self.write_b(),
-                    Follow::Changed(false),
+                    FollowUp::Changed(false),
                 ]);
             }
             _ => return None,
@@ -169,14 +169,19 @@ impl Bench {
         Some(Vec::new())
     }
 
-    /// Gives the selected knob a value that was typed.
-    fn type_knob(&mut self, value: &str) -> Follows {
-        let value = KnobValue::from_word(value);
+    /// Gives the selected knob the value `by` places further on.
+    fn turn_knob(&mut self, by: i32) -> FollowUps {
+        self.change_knob(|comparison| comparison.step(by))
+    }
+
+    /// Gives the selected knob the value that the learner typed.
+    fn set_typed(&mut self, text: &str) -> FollowUps {
+        let value = KnobValue::from_word(text);
         self.change_knob(|comparison| comparison.set(comparison.row, &value))
     }
 
-    /// Changes B at the selected row. Where `change` is refused, the row says why.
-    fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) -> Follows {
+    /// Changes B at the selected row. `change` returns false if B stays as it is.
+    fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) -> FollowUps {
         let knob = self.comparison.knob();
         let row = self.comparison.row;
         let before = self.comparison.config_b.clone();
@@ -188,72 +193,84 @@ impl Bench {
             self.pending.change.get_or_insert(first);
         }
         let delayed = knob.is_some_and(Comparison::starts_again);
-        // Earlier notices about B do not apply to this one.
+        // Earlier notices were about the old B.
         vec![
-            Follow::Untell { warnings: true },
+            FollowUp::Untell { warnings: true },
             self.write_b(),
-            Follow::Changed(delayed),
+            FollowUp::Changed(delayed),
         ]
     }
 
-    /// Writes B's knobs to the learner's file, if there is one. A file that cannot be read stays as it is until it can.
-    pub(super) fn write_b(&self) -> Follow {
+    /// Returns the follow-up that writes B's knobs to the learner's file. A file that cannot be read is not written.
+    pub(super) fn write_b(&self) -> FollowUp {
         let comparison = &self.comparison;
-        let offers = comparison.offers.iter();
         match (&comparison.file, &comparison.problem) {
-            (None, _) => Follow::Nothing,
-            (_, Some(problem)) => Follow::Warn(format!("B changed; the file did not: {problem}")),
-            (Some(stage), None) => Follow::Effect(Effect::WriteKnobs {
+            (None, _) => FollowUp::Nothing,
+            (_, Some(problem)) => FollowUp::Warn(format!("B changed; the file did not: {problem}")),
+            (Some(stage), None) => FollowUp::Effect(Effect::WriteKnobs {
                 stage: stage.clone(),
                 config: Box::new(comparison.config_b.clone()),
-                offers: offers.map(|knob| knob.path.to_owned()).collect(),
+                offers: comparison
+                    .offers
+                    .iter()
+                    .map(|knob| knob.path.to_owned())
+                    .collect(),
             }),
         }
     }
 
-    /// The learner's configuration was saved: it is B from now on.
-    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) -> Follows {
+    /// Makes the learner's file B after it was saved.
+    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) -> FollowUps {
         let was_unreadable = self.comparison.problem.is_some();
         let config = match self.config_of_file(config) {
             Ok(config) => config,
-            Err(what) => return vec![Follow::Warn(what)],
+            Err(problem) => return vec![FollowUp::Warn(problem)],
         };
         if self.comparison.config_b == config || self.comparison.offers.is_empty() {
             return Vec::new();
         }
         self.set_b(config, false);
-        let text = "The file can be read again: B is what it says";
-        let told = was_unreadable.then(|| Follow::tell(text)).into_iter();
-        told.chain([Follow::Changed(false)]).collect()
+        let mut follows = FollowUps::new();
+        if was_unreadable {
+            follows.push(FollowUp::tell("The file is valid again; B now uses it"));
+        }
+        follows.push(FollowUp::Changed(false));
+        follows
     }
 
-    /// What the learner's file of this stage held when the stage was entered.
+    /// Makes the learner's file B as its stage is entered. Does nothing if the learner has left the stage since.
     pub(super) fn take_file_at_entry(
         &mut self,
         stage: &str,
         config: Result<Box<RunConfig>, String>,
-    ) -> Follows {
+    ) -> FollowUps {
         if self.comparison.file.as_deref() != Some(stage) {
             return Vec::new();
         }
         let config = match self.config_of_file(config) {
             Ok(config) => config,
-            Err(what) => return vec![Follow::Warn(what)],
+            Err(problem) => return vec![FollowUp::Warn(problem)],
         };
         self.set_b(config, false);
-        let text = format!("B is as you left it: {}", self.comparison.differences());
-        let differs = !self.comparison.same();
-        Vec::from_iter(differs.then_some(Follow::Tell(text)))
+        if self.comparison.b_equals_a() {
+            return Vec::new();
+        }
+        let differences = self.comparison.differences();
+        vec![FollowUp::Tell(format!(
+            "B is as you left it: {differences}"
+        ))]
     }
 
-    /// The configuration in the learner's file, at the requested preset. What is wrong with a file that cannot be read is noted.
+    /// Returns the configuration in the learner's file, at the requested preset. Notes the problem of a file that cannot be read.
     fn config_of_file(
         &mut self,
-        config: Result<Box<RunConfig>, String>,
+        content: Result<Box<RunConfig>, String>,
     ) -> Result<RunConfig, String> {
-        self.comparison.problem = config.as_ref().err().cloned();
-        let config = config?;
-        let preset = self.preset;
-        Ok(preset.map_or_else(|| *config.clone(), |preset| at_preset(&config, preset)))
+        self.comparison.problem = content.as_ref().err().cloned();
+        let config = content?;
+        Ok(match self.preset {
+            Some(preset) => at_preset(&config, preset),
+            None => *config,
+        })
     }
 }

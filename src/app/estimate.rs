@@ -1,9 +1,9 @@
-//! A range that the learner estimates before the figure is measured: placed on the stage's scale, moved and widened in steps, then
-//! compared with the measurement.
+//! The range that the learner estimates before a figure is measured. Keys place it on the stage's scale, move it and widen it in
+//! steps. The measurement then shows whether the range holds the figure.
 
 use crate::course::Estimate;
 
-/// Steps of the scale.
+/// The number of steps of the scale.
 pub const STEPS: u16 = 60;
 
 /// A range on the scale, in steps.
@@ -13,11 +13,11 @@ pub struct RangeSteps {
     pub high: u16,
 }
 
-/// How wide a range is when it is placed.
+/// The width of a range when it is placed, in steps.
 const PLACED: u16 = 6;
 
 impl Default for RangeSteps {
-    /// Where the first key places it: in the middle of the scale.
+    /// Returns the range that the first key places, in the middle of the scale.
     fn default() -> Self {
         let low = (STEPS - PLACED) / 2;
         let high = low + PLACED;
@@ -25,24 +25,24 @@ impl Default for RangeSteps {
     }
 }
 
-/// The most points of a range that contains the measured figure; a wider range earns fewer.
+/// The largest number of points for a range that contains the measured figure. A wider range earns fewer.
 pub const POINTS: u32 = 10;
 
 impl RangeSteps {
-    /// Moves the range round a value, as far as the scale goes.
-    pub fn centre(&mut self, of: &Estimate, value: f64) {
-        let middle = (of.share(value) * f64::from(STEPS)).round() as i32;
+    /// Centres the range on a value, as far as the scale of `estimate` goes.
+    pub fn centre(&mut self, estimate: &Estimate, value: f64) {
+        let middle = (estimate.share(value) * f64::from(STEPS)).round() as i32;
         self.shift(middle - i32::from(self.low.midpoint(self.high)));
     }
 
-    /// Moves the range, its width kept.
+    /// Moves the range by `by` steps, as far as the scale goes. Its width stays.
     pub fn shift(&mut self, by: i32) {
-        let by = by.clamp(-i32::from(self.low), i32::from(STEPS - self.high));
-        self.low = self.low.saturating_add_signed(by as i16);
-        self.high = self.high.saturating_add_signed(by as i16);
+        let steps = by.clamp(-i32::from(self.low), i32::from(STEPS - self.high)) as i16;
+        self.low = self.low.saturating_add_signed(steps);
+        self.high = self.high.saturating_add_signed(steps);
     }
 
-    /// Widens the range on both sides, or narrows it; one step remains.
+    /// Widens the range by `by` steps on each side; a negative number narrows it. The range keeps at least one step.
     pub fn widen(&mut self, by: i32) {
         let (low, high) = (i32::from(self.low) - by, i32::from(self.high) + by);
         if low < high {
@@ -51,30 +51,30 @@ impl RangeSteps {
         }
     }
 
-    /// The range in the figure's own unit.
-    pub fn values(self, of: &Estimate) -> (f64, f64) {
+    /// Returns the ends of the range in the unit of the estimated figure.
+    pub fn values(self, estimate: &Estimate) -> (f64, f64) {
         (
-            value(of, f64::from(self.low) / f64::from(STEPS)),
-            value(of, f64::from(self.high) / f64::from(STEPS)),
+            value(estimate, f64::from(self.low) / f64::from(STEPS)),
+            value(estimate, f64::from(self.high) / f64::from(STEPS)),
         )
     }
 }
 
-/// The points of a range: 0 where it does not contain the measured figure, else the more the narrower it is.
-pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
+/// Returns the points of a range: 0 if it does not contain the measured figure `truth`, else more for a narrower range.
+pub fn points(estimate: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
     if !(low..=high).contains(&truth) {
         return 0;
     }
-    let width = of.share(high) - of.share(low);
+    let width = estimate.share(high) - estimate.share(low);
     ((f64::from(POINTS) * (1.0 - width)).round() as u32).max(1)
 }
 
-/// The value at a share of the scale.
-fn value(of: &Estimate, share: f64) -> f64 {
-    if of.log {
-        of.from * (of.to / of.from).powf(share)
+/// Returns the value at a share of the scale, where 0 is its lower and 1 its upper end.
+fn value(estimate: &Estimate, share: f64) -> f64 {
+    if estimate.log {
+        estimate.from * (estimate.to / estimate.from).powf(share)
     } else {
-        of.from + share * (of.to - of.from)
+        estimate.from + share * (estimate.to - estimate.from)
     }
 }
 
@@ -99,32 +99,32 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_range_that_holds_earns_more() {
-        let of = Estimate {
+    fn a_narrow_range_that_holds_the_figure_earns_more() {
+        let estimate = Estimate {
             from: 0.0,
             to: 100.0,
             ..Estimate::default()
         };
-        let earned = [(0.0, 100.0), (40.0, 60.0), (49.0, 51.0), (51.0, 60.0)];
-        let earned = earned.map(|range| points(&of, range, 50.0));
+        let ranges = [(0.0, 100.0), (40.0, 60.0), (49.0, 51.0), (51.0, 60.0)];
+        let earned = ranges.map(|range| points(&estimate, range, 50.0));
         assert_eq!(earned, [1, 8, 10, 0]);
     }
 
     #[test]
     fn the_scale_is_logarithmic_where_the_stage_says_so() {
-        let of = Estimate {
+        let estimate = Estimate {
             from: 0.1,
             to: 1000.0,
             log: true,
             ..Estimate::default()
         };
-        let (low, high) = RangeSteps { low: 15, high: 30 }.values(&of);
+        let (low, high) = RangeSteps { low: 15, high: 30 }.values(&estimate);
         assert!(
             (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
             "{low} {high}"
         );
-        assert!((of.share(10.0) - 0.5).abs() < 1e-9);
-        assert_eq!(of.share(f64::NAN), 0.0);
+        assert!((estimate.share(10.0) - 0.5).abs() < 1e-9);
+        assert_eq!(estimate.share(f64::NAN), 0.0);
         let linear = Estimate {
             from: 0.0,
             to: 100.0,

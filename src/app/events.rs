@@ -1,4 +1,4 @@
-//! Updates the state from the engine's events. Events of a run that was replaced are dropped until the new run answers.
+//! Updates the state from the engine's events. After a run was replaced, its events are dropped until the new run starts.
 
 use std::sync::Arc;
 
@@ -8,22 +8,21 @@ use super::figures::{count_loss_of, truth};
 use super::log::LogLevel;
 use super::source::FromEngine;
 use super::{App, Effect, Overlay, RunState};
-use protocol::story::RunStory;
 use protocol::*;
 
 impl App {
-    /// Takes a report of the engine.
-    pub(super) fn hear(&mut self, report: FromEngine) {
+    /// Handles a report of the engine, or of a recording.
+    pub(super) fn on_report(&mut self, report: FromEngine) {
         match report {
-            FromEngine::Line(line) => self.event(line.event),
+            FromEngine::Line(line) => self.on_event(line.event),
             FromEngine::Stray(text) => self.devices.log.add(LogLevel::Stray, &text),
             FromEngine::Malformed { line, why } => {
-                let follows = self.devices.hear_malformed(&line, &why);
+                let follows = self.devices.on_malformed(&line, &why);
                 self.carry_out(follows);
             }
-            FromEngine::Gone { reason } => self.gone(&reason),
+            FromEngine::Gone { reason } => self.on_engine_gone(&reason),
             FromEngine::Silent => {
-                self.gone(
+                self.on_engine_gone(
                     "Its heartbeat stopped: it hangs, or the connection to its machine was lost",
                 );
                 self.effects.push(Effect::Kill);
@@ -31,13 +30,14 @@ impl App {
         }
     }
 
-    /// The engine has ended. What it showed stays.
-    pub(super) fn gone(&mut self, reason: &str) {
+    /// Handles the end of the engine, or of a recording. The figures that it sent stay on the screen.
+    pub(super) fn on_engine_gone(&mut self, reason: &str) {
         if !self.mode.is_live() {
             self.bench.run.state = RunState::Finished;
-            let text = match self.mode.watches() {
-                true => format!("The training is over: {reason}"),
-                false => "The recording ends here".to_owned(),
+            let text = if self.mode.watches() {
+                format!("The training is over: {reason}")
+            } else {
+                "The recording ends here".to_owned()
             };
             self.tell(&text, false);
             return;
@@ -52,16 +52,16 @@ impl App {
         self.bench.pending.asked = Asked::Nothing;
     }
 
-    fn event(&mut self, event: Event) {
-        self.bench.note_progress(&event, self.clock.now_ms);
-        let event = sanitize(event);
+    fn on_event(&mut self, raw: Event) {
+        self.bench.note_progress(&raw, self.clock.now_ms);
+        let event = sanitize(raw);
         if let Some(started) = event.begins_run() {
-            return self.started(started, &event);
+            return self.on_started(started, &event);
         }
         if let Event::Run(run) = &event {
-            return self.foreign_run(run.slot, &event);
+            return self.on_foreign_run(run.slot, &event);
         }
-        let follows = self.devices.hear(&event, &self.bench);
+        let follows = self.devices.on_event(&event, &self.bench);
         if self.carry_out(follows) {
             return;
         }
@@ -74,17 +74,19 @@ impl App {
                 exercise, why_not, ..
             } => {
                 let at = self.lesson.place_of_exercise(&exercise);
-                self.in_exercise(at, |it, context| {
-                    it.of_mut(context.exercise).kernel_used(why_not, context)
+                self.in_exercise(at, |exercises, context| {
+                    exercises
+                        .state_mut(context.exercise)
+                        .kernel_used(why_not, context)
                 });
             }
             Event::Step(_) => {
                 let hidden = self.bench.pairing() && self.mode.mystery().is_some();
                 self.bench.stepped(&event, hidden, self.clock.now_ms);
             }
-            Event::Finished(ref finished) => self.finished(finished, &event),
-            Event::Failed(failed) => self.failed(failed),
-            Event::Pair(ref pair) => self.paired(pair, &event),
+            Event::Finished(ref finished) => self.on_finished(finished, &event),
+            Event::Failed(failed) => self.on_failed(failed),
+            Event::Pair(ref pair) => self.on_pair(pair, &event),
             Event::Paused { .. } => {
                 let state = &mut self.bench.run.state;
                 if *state == RunState::Pausing {
@@ -96,28 +98,28 @@ impl App {
                     self.bench.run.state = RunState::Running;
                 }
             }
-            _ => self.figure(&event),
+            _ => self.on_figure(&event),
         }
     }
 
-    /// Figures of one slot.
-    fn figure(&mut self, event: &Event) {
-        let current = self.bench.is_current();
-        let Some(slot) = event.slot().filter(|_| current) else {
-            return;
-        };
-        self.bench.run.story.hear(event, self.clock.now_ms);
-        if slot == self.bench.judged(self.mode.compares()) {
-            self.judge();
+    /// Takes figures of one slot.
+    fn on_figure(&mut self, event: &Event) {
+        if let Some(slot) = event.slot()
+            && self.bench.is_current()
+        {
+            self.bench.run.story.hear(event, self.clock.now_ms);
+            if slot == self.bench.judged(self.mode.compares()) {
+                self.judge();
+            }
         }
     }
 
-    fn started(&mut self, started: &Started, event: &Event) {
+    fn on_started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
         if recorded {
-            self.bench.replays(started.paired);
-        } else if !self.bench.follows(started) {
+            self.bench.begin_recorded(started.paired);
+        } else if !self.bench.accepts_start(started) {
             return;
         }
         let (slot, paired) = (started.run.slot, started.paired);
@@ -132,25 +134,10 @@ impl App {
             self.bench.run.active = slot;
         }
         if slot == Slot::A && !paired {
-            if self.bench.comparison.same() {
+            if self.bench.comparison.b_equals_a() {
                 self.show_present_b();
             }
-            // A warning, as that pairs have ended, stays.
-            let warned = self.view.notice.as_ref().is_some_and(|it| it.warning);
-            let tells = self.has_card(Overlay::Attempts) && !warned;
-            let run = &self.bench.run;
-            let longer = run.longer_a().map(RunStory::steps);
-            let text = if run.slot(Slot::A).was_left() {
-                let own = "the lesson keeps the figures that A had before";
-                Some(format!("A goes on with the weights that B trained; {own}"))
-            } else {
-                longer.map(|steps| {
-                    format!("A begins again; its run of {steps} steps stays behind it")
-                })
-            };
-            if let Some(text) = text.filter(|_| tells) {
-                self.tell(&text, false);
-            }
+            self.explain_start_of_a();
         }
         self.bench.run.compiling = None;
         if slot == Slot::B && !self.bench.switching() && self.bench.pending.due_ms.is_none() {
@@ -161,16 +148,39 @@ impl App {
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
-            self.in_open_exercise(|it, context| it.use_kernel(context));
+            self.in_open_exercise(|exercise, context| exercise.use_kernel(context));
         }
         if slot == self.bench.judged(self.mode.compares()) {
             self.judge();
         }
     }
 
-    /// A run of another program begins.
-    fn foreign_run(&mut self, slot: Slot, event: &Event) {
-        self.bench.replays(false);
+    /// Tells the learner what happened to the earlier figures of A, now that A has started.
+    fn explain_start_of_a(&mut self) {
+        // A warning stays, for example that pairs have ended.
+        let warned = self
+            .view
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.warning);
+        if warned || !self.has_card(Overlay::Attempts) {
+            return;
+        }
+        let run = &self.bench.run;
+        if run.slot(Slot::A).was_left() {
+            let text = "A goes on with the weights that B trained; the lesson keeps the figures that A had before";
+            self.tell(text, false);
+        } else if let Some(longer) = run.longer_a() {
+            let steps = longer.steps();
+            let text =
+                format!("A was restarted; its earlier run ({steps} steps) stays in the chart");
+            self.tell(&text, false);
+        }
+    }
+
+    /// Handles the start of a run of another program.
+    fn on_foreign_run(&mut self, slot: Slot, event: &Event) {
+        self.bench.begin_recorded(false);
         if slot == Slot::B && self.bench.run.active == Slot::A {
             self.tell("B begins here, beside what A showed before", false);
         }
@@ -179,36 +189,38 @@ impl App {
         self.bench.run.state = RunState::Warming;
     }
 
-    /// A recording says which stage it is about.
+    /// Enters the stage that the recording is about, given by its number. Does nothing for a live run.
     fn follow_recording(&mut self, number: u32) {
-        let course = Arc::clone(&self.lesson.course);
-        let at = self.lesson.place_of_number(number);
-        let at = at.filter(|at| *at != self.lesson.study.at);
-        if let (Some(at), false) = (at, self.mode.is_live()) {
+        if let Some(at) = self.lesson.place_of_number(number)
+            && at != self.lesson.study.at
+            && !self.mode.is_live()
+        {
+            let course = Arc::clone(&self.lesson.course);
             self.lesson.study.enter(at, &course.stages[at]);
             self.bench.run.story.forget();
         }
     }
 
-    fn finished(&mut self, finished: &Finished, event: &Event) {
+    fn on_finished(&mut self, finished: &Finished, event: &Event) {
         if !self.bench.is_current() {
             return;
         }
         let of_run = finished.pair.is_none();
         let why = finished.ended.as_deref();
-        if let Some(first) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
-            // It names the tensor and the step.
-            let (tensor, step) = first.rsplit_once(" at step ").unwrap_or((first, "?"));
-            let side = self.side(finished.slot);
-            let consequence = match of_run {
-                true => format!("{tensor} is not finite"),
-                false => "there is no ratio".to_owned(),
+        if let Some(place) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
+            // The place names the tensor and the step.
+            let (tensor, step) = place.rsplit_once(" at step ").unwrap_or((place, "?"));
+            let side = self.side_name(finished.slot);
+            let consequence = if of_run {
+                format!("{tensor} is not finite")
+            } else {
+                "there is no ratio".to_owned()
             };
             let text = format!("{side} diverged at step {step}: {consequence}");
             self.tell(&text, true);
             self.cancel_verdict();
         }
-        // B has changed during these pairs: they start again with the present B. A run does not end them either.
+        // If B has changed during these pairs, they restart with the present B. The end of a single run does not end pairs.
         if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
@@ -221,16 +233,16 @@ impl App {
         // The summary of a paired comparison is about no single run.
         if of_run {
             self.bench.run.story.hear(event, self.clock.now_ms);
-            self.in_mystery(|it, context| it.judge_run(finished, context));
+            self.in_mystery(|mystery, context| mystery.judge_run(finished, context));
         }
-        // It ended before it took the change: what was asked for last starts.
-        if let Some(run) = self.bench.run.wanted.clone().filter(|_| changes) {
+        // The run ended before it took the change, so the latest request starts as a new run.
+        if changes && let Some(run) = self.bench.run.wanted.clone() {
             self.start(run);
         }
     }
 
-    /// Whose run it is, as the learner is told.
-    fn side(&self, slot: Slot) -> &'static str {
+    /// Returns the name of a slot in messages to the learner.
+    fn side_name(&self, slot: Slot) -> &'static str {
         match slot {
             Slot::A => "A",
             Slot::B if self.presenter.presentation.is_some() => "B",
@@ -238,7 +250,7 @@ impl App {
         }
     }
 
-    fn failed(&mut self, failed: Failed) {
+    fn on_failed(&mut self, failed: Failed) {
         if !self.bench.concerns(&failed) {
             return;
         }
@@ -253,7 +265,7 @@ impl App {
             self.bench.run.state = RunState::Failed { kind, reason };
             return;
         }
-        // The row of a change that was taken back gives the reason as well.
+        // With the knobs open, the row of the undone change already shows the reason.
         if !(undone && self.knobs_open()) {
             self.tell(&failed.reason, true);
         }
@@ -262,9 +274,9 @@ impl App {
         }
     }
 
-    fn paired(&mut self, pair: &Pair, event: &Event) {
+    fn on_pair(&mut self, pair: &Pair, event: &Event) {
         if !self.mode.is_live() {
-            self.bench.replays(true);
+            self.bench.begin_recorded(true);
         } else if !self.bench.counts(pair) {
             return;
         }
@@ -273,14 +285,14 @@ impl App {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
         self.lesson.study.pair = Some(pair.clone());
-        if let Some(place) = self.reading().place_of_result().filter(|_| done) {
+        if done && let Some(place) = self.reading().place_of_result() {
             self.tell(&format!("The pairs are done{place}"), false);
         }
         self.judge();
         if done {
             self.bench.pending.asked = Asked::Nothing;
             self.bench.run.state = RunState::Finished;
-            self.in_mystery(|it, context| it.judge_pairs(context));
+            self.in_mystery(|mystery, context| mystery.judge_pairs(context));
         } else if matches!(self.bench.run.state, RunState::Starting | RunState::Warming) {
             self.bench.run.state = RunState::Running;
         }
@@ -288,20 +300,23 @@ impl App {
 
     /// Compares the measurements with the stage's criteria.
     pub(super) fn judge(&mut self) {
-        let Some(stage) = self.stage().filter(|stage| {
-            self.presenter.presentation.is_none() && self.lesson.study.tried(stage)
-        }) else {
+        let Some(stage) = self.stage() else {
             return;
         };
-        // Late figures of a B that was changed since say nothing about the present one.
+        if self.presenter.presentation.is_some() || !self.lesson.study.tried(stage) {
+            return;
+        }
+        // Late figures of a B that was changed since are not about the present one.
         let compares = self.mode.compares();
-        let present = &self.bench.comparison.config_b;
-        let b = self.bench.run.slot(self.bench.judged(compares));
-        let b = Some(b).filter(|it| !compares || it.description.has(present));
-        let config = b.and_then(|it| it.description.config.clone());
-        let mut finished = b.and_then(RunStory::summary);
-        if let (Some(run), Some(b)) = (&mut finished, b) {
-            count_loss_of(stage, run, b);
+        let shown = self.bench.run.slot(self.bench.judged(compares));
+        let mut config = None;
+        let mut finished = None;
+        if !compares || shown.description.has(&self.bench.comparison.config_b) {
+            config = shown.description.config.clone();
+            finished = shown.summary();
+        }
+        if let Some(run) = &mut finished {
+            count_loss_of(stage, run, shown);
         }
         let truth = truth(self, stage);
         self.in_lesson(|lesson, context| {

@@ -1,5 +1,5 @@
 //! The state of the exercises in this session: answers, checks, measurements, and whether the model uses a learner's kernel.
-//! Plain data; the files below change it.
+//! This file holds plain data; the modules below change it.
 
 mod measure;
 pub mod measuring;
@@ -26,18 +26,18 @@ use protocol::{KernelReport, KernelResult, KernelSwap};
 /// The exercises of the course.
 #[derive(Clone, Debug, Default)]
 pub struct Exercises {
-    /// What is known of each, by its id.
+    /// The state of each exercise that was touched in this session, by its id.
     states: BTreeMap<String, ExerciseState>,
-    /// The card about the lanes of a workgroup.
+    /// The card that shows the lanes of a workgroup.
     pub lanes: LaneView,
 }
 
-/// What an exercise reads of other parts.
+/// The other parts of `App` that an exercise reads.
 pub(super) struct Context<'a> {
     pub exercise: &'a Exercise,
-    /// Its place in the course.
+    /// The index of the exercise in the course.
     pub at: usize,
-    /// It stands in the place of the stage's text.
+    /// The exercise is on the screen instead of the stage's text.
     pub is_open: bool,
     pub study: &'a Study,
     pub bench: &'a Bench,
@@ -50,28 +50,28 @@ pub(super) struct Context<'a> {
 /// The state of one exercise.
 #[derive(Clone, Debug, Default)]
 pub struct ExerciseState {
-    /// Where the learner's files are.
+    /// The paths of the learner's files.
     pub files: Vec<String>,
     pub checking: Option<Checking>,
-    /// The last check.
+    /// The result of the last check.
     pub report: Option<KernelVerdict>,
     pub in_model: InModel,
-    /// The task or a hint comes first on the page, not the last check: until the learner saves.
+    /// The page begins with the task and the hints instead of the last check, until the learner saves.
     pub text_first: bool,
-    /// The solution was asked for in this session.
+    /// The learner asked for the solution in this session.
     pub solution: bool,
-    /// The answers given to what the fault of its recording is.
+    /// The answers given so far to the question about the fault in the recording.
     pub quiz: Vec<usize>,
-    /// What the learner expects, in a config exercise.
+    /// The learner's answers in a config exercise.
     pub answer: AnswerFile,
     pub draft: AnswerDraft,
     pub measuring: Option<Measuring>,
     pub measured: Option<Measurement>,
-    /// The stage's run was paused for this exercise and goes on afterwards.
+    /// The stage's run was paused for this exercise and has to be resumed afterwards.
     pub holds_run: bool,
-    /// Kernels of the last check that passed.
+    /// The kernels of the last check that passed.
     good: Option<KernelSwap>,
-    /// The last check that passed, to set its times beside those of the next one.
+    /// The facts of the last check that passed. The next check compares its times with them.
     accepted: Option<KernelReport>,
 }
 
@@ -83,42 +83,42 @@ pub struct Checking {
     pub since_ms: u64,
 }
 
-/// Whether the model computes with the learner's kernel.
+/// Says whether the model computes with the learner's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum InModel {
     #[default]
     No,
-    /// From the next step on.
+    /// The engine was asked to use the kernel from the next step on.
     Asked,
-    /// Since this step.
+    /// The model has used the kernel since this step. `None` if the run had made no step.
     Since(Option<u64>),
-    /// It passed, but the model does not use it, for this reason.
+    /// The kernel passed its check, but the model does not use it, for this reason.
     Not(String),
 }
 
-/// An event about an exercise that happened outside the screen.
+/// News about an exercise from the shell.
 #[derive(Clone, Debug)]
 pub enum ExerciseNews {
-    /// Where its files are.
+    /// The paths of the learner's files.
     Files(Vec<String>),
-    /// A check begins: the exercise was opened or a file saved.
+    /// A check begins, because the exercise was opened or a file saved.
     Begun,
     Progress(Box<KernelChecking>),
     Checked(Box<KernelVerdict>),
-    /// What the lanes of a workgroup do, or why that cannot be seen.
+    /// The recorded lanes of a workgroup, or why they cannot be recorded.
     Lanes(Result<Arc<KernelLanes>, String>),
-    /// What the learner's answers say, and whether they were saved just now.
+    /// The content of the learner's answer file. `saved` is true if the learner has just saved it.
     Answers {
         answer: AnswerFile,
         saved: bool,
     },
-    /// How far a measurement has come.
+    /// The progress of a measurement.
     Measuring(Box<Sweep>),
     Measured(Box<Measurement>),
 }
 
 impl ExerciseState {
-    /// What the last check found in each file.
+    /// Returns the result of the last check for each file. Empty before the first check.
     pub fn checked_files(&self) -> &[KernelResult] {
         let report = self.report.as_ref();
         report.map_or(&[], |report| &report.facts.files)
@@ -132,13 +132,13 @@ impl Context<'_> {
 }
 
 impl Exercises {
-    /// What is known of an exercise.
-    pub fn of(&self, exercise: &Exercise) -> Option<&ExerciseState> {
+    /// Returns the state of an exercise. `None` if nothing has happened to it in this session.
+    pub fn state(&self, exercise: &Exercise) -> Option<&ExerciseState> {
         self.states.get(&exercise.id)
     }
 
-    /// The same, to be changed.
-    pub(super) fn of_mut(&mut self, exercise: &Exercise) -> &mut ExerciseState {
+    /// Returns the state of an exercise, which it creates if there is none.
+    pub(super) fn state_mut(&mut self, exercise: &Exercise) -> &mut ExerciseState {
         self.states.entry(exercise.id.clone()).or_default()
     }
 }

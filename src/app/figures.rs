@@ -1,5 +1,5 @@
-//! The figures for a lesson's placeholders, from the runs on the screen. A run in progress is summed up so far; what was not measured
-//! stays missing.
+//! The figures for a lesson's placeholders, from the runs on the screen. A run in progress counts as far as it has come. A figure
+//! that was not measured stays missing.
 
 use super::App;
 use crate::course::Stage;
@@ -7,7 +7,7 @@ use crate::course::placeholder::{FigureSources, fill_known, settled};
 use protocol::story::RunStory;
 use protocol::{Finished, Slot};
 
-/// All figures known now; `None` without a stage.
+/// Returns all figures known now. `None` without a stage.
 pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let stage = app.stage()?;
     let wanted = app.shown_run().wanted.as_ref().map(|run| &run.config);
@@ -21,11 +21,11 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
         shown: app.shown_run().active,
         pair: app.shown_pair(),
         choice: app.lesson.study.answered(stage),
-        estimate: app.lesson.study.of(stage).estimate,
+        estimate: app.lesson.study.progress_of(stage).estimate,
     })
 }
 
-/// The same figures for texts about the stage as the learner found it: `run` is A's run, whichever slot is active.
+/// Returns the figures for texts about the stage as the learner found it. There `run` names A's run, even while B is active.
 pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
     let found = app.shown_run().slot(Slot::A).description.config.as_ref();
     FigureSources {
@@ -35,28 +35,31 @@ pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> 
     }
 }
 
-/// The last loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
-pub(super) fn count_loss_of(stage: &Stage, run: &mut Finished, of: &RunStory) {
-    if let Some(loss) = of.loss.at(stage.steps.saturating_sub(1)) {
-        run.loss_last = loss.into();
+/// Sets the last loss of `summary` to the loss of `run` at the step where the stage's checks end, as in a run without a screen.
+pub(super) fn count_loss_of(stage: &Stage, summary: &mut Finished, run: &RunStory) {
+    if let Some(loss) = run.loss.at(stage.steps.saturating_sub(1)) {
+        summary.loss_last = loss.into();
     }
 }
 
-/// The figure that the stage's estimate is about, once it is measured.
+/// Returns the measured figure that the stage's estimate is about. `None` until it is measured.
 pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
-    let (study, of) = (&app.lesson.study, &stage.estimate.as_ref()?.of);
-    let pairs = study.pair.as_ref().filter(|pair| pair.done);
-    if of.starts_with("pair.") && (pairs.is_none() || study.beside(stage).is_some()) {
-        return None;
+    let study = &app.lesson.study;
+    let figure = &stage.estimate.as_ref()?.of;
+    if figure.starts_with("pair.") {
+        let paired = study.pair.as_ref().is_some_and(|pair| pair.done);
+        if !paired || study.other_differing_knob(stage).is_some() {
+            return None;
+        }
     }
     let mut known = figures(app)?;
     if let Some(run) = &mut known.slots[Slot::B as usize] {
         count_loss_of(stage, run, app.bench.b_of_lesson());
     }
-    settled(of, &known, stage.steps)
+    settled(figure, &known, stage.steps)
 }
 
-/// Why the right choice of the stage's prediction is right, as far as its figures are known.
+/// Returns the explanation of the right choice of the stage's prediction, with the figures known so far.
 pub fn reason_of_answer(app: &App) -> Option<String> {
     let now = figures(app)?;
     Some(fill_known(&app.stage()?.prediction.explanation, &now))

@@ -1,5 +1,5 @@
-//! The learner's next move, in one sentence that is always on the screen. Keys are named by their action; `tui` knows which key
-//! that is.
+//! The learner's next move, in one sentence that is always on the screen. A sentence names a key by its action, and `tui` shows the
+//! key of that action.
 
 mod missing;
 mod vitals;
@@ -10,7 +10,6 @@ use super::mystery::{JudgeStep, MysteryRun};
 use super::study::{Activity, LessonPage};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
-use crate::course::save_file::StageState;
 use crate::course::{Exercise, Stage};
 use protocol::Slot;
 pub use vitals::{FigureState, RunFigure, vitals};
@@ -19,20 +18,20 @@ pub use vitals::{FigureState, RunFigure, vitals};
 #[derive(Clone, Debug, PartialEq)]
 pub enum SentencePart {
     Text(String),
-    /// The key that does this.
+    /// The key of this action.
     Key(A),
 }
 
-/// Builds a sentence: `{}` stands for the next key.
+/// Builds a sentence in which each `{}` stands for the next of `keys`.
 pub fn sentence(text: &str, keys: &[A]) -> Vec<SentencePart> {
     let mut keys = keys.iter();
     pieces(text, |_| keys.next().copied())
 }
 
-/// The text with a key for each pair of braces.
+/// Splits a text at its braces and replaces each name in braces by the key that `key` returns for it.
 fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePart> {
-    let parts = text.split(['{', '}']).enumerate();
-    parts
+    text.split(['{', '}'])
+        .enumerate()
         .filter_map(|(at, part)| match at % 2 {
             0 if part.is_empty() => None,
             0 => Some(SentencePart::Text(part.to_owned())),
@@ -41,7 +40,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
         .collect()
 }
 
-/// Keys by the names that the sentences below have for them.
+/// The names that the sentences below use in braces, each with its action.
 const KEYS: [(&str, A); 46] = [
     ("a", A::Answer(0)),
     ("choose", A::Choose),
@@ -91,33 +90,36 @@ const KEYS: [(&str, A); 46] = [
     ("yes", A::Yes),
 ];
 
-/// Builds a sentence whose keys are named.
+/// Builds a sentence in which each name in braces stands for a key of `KEYS`, and `{last}` for the last choice of the open question.
 fn named(text: &str, app: &App) -> Vec<SentencePart> {
     let choices = app.question().map_or(0, |question| question.choices.len());
     pieces(text, |name| match name {
         "last" => Some(A::Answer(choices.saturating_sub(1))),
-        _ => KEYS.iter().find(|(known, _)| *known == name).map(|it| it.1),
+        _ => KEYS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, action)| *action),
     })
 }
 
-/// The learner's next move.
+/// Returns the sentence for the learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    let said = silent_device(app)
+    let urgent = silent_device(app)
         .or_else(|| card(app).map(str::to_owned))
         .or_else(|| instructor_call(app))
         .or_else(|| unmet_checks(app));
-    named(said.as_deref().unwrap_or_else(|| next_text(app)), app)
+    named(urgent.as_deref().unwrap_or_else(|| next_text(app)), app)
 }
 
-/// What an open card is for: the keys of what lies under it do nothing there, or something else.
+/// Returns the sentence for the open card, because the keys of the panels under it have no effect or another one.
 fn card(app: &App) -> Option<&'static str> {
     if app.view.types_value() {
-        return Some("Type a value for B; {keep-value} keeps it, {close} leaves the old one");
+        return Some("Type a value for B. {keep-value}: use it · {close}: cancel");
     }
     Some(match app.view.overlay? {
-        Overlay::Welcome => "Any key puts this card away",
-        Overlay::Skipped => "You skipped these stages: {page} turns the page, {close} goes on here",
-        Overlay::Vote => "One letter is your vote, and the first one counts",
+        Overlay::Welcome => "Press any key to close this card",
+        Overlay::Skipped => "You skipped these stages. {page}: next page · {close}: continue here",
+        Overlay::Vote => "Type one letter to vote; only the first one counts",
         Overlay::Stages | Overlay::Devices | Overlay::Attempts => {
             "{choose} takes the marked line, {close} closes the list"
         }
@@ -125,7 +127,7 @@ fn card(app: &App) -> Option<&'static str> {
     })
 }
 
-/// Says whether the engine or its device is silent.
+/// Returns a warning if the engine is alive but its device is silent.
 fn silent_device(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
@@ -133,9 +135,10 @@ fn silent_device(app: &App) -> Option<String> {
     ))
 }
 
-/// What the instructor asks the class to do.
+/// Returns what the instructor asks the class to do.
 fn instructor_call(app: &App) -> Option<String> {
-    let number = |at: usize| app.lesson.course.stages.get(at).map_or(0, |it| it.number);
+    let stages = &app.lesson.course.stages;
+    let number = |at: usize| stages.get(at).map_or(0, |stage| stage.number);
     Some(match app.call()? {
         InstructorCall::Vote { at, again: true } => format!(
             "The room votes on stage {} again: {{take-up}} shows the question",
@@ -161,16 +164,26 @@ fn instructor_call(app: &App) -> Option<String> {
     })
 }
 
-/// Which check the stage does not meet yet, or no longer, where nothing else comes first.
+/// Returns which check the stage does not meet yet, or no longer. `None` if another sentence is more urgent.
 fn unmet_checks(app: &App) -> Option<String> {
-    let goes = !matches!(
+    let failed = matches!(
         app.bench.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }
     );
-    let stage = app.stage().filter(|_| goes && app.mode.compares())?;
-    let wanted = missing::missing(app, stage).filter(|_| !app.knobs_open());
+    if failed || !app.mode.compares() {
+        return None;
+    }
+    let stage = app.stage()?;
+    if !app.knobs_open()
+        && let Some(sentence) = missing::missing(app, stage)
+    {
+        return Some(sentence);
+    }
     let asked = app.view.lesson_visible() && app.reading().asked_here();
-    wanted.or_else(|| missing::lost(app, stage).filter(|_| !asked))
+    if asked {
+        return None;
+    }
+    missing::lost(app, stage)
 }
 
 fn next_text(app: &App) -> &'static str {
@@ -184,7 +197,7 @@ fn next_text(app: &App) -> &'static str {
     }
     match &app.bench.run.state {
         _ if app.bench.in_f32().is_some() => {
-            return "It ended on matrix cores; {restart} tries again, {in-f32} runs it in f32";
+            return "The run stopped on matrix cores. {restart}: try again · {in-f32}: run it in f32";
         }
         RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
         RunState::Failed { .. } => {
@@ -208,7 +221,7 @@ fn next_text(app: &App) -> &'static str {
     }
 }
 
-/// The next move in a mystery.
+/// Returns the next move in a mystery.
 fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     match (&mystery.end, &mystery.judging) {
         (Some(_), _) => "{next} begins the next mystery, {list} shows the whole course",
@@ -216,10 +229,10 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
         (None, Some(JudgeStep::Pairs(_))) => {
             "B is being judged: now its speed, in pairs with a known-good configuration"
         }
-        (None, None) if app.knobs_open() && app.bench.comparison.same() => {
+        (None, None) if app.knobs_open() && app.bench.comparison.b_equals_a() => {
             "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
         }
-        (None, None) if app.bench.comparison.same() => {
+        (None, None) if app.bench.comparison.b_equals_a() => {
             "Something is wrong: {focus} changes the panel, {knobs} opens the knobs"
         }
         (None, None) if app.knobs_open() => {
@@ -229,13 +242,14 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     }
 }
 
-/// After pairs the engine rests.
+/// The next move after pairs, when the engine runs nothing.
 const VERDICT_GIVEN: &str =
     "Pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
 
-/// The next move at the knobs.
+/// Returns the next move at the open knobs.
 fn knobs_move(app: &App) -> &'static str {
-    if app.bench.comparison.same() {
+    let looks_back = |stage| app.lesson.study.activity(stage) == Activity::LookBack;
+    if app.bench.comparison.b_equals_a() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.bench.pairing() {
         "A and B run in turns; a change of B restarts the pairs"
@@ -243,10 +257,7 @@ fn knobs_move(app: &App) -> &'static str {
         "B restarts with your change in a moment"
     } else if app.pairs_ended() {
         VERDICT_GIVEN
-    } else if app
-        .stage()
-        .is_some_and(|it| app.lesson.study.activity(it) == Activity::LookBack)
-    {
+    } else if app.stage().is_some_and(looks_back) {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
     } else if app.bench.run.active == Slot::A {
         "A runs; {toggle} toggles to B with your change, {pair} measures both"
@@ -255,7 +266,7 @@ fn knobs_move(app: &App) -> &'static str {
     }
 }
 
-/// The next move in a stage.
+/// Returns the next move in a stage.
 fn stage_move(app: &App, stage: &Stage) -> &'static str {
     let study = &app.lesson.study;
     let reads = app.view.lesson_visible();
@@ -286,7 +297,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             None => "{lesson} shows where to look",
         },
         Activity::Fix if app.reading().reads_background() => {
-            "Read the background; {page} reads on, to the cause"
+            "Read the background. {page}: continue to the cause"
         }
         Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
         Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
@@ -295,7 +306,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Check if app.bench.switching() => "The knobs change at the next step",
         Activity::Check if study.looks_back(stage) => {
-            "Passed; your range is still open: {pair} measures both in pairs"
+            "Passed. Your range is not checked yet: {pair} compares A and B in pairs"
         }
         Activity::Check if app.pairs_ended() => VERDICT_GIVEN,
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
@@ -325,7 +336,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
     }
 }
 
-/// The open confirmation.
+/// Returns the question of a confirmation.
 pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
     let text = match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => {
@@ -355,15 +366,16 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
     named(text, app)
 }
 
-/// What is asked before the stage is left, where something of it is not finished.
+/// Returns the question to ask before the learner leaves the stage. `None` if nothing in it is unfinished.
 pub(super) fn leaving(app: &App) -> Option<&'static str> {
     // Nothing is lost in a recording, and a presenter is not asked between two stages.
-    let asks = app.mode.is_live() && app.keeps_progress();
-    let stage = app.stage().filter(|_| asks)?;
+    if !app.mode.is_live() || !app.keeps_progress() {
+        return None;
+    }
+    let stage = app.stage()?;
     let study = &app.lesson.study;
-    let known = study.of(stage);
     let predicted = study.answered(stage).is_some();
-    let begun = (predicted || study.tried(stage)) && known.state != StageState::Passed;
+    let begun = (predicted || study.tried(stage)) && !study.has_passed(stage);
     // A stage that was measured in an earlier session does not ask for its answers again.
     let measured = study.report.is_some() || study.pair.is_some();
     let question = measured && matches!(study.question(stage), Some((Some(_), _)));
@@ -378,7 +390,7 @@ pub(super) fn leaving(app: &App) -> Option<&'static str> {
     })
 }
 
-/// The offer or the state of a GPU that warms up beside the run.
+/// Returns the state of a GPU that warms up during the run, or the offer to move there.
 pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
     let text = match &app.devices.gpu_warm_up {
         GpuWarmUp::None => return None,
@@ -389,7 +401,7 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
             format!("CPU first; the GPU warms up: {kernels} kernels compiled")
         }
         GpuWarmUp::Ready { device, .. } => {
-            // A device's name may have braces of its own.
+            // The device's name is not part of the pattern, because it may contain braces.
             let mut pieces = named(" is ready: {switch} moves the run there", app);
             pieces.insert(0, SentencePart::Text(device.name.clone()));
             return Some(pieces);
@@ -399,7 +411,7 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
     Some(named(&text, app))
 }
 
-/// The next move in a recorded run with a hidden fault.
+/// Returns the next move in a recorded run with a hidden fault.
 fn watching(app: &App) -> &'static str {
     if app.question().is_none() {
         "Look again with the answer in mind; {leave} goes back to the stage"
@@ -410,7 +422,7 @@ fn watching(app: &App) -> &'static str {
     }
 }
 
-/// The next move in an exercise.
+/// Returns the next move in an exercise.
 fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     if !app.view.lesson_visible() {
         return "{lesson} opens the exercise, {leave} goes back to the stage";
@@ -427,7 +439,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.checking().is_some() {
         return "Your kernel is being checked; the stage's run waits";
     }
-    let state = app.exercise.of(exercise);
+    let state = app.exercise.state(exercise);
     match state.and_then(|state| state.report.as_ref()) {
         None => "{edit} opens the file in your editor, {hint} gives a hint",
         Some(report) if report.facts.failed.is_some() => {
@@ -443,18 +455,18 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     }
 }
 
-/// The next move in a config exercise.
+/// Returns the next move in a config exercise.
 fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.measuring().is_some() {
         return "Measuring; the stage's run waits. {stop} stops the measurement";
     }
-    let state = app.exercise.of(exercise);
+    let state = app.exercise.state(exercise);
     let given = app.may(A::Pair).is_ok();
     match state.and_then(|state| state.measured.as_ref()) {
         None if !given => {
-            "You expect: {pick-previous} and {pick-next} mark it, {pick} takes it, {edit} opens the file"
+            "What do you expect? {pick-previous}/{pick-next}: select · {pick}: confirm · {edit}: open file"
         }
-        None => "{pair} measures what you said; {edit} opens the file",
+        None => "{pair} measures and compares with your answers; {edit} opens the file",
         Some(found) if !found.passed => "{edit} opens your answer, {pair} measures again",
         Some(_) => "{next} is the next exercise, {list} lists all of them",
     }
@@ -464,8 +476,9 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
 mod tests {
     use super::KEYS;
 
-    /// Marker of the line, and the widest name of a key it may hold.
+    /// The marker of the line.
     const MARKER: &str = " ? ";
+    /// The widest name of a key that a sentence may hold.
     const KEY: &str = "right";
 
     #[test]
@@ -478,7 +491,7 @@ mod tests {
             .split('"')
             .skip(1)
             .step_by(2);
-        // What is put together with a figure is no constant.
+        // Texts with doubled braces are formats: their length depends on a figure.
         for text in texts.filter(|text| !text.contains("{{")) {
             let mut line = MARKER.to_owned();
             for (at, part) in text.split(['{', '}']).enumerate() {

@@ -1,4 +1,4 @@
-//! The row that is selected in the kernels panel, and the card with the text of its kernel.
+//! The selected row of the kernels panel, and the card with the text of its kernel.
 
 use super::kernel_rows::sorted;
 use super::view::Search;
@@ -7,7 +7,7 @@ use protocol::config::RunConfig;
 use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 
 impl RequestedRun {
-    /// The profile that the panel shows: the running slot's, and until it has one, the other's.
+    /// Returns the profile that the kernels panel shows, with its slot. It is the running slot's, or the other one's until that has one.
     pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
         let mut slots = [self.active, self.active.other()].into_iter();
         slots.find_map(|slot| Some((slot, self.slot(slot).typical()?)))
@@ -15,15 +15,16 @@ impl RequestedRun {
 }
 
 impl View {
-    /// The row that is selected in the panel, of the kernels of this run.
+    /// Returns the selected row of the kernels panel. `None` if the run has no profile, or an empty one.
     pub fn selected_kernel(&self, run: &RequestedRun) -> Option<KernelRow> {
-        let (_, kernels) = run.profiled()?;
-        let rows = sorted(&kernels, self.sort);
+        let (_, profile) = run.profiled()?;
+        let rows = sorted(&profile, self.sort);
         let last = rows.len().checked_sub(1)?;
         Some(rows[self.kernel.min(last)].clone())
     }
 
-    /// Shows the text of the selected row's kernel. The texts are read once for a configuration, of a live run on `device`.
+    /// Shows the text of the selected row's kernel. Returns the effect that reads the texts, unless they were read for this configuration
+    /// and device. `device` is `None` for a recording, whose texts cannot be read.
     pub(super) fn open_kernel(
         &mut self,
         run: &RequestedRun,
@@ -31,21 +32,26 @@ impl View {
     ) -> Option<Effect> {
         let row = self.selected_kernel(run)?;
         let (slot, _) = run.profiled()?;
-        let run = &run.slot(slot).description;
-        let config = Box::new(run.config.clone()?);
+        let description = &run.slot(slot).description;
+        let config = Box::new(description.config.clone()?);
         self.kernel_texts.row = row;
         self.overlay = Some(Overlay::Kernel);
-        (self.overlay_scroll, self.search) = (0, Search::default());
-        let device = device.filter(|_| !run.on_cpu())?.to_owned();
-        let of = Some((device.clone(), config.clone()));
-        if self.kernel_texts.of == of {
+        self.overlay_scroll = 0;
+        self.search = Search::default();
+        if description.on_cpu() {
             return None;
         }
-        (self.kernel_texts.of, self.kernel_texts.read) = (of, None);
+        let device = device?.to_owned();
+        let wanted = Some((device.clone(), config.clone()));
+        if self.kernel_texts.of == wanted {
+            return None;
+        }
+        self.kernel_texts.of = wanted;
+        self.kernel_texts.read = None;
         Some(Effect::ReadKernels { device, config })
     }
 
-    /// Takes texts that were read, unless others were asked for since.
+    /// Takes the texts that were read, unless others were requested since.
     pub(super) fn kernels_read(
         &mut self,
         device: String,
@@ -54,7 +60,7 @@ impl View {
     ) {
         if self.kernel_texts.of == Some((device, config)) {
             if texts.is_err() {
-                // The next attempt reads again.
+                // Opening the card again repeats the reading.
                 self.kernel_texts.of = None;
             }
             self.kernel_texts.read = Some(texts);

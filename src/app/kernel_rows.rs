@@ -1,4 +1,4 @@
-//! The kernels of a profiled step: its rows in the order of the panel, and the texts of their kernels.
+//! The rows of the kernels panel in its order, and the texts of their kernels.
 
 use std::cmp::Ordering;
 
@@ -11,22 +11,22 @@ use protocol::{CompiledKernel, KernelRow, StepProfile};
 /// The texts of the kernels of one configuration on one device.
 #[derive(Clone, Debug, Default)]
 pub struct KernelTexts {
-    /// Whose texts they are.
+    /// The device and the configuration that the texts belong to.
     pub of: Option<(String, Box<RunConfig>)>,
     /// The row whose kernel is shown.
     pub row: KernelRow,
-    /// None while they are read; or why they cannot be.
+    /// The texts, or why they cannot be read. `None` while they are being read.
     pub read: Option<Result<Vec<CompiledKernel>, String>>,
 }
 
-/// The rows of a profile in the order of the panel.
-pub fn sorted(kernels: &StepProfile, sort: Sort) -> Vec<&KernelRow> {
-    let mut rows: Vec<&KernelRow> = kernels.rows.iter().collect();
+/// Returns the rows of a profile in the order of the panel.
+pub fn sorted(profile: &StepProfile, sort: Sort) -> Vec<&KernelRow> {
+    let mut rows: Vec<&KernelRow> = profile.rows.iter().collect();
     rows.sort_by(|a, b| order(a, b, sort));
     rows
 }
 
-/// `linear mlp.gate bwd`
+/// Returns the name of a row, as in `linear mlp.gate bwd`.
 pub fn name(row: &KernelRow) -> String {
     operations::name(&row.op, &row.part, &row.phase)
 }

@@ -1,16 +1,15 @@
-//! The card that shows what the lanes of a workgroup do in the learner's kernel: which workgroup, and the step that is
-//! looked at.
+//! The keys of the card that shows what the lanes of a workgroup do in the learner's kernel. They choose the workgroup and the step.
 
 use std::sync::Arc;
 
 use super::exercise::{Context, Exercises};
 use super::lane_view::{LaneMove, LaneView};
-use super::part::{Follow, Follows};
+use super::part::{FollowUp, FollowUps};
 use super::{Effect, Overlay};
 use crate::lanes::{KernelLanes, LanesWanted};
 
 impl LaneView {
-    /// Takes in what was recorded: the card begins at the first fault.
+    /// Shows the recorded lanes, beginning at the first fault.
     pub(super) fn show(&mut self, found: Result<Arc<KernelLanes>, String>) {
         let run = found.as_ref().map(|found| &found.run);
         let fault = run.ok().and_then(|run| run.faults.first());
@@ -20,11 +19,13 @@ impl LaneView {
 }
 
 impl Exercises {
-    /// Shows the lanes of the open kernel exercise, where its last check failed.
-    pub(super) fn open_lanes(&mut self, context: &Context) -> Follows {
-        let files = self.of_mut(context.exercise).checked_files();
-        let mut faults = files.iter().enumerate();
-        let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
+    /// Shows the lanes of the open kernel exercise, at the file and shape for which its last check failed.
+    pub(super) fn open_lanes(&mut self, context: &Context) -> FollowUps {
+        let files = self.state_mut(context.exercise).checked_files();
+        let fault = files
+            .iter()
+            .enumerate()
+            .find_map(|(file, result)| Some((file, result.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
             file,
             shape: Some(fault.shape.clone()),
@@ -33,32 +34,35 @@ impl Exercises {
         self.record_lanes(wanted)
     }
 
-    fn record_lanes(&mut self, wanted: LanesWanted) -> Follows {
+    fn record_lanes(&mut self, wanted: LanesWanted) -> FollowUps {
         self.lanes = LaneView {
             wanted: wanted.clone(),
             ..LaneView::default()
         };
         let record = Effect::RecordLanes { wanted };
-        vec![Follow::Card(Some(Overlay::Lanes)), Follow::Effect(record)]
+        vec![
+            FollowUp::Card(Some(Overlay::Lanes)),
+            FollowUp::Effect(record),
+        ]
     }
 
-    /// Looks elsewhere in the workgroup, or at another one of the exercise's kernels.
-    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &Context) -> Follows {
+    /// Moves within the workgroup, or to another workgroup, shape or kernel of the exercise.
+    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &Context) -> FollowUps {
         let Some(Ok(found)) = &self.lanes.found else {
             return Vec::new();
         };
-        let wanted = &self.lanes.wanted;
+        let last = &self.lanes.wanted;
         let wanted = match to {
             LaneMove::Step(_) | LaneMove::Barrier | LaneMove::Fault => {
                 self.lanes.at = self.lanes.after(to).unwrap_or(self.lanes.at);
-                return vec![Follow::Card(Some(Overlay::Lanes))];
+                return vec![FollowUp::Card(Some(Overlay::Lanes))];
             }
             LaneMove::Shape => {
-                let known = found.shapes.iter().position(|it| *it == found.shape);
-                let next = known.map_or(0, |it| it + 1);
-                let kernels = context.exercise.kernels();
-                let files = kernels.map_or(1, |it| it.kernels.len().max(1));
-                let file = wanted.file + usize::from(next >= found.shapes.len());
+                let present = found.shapes.iter().position(|shape| *shape == found.shape);
+                let next = present.map_or(0, |at| at + 1);
+                let task = context.exercise.kernels();
+                let files = task.map_or(1, |task| task.kernels.len().max(1));
+                let file = last.file + usize::from(next >= found.shapes.len());
                 LanesWanted {
                     file: file % files,
                     shape: found.shapes.get(next).or(found.shapes.first()).cloned(),
@@ -68,7 +72,7 @@ impl Exercises {
             LaneMove::Workgroup => LanesWanted {
                 shape: Some(found.shape.clone()),
                 group: Some((found.run.group + 1) % found.run.groups.max(1)),
-                ..wanted.clone()
+                ..last.clone()
             },
         };
         self.record_lanes(wanted)

@@ -1,28 +1,28 @@
-//! What the card about the lanes of a workgroup shows, and where keys lead in it.
+//! The state of the card about the lanes of a workgroup, and the steps that its keys lead to.
 
 use std::sync::Arc;
 
 use crate::lanes::{KernelLanes, LanesWanted};
 use wgsl_lockstep::lanes::WorkgroupRun;
 
-/// What the card shows.
+/// The state of the card.
 #[derive(Clone, Debug, Default)]
 pub struct LaneView {
-    /// What was asked for last.
+    /// The latest request.
     pub wanted: LanesWanted,
-    /// None while the kernel runs on the host; or why it cannot.
+    /// The recorded lanes, or why there are none. `None` while the kernel runs on the host.
     pub found: Option<Result<Arc<KernelLanes>, String>>,
-    /// The step that is looked at, from 0.
+    /// The index of the step on the card.
     pub at: usize,
 }
 
 impl LaneView {
-    /// What the workgroup does, once it is known.
+    /// Returns the recorded workgroup. `None` while it is recorded, and if that failed.
     pub fn run(&self) -> Option<&WorkgroupRun> {
         Some(&self.found.as_ref()?.as_ref().ok()?.run)
     }
 
-    /// The step to which this leads within the workgroup.
+    /// Returns the step that a move leads to. `None` if there is no such step, or if the move leaves the workgroup.
     pub fn after(&self, to: LaneMove) -> Option<usize> {
         let (run, at) = (self.run()?, self.at);
         match to {
@@ -50,14 +50,14 @@ impl LaneView {
     }
 }
 
-/// Where to look next.
+/// A move on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneMove {
-    /// So many steps on.
+    /// Forward by this many steps; a negative number moves back.
     Step(i32),
     /// To the next barrier.
     Barrier,
-    /// To the first fault; there, to the other access of a race, and then to the next fault.
+    /// To the next fault, or to the first one. A race has two places: the second access follows the first.
     Fault,
     /// To the next shape; after the last one, to the next file.
     Shape,

@@ -8,28 +8,29 @@ use crate::run_trace;
 use protocol::Slot;
 
 impl View {
-    /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.
+    /// Returns the timeline of the latest profile, its slot, and two step numbers: of the phases (`None` without them) and of the profile.
+    /// `None` if there is no profile.
     pub fn timeline_of(
         &self,
         run: &RequestedRun,
     ) -> Option<(TimelineView, Slot, Option<u64>, u64)> {
-        let (slot, kernels) = run.profiled()?;
-        let reading = run.slot(slot).ledger;
-        let phases = reading.as_ref().map(|it| &it.phases);
-        let trace = run_trace::step(&run.slot_name(slot), phases, &kernels);
+        let (slot, profile) = run.profiled()?;
+        let ledger = run.slot(slot).ledger;
+        let phases = ledger.as_ref().map(|reading| &reading.phases);
+        let trace = run_trace::step(&run.slot_name(slot), phases, &profile);
         let mut view = TimelineView::new(Arc::new(trace), Vec::new(), 0);
         let seen = &self.timeline;
         let (low, high) = view.timeline.bounds;
-        let place = |share: f64| low.saturating_add((share * low.abs_diff(high) as f64) as i64);
+        let time = |share: f64| low.saturating_add((share * low.abs_diff(high) as f64) as i64);
         if let Some((from, to)) = seen.shares {
-            view.seen = (place(from), place(to));
+            view.seen = (time(from), time(to));
         }
         view.held = seen.held;
         view.row = seen.row.min(view.timeline.rows.len().saturating_sub(1));
         view.slice = seen
             .slice
             .filter(|at| (*at as usize) < view.trace.slices.len());
-        Some((view, slot, reading.map(|it| it.step), kernels.step))
+        Some((view, slot, ledger.map(|reading| reading.step), profile.step))
     }
 
     pub(super) fn move_timeline(&mut self, to: TimelineMove, run: &RequestedRun) {
@@ -38,7 +39,7 @@ impl View {
         };
         view.go(to);
         let (low, high) = view.timeline.bounds;
-        let share = |at: i64| at.abs_diff(low) as f64 / low.abs_diff(high).max(1) as f64;
+        let share = |time: i64| time.abs_diff(low) as f64 / low.abs_diff(high).max(1) as f64;
         let whole = view.seen == (low, high);
         self.timeline = TimelineSeen {
             shares: (!whole).then(|| (share(view.seen.0), share(view.seen.1))),

@@ -1,4 +1,4 @@
-//! The last lines that drivers, libraries and the engine wrote outside the stream, and how many there were.
+//! The log: the last lines that drivers, libraries and the engine wrote outside the stream of events.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,10 @@ use crate::sanitize;
 
 use protocol::handle::driver_noise::harmless;
 
-/// Lines kept.
+/// The number of lines that the log keeps.
 const LINES: usize = 500;
 
+/// The origin and weight of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum LogLevel {
@@ -18,44 +19,48 @@ pub enum LogLevel {
     /// Output of a driver or a library.
     #[strum(serialize = "output")]
     Stray,
-    /// The same, where it is known to be harmless, with the reason.
+    /// Output of a driver or a library that is known to be harmless.
     #[strum(serialize = "note")]
     Harmless,
 }
 
+/// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     pub level: LogLevel,
     pub text: String,
-    /// Why it is harmless, where that is known.
+    /// The reason why the line is harmless. `None` for other lines.
     pub why: Option<&'static str>,
-    /// How often it came in a row.
+    /// How often the line came in a row.
     pub times: u64,
 }
 
+/// The last lines, and counts.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub entries: VecDeque<LogEntry>,
-    /// Warnings and errors since the log was last opened.
+    /// The number of warnings and errors since the log was last opened.
     pub unseen: u64,
-    /// How many lines of the engine were no valid events.
+    /// The number of lines of the engine that were no valid events.
     pub malformed: u64,
 }
 
 impl Log {
-    /// Adds one line; a repetition only counts up.
-    pub fn add(&mut self, level: LogLevel, text: &str) {
-        let text = sanitize::line(text.trim_end());
+    /// Adds one line. If it repeats the last one, only its count grows.
+    pub fn add(&mut self, origin: LogLevel, line: &str) {
+        let text = sanitize::line(line.trim_end());
         if text.is_empty() {
             return;
         }
-        let why = (level == LogLevel::Stray)
-            .then(|| harmless(&text))
-            .flatten();
+        let why = if origin == LogLevel::Stray {
+            harmless(&text)
+        } else {
+            None
+        };
         let level = if why.is_some() {
             LogLevel::Harmless
         } else {
-            level
+            origin
         };
         self.unseen += u64::from(!matches!(level, LogLevel::Info | LogLevel::Harmless));
         if let Some(last) = self.entries.back_mut()
@@ -102,7 +107,7 @@ mod tests {
             assert_eq!(harmless(line), None);
             log.add(LogLevel::Stray, line);
         }
-        // What the engine says itself is never taken for a driver's habit.
+        // A line of the engine itself is never taken for harmless output of a driver.
         log.add(
             LogLevel::Error,
             "lavapipe is not a conformant vulkan implementation, testing use only",

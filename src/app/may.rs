@@ -1,7 +1,7 @@
-//! Whether an action is possible now, and if not, why. `App::act` asks before it carries an action out; the keys, the footer and the
-//! help ask before they offer one. So the code behind an action does not ask again.
+//! Decides whether an action is possible now, and if not, why. `App::act` asks before it carries out an action; the keys, the footer
+//! and the help ask before they offer one. The code that carries out an action does not ask again.
 //!
-//! Some actions are always possible, even where they change nothing: those that only move within what is seen.
+//! Actions that only change the view are always possible, even if they have no effect.
 
 use std::borrow::Cow;
 
@@ -9,77 +9,79 @@ use super::beats::{BeatState, VoteState};
 use super::exercise::measuring::AnswerFile;
 use super::lane_view::{LaneMove, LaneView};
 use super::member::Link;
-use super::part::{Follow, Follows};
+use super::part::{FollowUp, FollowUps};
 use super::view::Overlay;
 use super::{Action, App};
 use protocol::Slot;
 use protocol::config::{Knob, ValueKind};
 
-/// Why an action is not carried out.
+/// The reason why an action is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It means nothing here: its key is not offered, or means something else, and nothing is said.
+    /// The action has no meaning here. Its key is not offered, and the learner is told nothing.
     NothingHere,
-    /// It is not possible now: what the learner is told when they ask for it.
+    /// The action is not possible now. The learner is told this sentence.
     NotNow(Cow<'static, str>),
 }
 
 use Refusal::NothingHere;
 
-/// Nothing of a recording can be changed.
+/// Refuses changes of a recording.
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
-/// A beat that was left shows what it showed then.
+/// Refuses changes at a beat that shows kept measurements.
 const KEPT: &str =
     "This beat shows what was measured before; a new measurement of the stage can be changed";
-/// Nothing can be compared before B was changed.
-pub(super) const SAME: &str = "B is still the same as A: change a knob first";
+/// Refuses comparisons while B equals A.
+pub(super) const B_EQUALS_A: &str = "B is still the same as A: change a knob first";
 
+/// Makes a refusal that tells the learner the reason.
 pub(super) fn not_now(why: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::NotNow(why.into())
 }
 
-/// Possible where this holds; elsewhere it means nothing.
+/// Allows an action if `holds` is true. Otherwise the action has no meaning here.
 pub(super) fn here(holds: bool) -> Result<(), Refusal> {
     if holds { Ok(()) } else { Err(NothingHere) }
 }
 
-/// Possible unless this holds; then the learner is told why not.
+/// Refuses an action with a reason if `refused` is true.
 pub(super) fn unless(refused: bool, why: &'static str) -> Result<(), Refusal> {
     if refused { Err(not_now(why)) } else { Ok(()) }
 }
 
-/// The place `by` places from `at` among `of` stages or exercises.
-pub(super) fn neighbour(at: usize, by: isize, of: usize, what: &str) -> Result<usize, Refusal> {
-    let to = at.checked_add_signed(by).filter(|to| *to < of);
+/// Returns the index `by` places after `at` among `count` stages or exercises (`what`). Refused past either end.
+pub(super) fn neighbour(at: usize, by: isize, count: usize, what: &str) -> Result<usize, Refusal> {
     let end = if by > 0 { "last" } else { "first" };
-    to.ok_or_else(|| not_now(format!("This is the {end} {what}")))
+    at.checked_add_signed(by)
+        .filter(|to| *to < count)
+        .ok_or_else(|| not_now(format!("This is the {end} {what}")))
 }
 
-/// Before the vote of a presentation nothing shows B: it is the solution.
+/// Refuses to show B before the vote of a presentation is over, because B is the solution.
 fn after_vote(beat: Option<BeatState>) -> Result<(), Refusal> {
     let ahead = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
     unless(ahead, "B is the solution: it is shown after the vote")
 }
 
 impl Refusal {
-    /// What the learner is told.
-    pub(super) fn told(self) -> Follows {
+    /// Returns the follow-up that tells the learner the reason, if they are told one.
+    pub(super) fn notice(self) -> FollowUps {
         match self {
             NothingHere => Vec::new(),
-            Self::NotNow(why) => vec![Follow::tell(why)],
+            Self::NotNow(why) => vec![FollowUp::tell(why)],
         }
     }
 }
 
 impl App {
-    /// Whether an action is possible now.
+    /// Returns an error with the reason if an action is not possible now.
     pub fn may(&self, action: Action) -> Result<(), Refusal> {
         use Action as A;
         let (view, class) = (&self.view, self.class.as_ref());
         let beat = self.beat();
         let votes = beat.is_some_and(|beat| beat.vote == VoteState::Open);
-        if let Some(said) = self.reading().may(action) {
-            return said;
+        if let Some(answer) = self.reading().may(action) {
+            return answer;
         }
         match action {
             A::Yes | A::No => here(view.confirm.is_some()),
@@ -129,9 +131,9 @@ impl App {
                 let why = "The vote is open: V closes it, then the answer can be shown";
                 unless(self.tally().is_some_and(|tally| tally.open), why)
             }
-            A::OpenVote => here(votes && class.is_some_and(|it| it.board.is_some())),
+            A::OpenVote => here(votes && class.is_some_and(|member| member.board.is_some())),
             A::RaiseHand | A::LeaveRoom => {
-                here(class.is_some_and(|it| !matches!(it.link, Link::Over(_))))
+                here(class.is_some_and(|member| !matches!(member.link, Link::Over(_))))
             }
             A::TakeUp => here(self.call().is_some()),
             A::Vote(choice) => {
@@ -147,7 +149,7 @@ impl App {
             A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
             // The run.
             A::Pair if self.configs().is_some() => self.may_measure(),
-            // In an exercise about kernels its key shows threads.
+            // In a kernel exercise the key of `Toggle` opens the card of the lanes.
             A::Toggle if self.has_card(Overlay::Lanes) => Err(NothingHere),
             A::Toggle | A::Pair => self.may_compare(),
             A::Pause if !self.mode.is_live() => unless(
@@ -194,7 +196,7 @@ impl App {
             A::Stage(_) | A::NextStage | A::PreviousStage | A::Question | A::Hint => Ok(()),
             A::RangeShift(_) | A::RangeWiden(_) | A::RangeKeep => Ok(()),
             A::Locate | A::NextPointer | A::Evidence => Ok(()),
-            // The program can always be left, and what is seen always be moved and drawn in another way.
+            // The learner can always quit, and can always change the view.
             A::Quit | A::AskQuit | A::Suspend | A::Close => Ok(()),
             A::FocusNext | A::FocusPrevious | A::Focus(_) | A::Roofline | A::Lesson => Ok(()),
             A::LogAxis | A::Window | A::Smooth | A::Markers | A::Theme | A::Sort => Ok(()),
@@ -219,7 +221,7 @@ impl App {
         }
     }
 
-    /// In a presentation the room votes; the presenter's keys answer nothing.
+    /// Refuses answers in a presentation, where the class votes, and while the question is not on the screen.
     fn may_answer(&self, choice: usize) -> Result<(), Refusal> {
         let choices = self.question().map_or(0, |question| question.choices.len());
         here(self.beat().is_none() && choice < choices)?;
@@ -229,9 +231,10 @@ impl App {
 
     fn may_show_beat_by(&self, by: isize) -> Result<(), Refusal> {
         here(self.beat().is_some())?;
-        let why = match by > 0 {
-            true => "This was the last beat of the last stage",
-            false => "This is the first beat",
+        let why = if by > 0 {
+            "This was the last beat of the last stage"
+        } else {
+            "This is the first beat"
         };
         let next = self.presenter.beat_after(by, &self.lesson, &self.mode);
         unless(next.is_none(), why)
@@ -247,27 +250,27 @@ impl App {
         unless(!self.mode.is_live(), "A recorded run cannot be changed")?;
         let why = "This exercise is solved in its file; it has no knobs";
         unless(exercise.configs().is_none(), why)?;
-        // Before its answer was judged, the knobs would measure what is to be predicted.
+        // Before the answer was judged, the knobs would measure what the learner has to predict.
         let why = "The knobs open after your answer was measured; before, they would give it away";
         let study = &self.lesson.study;
         let judged = self
             .open_state()
-            .is_some_and(|it| it.is_judged(exercise, study));
+            .is_some_and(|state| state.is_judged(exercise, study));
         unless(!judged, why)?;
         self.may_move_run()
     }
 
-    /// Toggling and pairing need another B than A; they open the knobs where these are closed.
+    /// Refuses toggles and pairs while B equals A and the knobs are already open. Otherwise these actions open the knobs.
     fn may_compare(&self) -> Result<(), Refusal> {
         after_vote(self.beat())?;
         unless(self.shows_kept_beat(), KEPT)?;
-        let why = "That belongs to the stage; go back to it first";
+        let why = "Leave the exercise first: A and B belong to the stage";
         unless(self.mode.is_exercise(), why)?;
         unless(self.mode.is_replay(), RECORDED)?;
-        let same = self.bench.comparison.same();
-        unless(same && !self.can_edit(), "There is nothing to change here")?;
+        let equal = self.bench.comparison.b_equals_a();
+        unless(equal && !self.can_edit(), "There is nothing to change here")?;
         let shown = self.knobs_open() && self.view.overlay.is_none();
-        unless(same && shown, SAME)
+        unless(equal && shown, B_EQUALS_A)
     }
 
     fn may_measure(&self) -> Result<(), Refusal> {
@@ -278,7 +281,7 @@ impl App {
         unless(!given, why)
     }
 
-    /// A run that is shown from a recording cannot be moved, nor one that waits for a measurement.
+    /// Refuses to start, change or move a run that is recorded, or that waits while an exercise is measured.
     pub(super) fn may_move_run(&self) -> Result<(), Refusal> {
         unless(!self.mode.is_live(), RECORDED)?;
         let why = "The stage's run waits until the exercise is measured";
@@ -297,7 +300,7 @@ impl App {
         here(run.state.is_moving() || run.state.is_paused())
     }
 
-    /// Whether there is something to open in this card.
+    /// Returns true if this card has something to show now.
     pub(super) fn has_card(&self, overlay: Overlay) -> bool {
         match overlay {
             Overlay::Attempts => {
@@ -306,7 +309,9 @@ impl App {
                 self.can_edit() && !self.bench.comparison.hidden && own && begun
             }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
-            Overlay::Lanes => self.exercise().is_some_and(|it| it.kernels().is_some()),
+            Overlay::Lanes => self
+                .exercise()
+                .is_some_and(|exercise| exercise.kernels().is_some()),
             Overlay::Skipped => {
                 let own = self.mode.is_live() && self.presenter.presentation.is_none();
                 own && !self.lesson.skipped_stages().is_empty()
@@ -317,10 +322,10 @@ impl App {
 }
 
 impl LaneView {
-    /// Whether the card can look there.
+    /// Refuses a move on the card if it leads nowhere.
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
-        let why = "There is none in this workgroup, or none after this step";
+        let why = "This workgroup has none after this step";
         let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
         unless(!other && self.after(to).is_none(), why)
     }

@@ -1,5 +1,5 @@
-//! What can happen to the screen's state (`Message`, `Action`) and what it asks for in return (`Effect`).
-//! Plain data: no keys, no colours, no clocks.
+//! The inputs of the screen's state (`Message`, `Action`) and its requests to the shell (`Effect`).
+//! All of them are plain data without keys, colours or clocks.
 
 use super::exercise::ExerciseNews;
 use super::lane_view::LaneMove;
@@ -16,14 +16,14 @@ use crate::panel::Panel;
 use protocol::config::RunConfig;
 use protocol::{Command, CompiledKernel};
 
-/// Everything that can change the state.
+/// An input that can change the state.
 #[derive(Clone, Debug)]
 pub enum Message {
     Action(Action),
     Engine(FromEngine),
     /// A line of the recording that the open exercise is about.
     Recorded(FromEngine),
-    /// Time, in milliseconds since the start.
+    /// A tick of the clock. `now_ms` is in milliseconds since the program began.
     Tick {
         now_ms: u64,
     },
@@ -31,54 +31,54 @@ pub enum Message {
         width: u16,
         height: u16,
     },
-    /// How far panels and cards can scroll in the frame just drawn.
+    /// A frame was drawn.
     Drawn(DrawnFrame),
-    /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
+    /// The learner saved the stage's configuration file. An error says what is wrong with it.
     FileSaved {
         config: Result<Box<RunConfig>, String>,
     },
-    /// What the learner's file of this stage holds as the stage is entered.
+    /// The learner's file of this stage was read, because the stage was entered.
     FileRead {
         stage: String,
         config: Result<Box<RunConfig>, String>,
     },
-    /// The table of the last journey, where one was kept.
+    /// The last table of `perflings run all` was read. `None` if there is none.
     Journey(Option<Box<LastJourney>>),
-    /// The texts of the kernels that a configuration launches on a device, or why they cannot be read.
+    /// The texts of the kernels that a configuration launches on a device were read, or cannot be read for a reason.
     KernelsRead {
         device: String,
         config: Box<RunConfig>,
         texts: Result<Vec<CompiledKernel>, String>,
     },
-    /// Something happened to an exercise, by id.
+    /// There is news about the exercise with this id.
     Exercise {
         exercise: String,
         news: ExerciseNews,
     },
-    /// What the room says.
+    /// There is news from the class.
     Room(RoomNews),
-    /// Why progress is not saved at the moment; none once it is.
+    /// Progress could not be saved for this reason. `None` once it is saved again.
     ProgressUnsaved {
         why: Option<String>,
     },
-    /// An effect was carried out, or failed: one sentence to show.
+    /// The shell has a sentence to show, about an effect that was carried out or failed.
     Notice {
         text: String,
         warning: bool,
     },
 }
 
-/// What the frame just drawn leaves to scroll to.
+/// The scroll limits of the frame just drawn, in lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrawnFrame {
     pub panels: Vec<(Panel, u16)>,
-    /// The same for the card over the panels.
+    /// The scroll limit of the open card.
     pub overlay: u16,
-    /// The rows with a figure in the marked panel, while the learner is asked for one of them.
+    /// The rows with a figure in the marked panel, while the learner has to choose one of them.
     pub rows: Vec<String>,
 }
 
-/// What the learner asked for, by a key or the mouse.
+/// The meaning of a key or a mouse event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     Quit,
@@ -87,29 +87,32 @@ pub enum Action {
     Stage(u32),
     NextStage,
     PreviousStage,
-    /// A choice of the open question, a = 0.
+    /// Answers the open question with a choice, where a = 0.
     Answer(usize),
-    /// Goes to the open question; in the quiz, asks those again that were answered wrongly.
+    /// Goes to the open question. If none is open, asks the wrongly answered questions of the quiz again.
     Question,
-    /// Moves, widens and keeps the range of an estimate.
+    /// Moves the range of an estimate by this many steps.
     RangeShift(i32),
+    /// Widens the range on each side by this many steps.
     RangeWiden(i32),
+    /// Keeps the range as the learner's estimate.
     RangeKeep,
     Hint,
     Solution,
     Reset,
-    /// Marks another answer of the open exercise, and takes the marked one.
+    /// Marks the answer of the open exercise this many places further on.
     PickOther(i32),
+    /// Takes the marked answer.
     PickThis,
     /// Cancels the measurement of an exercise.
     StopMeasuring,
     /// Leaves the exercise for the stage.
     LeaveExercise,
-    /// Presenter mode on and off, and its beats.
+    /// Begins or ends presenter mode.
     Present,
     NextBeat,
     PreviousBeat,
-    /// Shows a beat, by the number of its stage and its place from 0.
+    /// Shows a beat, given by the number of its stage and its place in the stage from 0.
     GoToBeat {
         stage: u32,
         beat: usize,
@@ -117,43 +120,45 @@ pub enum Action {
     EndPresentation,
     /// Marks the right choice of the vote, with its reason.
     ShowAnswer,
-    /// Presents from the first beat of the course (true), or from where the last presentation was.
+    /// Presents from the first beat of the course if true, else from the beat where the last presentation ended.
     PresentFrom(bool),
-    /// Empties the audience's screen, or freezes it; the same key shows it again.
+    /// Empties the audience's screen, or shows it again.
     BlankScreen,
+    /// Freezes the audience's screen, or shows it live again.
     FreezeScreen,
-    /// Quits once that was confirmed.
+    /// Quits after a confirmation.
     AskQuit,
-    /// Turns the pages of the lesson, or of the glossary over it.
+    /// Turns the pages of the lesson, or of the open card.
     TurnPage(i32),
-    // The room.
+    // The class.
     RaiseHand,
-    /// Does what the class asks for: shows its vote, goes to its stage, begins its race.
+    /// FollowUps the instructor's call: shows the vote, goes to the stage, or begins the race.
     TakeUp,
-    /// As the instructor: opens the vote of the beat, closes it, opens its second round.
+    /// Opens the vote of the beat, closes it, or opens its second round, as the instructor.
     OpenVote,
-    /// A choice of the class's vote, a = 0.
+    /// Votes for a choice, where a = 0.
     Vote(usize),
     LeaveRoom,
-    /// Says that the marked panel shows the fault.
+    /// Answers that the marked row shows the fault.
     Locate,
-    /// Goes on to the next panel that the evidence names.
+    /// Shows the next panel that the evidence names.
     NextPointer,
-    /// Looks a word up: letters narrow the glossary from now on.
+    /// Begins to search for a word. Typed letters belong to the search from now on.
     Search,
     Type(char),
     Erase,
-    /// Letters are keys again; the search stays.
+    /// Ends the typing and keeps the search, or confirms a typed value.
     KeepSearch,
     // The knobs.
-    /// Opens and closes them.
+    /// Opens or closes the knobs.
     Knobs,
-    /// Selects another row, and changes B there.
+    /// Selects the knob this many rows further down.
     KnobRow(i32),
+    /// Gives the selected knob the value this many places further on.
     KnobTurn(i32),
-    /// Selects this row; if it is selected, changes B there.
+    /// Selects the knob on this row. If it is selected already, gives it its next value.
     KnobAt(usize),
-    /// Types a value for the selected knob.
+    /// Begins to type a value for the selected knob.
     TypeValue,
     /// Runs the shown solution as B.
     TakeSolution,
@@ -163,9 +168,9 @@ pub enum Action {
     Restart,
     Pair,
     Profile,
-    /// From the CPU to the GPU that has warmed up.
+    /// Moves the run from the CPU to the GPU that has warmed up.
     SwitchDevice,
-    /// The run that broke off in a short format, again in f32.
+    /// Repeats in f32 a run that failed on matrix cores.
     InF32,
     // A recording.
     ReplayStep,
@@ -173,16 +178,16 @@ pub enum Action {
     ReplaySlower,
     /// What a watched training reports from now on is B.
     MarkB,
-    // What is seen.
+    // The view.
     Open(Overlay),
     Close,
     FocusNext,
     FocusPrevious,
     Focus(Panel),
     Expand,
-    /// The roofline over all panels, and back.
+    /// Shows the roofline over all panels, or hides it.
     Roofline,
-    /// The panel that the stage points at over all others; then the next one, and back.
+    /// Shows the next panel that the stage's evidence names over all others. After the last one, shows all panels.
     Evidence,
     Lesson,
     LogAxis,
@@ -191,7 +196,7 @@ pub enum Action {
     Markers,
     Theme,
     Sort,
-    /// The text of the selected row's kernel.
+    /// Shows the text of the selected row's kernel.
     OpenKernel,
     Timeline(TimelineMove),
     Lanes(LaneMove),
@@ -210,7 +215,7 @@ pub enum Action {
     Report,
 }
 
-/// What the state asks for. `workshop` carries it out.
+/// A request of the state that `shell` carries out.
 #[expect(clippy::large_enum_variant, reason = "lives for one turn of the loop")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -219,8 +224,7 @@ pub enum Effect {
     Restart,
     Kill,
     Replay(ReplayControl),
-    /// Save a part of the progress. Where it says in which stage the learner is now, the content of their file of that stage comes back as
-    /// `FileRead`.
+    /// Save a part of the progress. After a change of the present stage, the learner's file of that stage comes back as `FileRead`.
     Save(ProgressChange),
     /// Write these knobs of B to the learner's file of a stage.
     WriteKnobs {
@@ -228,9 +232,9 @@ pub enum Effect {
         config: Box<RunConfig>,
         offers: Vec<String>,
     },
-    /// Read the table of the last journey; it comes back as `LastJourney`.
+    /// Read the last table of `perflings run all`. It comes back as `Journey`.
     ReadJourney,
-    /// Read the texts of the kernels that a step launches; they come back as `KernelsRead`.
+    /// Read the texts of the kernels that a step launches. They come back as `KernelsRead`.
     ReadKernels {
         device: String,
         config: Box<RunConfig>,
@@ -244,7 +248,7 @@ pub enum Effect {
     OpenEditor {
         stage: String,
         file: String,
-        /// Where to look, from 1.
+        /// The line to open, from 1.
         line: Option<u32>,
     },
     /// Make the learner's copies of an exercise's files, watch them, and check them now and whenever one is saved.
@@ -252,18 +256,18 @@ pub enum Effect {
         exercise: String,
         device: String,
     },
-    /// Run the open exercise's kernel on the host and keep what one workgroup does; it comes back as `ExerciseNews::Lanes`.
+    /// Run the open exercise's kernel on the host and record one workgroup. It comes back as `ExerciseNews::Lanes`.
     RecordLanes {
         wanted: LanesWanted,
     },
-    /// Stop watching its files; a check in progress is cancelled.
+    /// Stop watching the open exercise's files, and cancel a check in progress.
     LeaveExercise,
     /// Make the runs of a config exercise and compare them with the learner's answers.
     Measure {
         exercise: String,
         device: String,
     },
-    /// Cancel that measurement.
+    /// Cancel the measurement of a config exercise.
     StopMeasuring,
     /// Write answers given on the screen to the learner's file.
     WriteAnswers {
@@ -274,7 +278,7 @@ pub enum Effect {
     ShowRecording {
         exercise: String,
     },
-    /// Stop showing it.
+    /// Stop showing the recorded run.
     HideRecording,
     /// Put an exercise's starters back, keeping the learner's files aside, and forget its progress.
     ResetExercise {
@@ -285,10 +289,10 @@ pub enum Effect {
     ResetStage {
         stage: String,
     },
-    /// Share this with the room from now on.
+    /// Share this record with the class, instead of the last one.
     Share(Box<Participant>),
     LeaveRoom,
-    /// Ask the room's class for this, as its instructor.
+    /// Send the class a request of its instructor.
     Order(InstructorRequest),
     WriteReport(Box<Progress>),
     Suspend,

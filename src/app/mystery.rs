@@ -1,12 +1,11 @@
-//! The state of a mystery run: A trains with hidden faults; the learner changes B until it is judged right.
-//! Plain data; `mystery/play.rs` changes it.
+//! The state of a mystery: A trains with hidden faults, and the learner changes B until it is judged right.
+//! This file holds plain data; `mystery/play.rs` changes it.
 //!
-//! The screen shows a run without a stage, and its `Comparison` hides what was not found yet. Hidden are A's values in the knobs, B's until they
-//! are turned, lints, the marks of the top line, and reports. Not hidden, because they are evidence, are every figure, the kernels' names and
-//! the marks inside the panels.
+//! The screen shows a run without a stage. Its `Comparison` hides A's values in the knobs, and B's values until they are turned. Lints, the
+//! marks of the top line and reports are hidden too. Figures, kernel names and marks inside the panels stay visible: they are the evidence.
 //!
-//! The score counts panels that were not on the screen anyway, knobs by which a configuration that ran for two seconds differs from the nearest
-//! one tried before, and minutes without those of the judge.
+//! Three things cost points: panels that the learner brings onto the screen; knobs, counted for each configuration that ran for two seconds
+//! as the difference from the nearest one tried before; and minutes, except those of the judge.
 
 pub(super) mod play;
 
@@ -24,18 +23,18 @@ use protocol::config::RunConfig;
 pub struct MysteryRun {
     pub mystery: Mystery,
     pub began_ms: u64,
-    /// It was neither solved nor given up before: its result counts in a race.
+    /// The mystery was neither solved nor given up before, so its result counts in a race.
     pub first: bool,
-    /// Panels that were brought onto the screen.
-    pub looked: BTreeSet<Panel>,
-    /// Configurations that were tried, A as it was found first.
+    /// The panels that the learner brought onto the screen.
+    pub opened_panels: BTreeSet<Panel>,
+    /// The configurations tried so far. The first one is A.
     tried: Vec<RunConfig>,
-    /// Knobs that were changed from one of them to the next.
+    /// The number of knobs changed in all tried configurations.
     pub changes: usize,
-    /// The B that runs, and since when.
+    /// The B that runs and the time when it began, in milliseconds.
     present: Option<(RunConfig, u64)>,
     pub judging: Option<JudgeStep>,
-    /// When the judge began, and how long it took before.
+    /// The time when the judge began, if it is at work, and the length of its earlier work, both in milliseconds.
     judged: (Option<u64>, u64),
     /// The last pairs had the known-good configuration as A.
     pub paired_with_good: bool,
@@ -44,16 +43,16 @@ pub struct MysteryRun {
     pub end: Option<MysteryEnd>,
 }
 
-/// What the judge measures now.
+/// The measurement that the judge makes now.
 #[derive(Clone, Debug)]
 pub enum JudgeStep {
-    /// So many steps of B from its beginning.
+    /// A fresh run of B.
     Run,
-    /// The known-good configuration against B; what the run before has shown.
+    /// Pairs of the known-good configuration and B, with the summary of the fresh run before.
     Pairs(Box<Finished>),
 }
 
-/// How it ended.
+/// The end of a mystery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MysteryEnd {
     Solved { points: u32, seconds: u64 },
@@ -65,7 +64,7 @@ impl MysteryRun {
         Self {
             began_ms,
             first,
-            looked: BTreeSet::new(),
+            opened_panels: BTreeSet::new(),
             tried: vec![mystery.broken.clone()],
             changes: 0,
             present: None,
@@ -78,19 +77,19 @@ impl MysteryRun {
         }
     }
 
-    /// Seconds so far, without those of the judge.
+    /// Returns the seconds since the mystery began, without those of the judge.
     pub fn seconds(&self, now_ms: u64) -> u64 {
         let (since, before) = self.judged;
         let judged = before + since.map_or(0, |since| now_ms.saturating_sub(since));
         now_ms.saturating_sub(self.began_ms + judged) / 1000
     }
 
-    /// Configurations that were tried.
+    /// Returns the number of configurations that were tried after A.
     pub fn configurations(&self) -> usize {
         self.tried.len() - 1
     }
 
-    /// Notes what the judge measures now, or that it has ended.
+    /// Notes the judge's present measurement. `None` means that the judge has ended.
     pub(super) fn set_judging(&mut self, step: Option<JudgeStep>, now_ms: u64) {
         let (since, before) = self.judged;
         self.judged = match (&step, since) {
@@ -101,32 +100,34 @@ impl MysteryRun {
         self.judging = step;
     }
 
-    /// Notes a configuration that was tried. It costs the knobs in which it differs from the nearest one that was tried before.
+    /// Notes a tried configuration. It costs the number of knobs in which it differs from the nearest one tried before.
     pub(super) fn note_tried(&mut self, config: &RunConfig) {
-        let known = self.tried.iter();
-        let apart = known.map(|it| it.differences(config).len()).min();
-        if let Some(apart @ 1..) = apart {
-            self.changes += apart;
+        let distances = self
+            .tried
+            .iter()
+            .map(|earlier| earlier.differences(config).len());
+        if let Some(distance @ 1..) = distances.min() {
+            self.changes += distance;
             self.tried.push(config.clone());
         }
     }
 
-    /// Its name in the progress: `7-2`.
+    /// Returns the name of the mystery in the progress: seed and level, as in `7-2`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.mystery.seed, self.mystery.level())
     }
 }
 
-/// The first seed of the level that the learner has not solved.
+/// Returns the first seed of the level that the learner has not solved.
 pub fn unsolved(progress: &Progress, level: u8) -> u64 {
     let solved = |seed: &u64| progress.mysteries.contains_key(&format!("{seed}-{level}"));
     (1..).find(|seed| !solved(seed)).unwrap_or(1)
 }
 
-/// Solved mysteries of a level after which the list offers the next level.
+/// The number of solved mysteries of a level after which the list offers the next level.
 const ENOUGH: usize = 3;
 
-/// The level that the list offers.
+/// Returns the level that the list offers.
 pub fn next_level(progress: &Progress) -> u8 {
     let solved = |level: &u8| {
         let end = format!("-{level}");

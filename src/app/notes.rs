@@ -1,41 +1,45 @@
-//! What a presenter reads on another terminal: the notes of this beat, the next one, the agenda with its times. Plain data, made
-//! from the state; one JSON object a line on the way there.
+//! The speaker view on another terminal: the notes of the present beat, the next beat, and the agenda with its times. The notes are plain
+//! data, made from the state and sent to that terminal as one JSON object a line.
 
 use serde::{Deserialize, Serialize};
 
-use super::beats::{VoteState, beats, cues};
+use super::beats::{VoteState, cues};
 use super::figures::{as_found, figures};
 use super::{Action, App};
 use crate::class::board::VoteTally;
 use crate::course::placeholder::{FigureSources, fill};
+use crate::course::save_file::letter;
 use crate::sanitize;
 
-/// What the speaker view shows.
+/// The content of the speaker view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SpeakerNotes {
-    /// Number and title of the stage.
+    /// The number of the stage.
     pub stage: u32,
+    /// The title of the stage.
     pub title: String,
-    /// The beat's number in the stage, from 1.
+    /// The number of the beat in the stage, from 1.
     pub beat: usize,
+    /// The number of beats in the stage.
     pub of: usize,
-    /// What the audience reads.
+    /// The text that the audience reads.
     pub says: String,
-    /// The speaker's notes of this beat.
+    /// The speaker's notes for this beat.
     pub notes: String,
-    /// What the next beat says; empty after the last.
+    /// The text of the next beat. Empty after the last one.
     pub next: String,
-    /// Seconds planned for this beat, and seconds for which it was shown.
+    /// The seconds planned for this beat.
     pub planned_s: u64,
+    /// The seconds for which this beat was shown.
     pub used_s: u64,
-    /// The vote, while it is open: its choices, and which is right.
+    /// The choices of the open vote, with a mark at the right one. Empty while no vote is open.
     pub vote: Vec<String>,
-    /// Votes as they come.
+    /// The votes so far, in words.
     pub votes: String,
-    /// `blank` or `frozen` while the room does not see what happens.
+    /// `blank` or `frozen` while the audience's screen is covered, else empty.
     pub covered: String,
-    /// The state of the run: `running`, `warming up`.
+    /// The state of the run, as in `running` or `warming up`.
     pub run: String,
     pub agenda: Vec<AgendaItem>,
 }
@@ -44,19 +48,20 @@ pub struct SpeakerNotes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgendaItem {
-    /// The number of the stage, and its beats.
+    /// The number of the stage.
     pub number: u32,
+    /// The number of its beats.
     pub beats: usize,
     pub title: String,
     pub planned_s: u64,
     pub used_s: u64,
 }
 
-/// What the speaker can ask for, a line each: `go-to 3 2` is the second beat of stage 3.
+/// A request of the speaker, one a line. `go-to 3 2` asks for the second beat of stage 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum SpeakerRequest {
-    /// A beat by the number of its stage and its own number, from 1.
+    /// Shows a beat, given by the number of its stage and its own number, from 1.
     #[strum(to_string = "go-to {0} {1}")]
     GoTo(u32, usize),
     Blank,
@@ -66,7 +71,7 @@ pub enum SpeakerRequest {
 }
 
 impl SpeakerRequest {
-    /// Reads a line.
+    /// Reads a request from a line. `None` if the line is no request.
     pub fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         Some(match words.as_slice() {
@@ -78,7 +83,7 @@ impl SpeakerRequest {
         })
     }
 
-    /// What it means to the program that presents.
+    /// Returns the action of this request in the program that presents.
     pub fn action(self) -> Action {
         match self {
             Self::GoTo(stage, beat) => Action::GoToBeat {
@@ -92,7 +97,7 @@ impl SpeakerRequest {
     }
 }
 
-/// Notes of what is presented; none while nothing is.
+/// Returns the notes for the beat on the screen. `None` if no beat is shown.
 pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let presentation = app.presenter.presentation.as_ref()?;
     let (beat, cue, stage) = (app.beat()?, app.cue()?, app.stage()?);
@@ -102,38 +107,44 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         Some(found) => fill(text, found),
         None => text.to_owned(),
     };
-    let seconds = |minutes: f64| (60.0 * minutes) as u64;
-    let course = &app.lesson.course.stages;
-    let here = cues(stage);
-    // Of another stage nothing is measured now.
-    let of_next_stage = || {
-        let stage = course.get(beat.stage + 1)?;
-        let none = FigureSources::none(&stage.broken);
-        Some(fill(&cues(stage).first()?.say, &none))
+    let stages = &app.lesson.course.stages;
+    // The figures of the next stage are not measured yet.
+    let begin_of_next_stage = || {
+        let stage = stages.get(beat.stage + 1)?;
+        let no_figures = FigureSources::none(&stage.broken);
+        Some(fill(&cues(stage).first()?.say, &no_figures))
     };
-    let next = here.get(beat.at + 1).map(|cue| filled(&cue.say));
-    let next = next.or_else(of_next_stage);
-    let used = |stage: usize, at: usize| app.presenter.beat_ms.get(&(stage, at)).copied();
-    let item = |(at, stage): (usize, &crate::course::Stage)| AgendaItem {
-        number: stage.number,
-        beats: cues(stage).len(),
-        title: stage.title.clone(),
-        planned_s: cues(stage).iter().map(|cue| seconds(cue.minutes)).sum(),
-        used_s: (0..beats(at, stage).len())
-            .filter_map(|beat| used(at, beat))
-            .sum::<u64>()
-            / 1000,
+    let next = match cues(stage).get(beat.at + 1) {
+        Some(cue) => Some(filled(&cue.say)),
+        None => begin_of_next_stage(),
     };
-    let question = &stage.prediction;
-    let choices = question.choices.iter().enumerate().map(|(at, choice)| {
-        let right = if at == question.answer {
-            "  (right)"
-        } else {
-            ""
-        };
-        let letter = crate::course::save_file::letter(at);
-        format!("{letter}  {choice}{right}")
-    });
+    let used_ms = |stage: usize, beat: usize| {
+        let used = app.presenter.beat_ms.get(&(stage, beat));
+        used.copied().unwrap_or(0)
+    };
+    let mut agenda = Vec::new();
+    for (at, stage) in stages.iter().enumerate() {
+        let cues = cues(stage);
+        let all_used_ms: u64 = (0..cues.len()).map(|beat| used_ms(at, beat)).sum();
+        agenda.push(AgendaItem {
+            number: stage.number,
+            beats: cues.len(),
+            title: stage.title.clone(),
+            planned_s: cues.iter().map(|cue| seconds(cue.minutes)).sum(),
+            used_s: all_used_ms / 1000,
+        });
+    }
+    let mut vote = Vec::new();
+    if beat.vote == VoteState::Open {
+        for (at, choice) in stage.prediction.choices.iter().enumerate() {
+            let right = if at == stage.prediction.answer {
+                "  (right)"
+            } else {
+                ""
+            };
+            vote.push(format!("{}  {choice}{right}", letter(at)));
+        }
+    }
     Some(SpeakerNotes {
         stage: stage.number,
         title: stage.title.clone(),
@@ -143,33 +154,38 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         notes: filled(&cue.notes),
         next: next.unwrap_or_default(),
         planned_s: seconds(cue.minutes),
-        used_s: used(beat.stage, beat.at).unwrap_or(0) / 1000,
-        vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
+        used_s: used_ms(beat.stage, beat.at) / 1000,
+        vote,
         votes: app.tally().map_or_else(String::new, VoteTally::in_words),
         covered: presentation.audience_screen.into_str().to_owned(),
         run: app.bench.run.state.into_str().to_owned(),
-        agenda: course.iter().enumerate().map(item).collect(),
+        agenda,
     })
 }
 
+fn seconds(minutes: f64) -> u64 {
+    (60.0 * minutes) as u64
+}
+
 impl SpeakerNotes {
-    /// The beat so many further on than another one, by the number of its stage and its own, from 1; none beyond the ends.
-    pub fn beat_from(&self, (stage, beat): (u32, usize), by: isize) -> Option<(u32, usize)> {
-        let all = self
+    /// Returns the beat `by` places after `from`. Beats are pairs of the stage's number and the beat's number in it, from 1. `None` past
+    /// either end.
+    pub fn beat_from(&self, from: (u32, usize), by: isize) -> Option<(u32, usize)> {
+        let all: Vec<(u32, usize)> = self
             .agenda
             .iter()
-            .flat_map(|it| (1..=it.beats).map(|at| (it.number, at)));
-        let all: Vec<(u32, usize)> = all.collect();
-        let at = all.iter().position(|it| *it == (stage, beat))?;
+            .flat_map(|stage| (1..=stage.beats).map(|beat| (stage.number, beat)))
+            .collect();
+        let at = all.iter().position(|beat| *beat == from)?;
         all.get(at.checked_add_signed(by)?).copied()
     }
 
-    /// Seconds for which beats were shown, altogether.
+    /// Returns the seconds for which beats were shown, all together.
     pub fn used_in_all_s(&self) -> u64 {
-        self.agenda.iter().map(|it| it.used_s).sum()
+        self.agenda.iter().map(|stage| stage.used_s).sum()
     }
 
-    /// A line from the other program, made safe for a terminal.
+    /// Reads the notes from a line of the presenting program and makes them safe for a terminal. `None` if the line holds no notes.
     pub fn read(line: &str) -> Option<Self> {
         let mut notes: Self = serde_json::from_str(line).ok()?;
         let texts = [
@@ -181,9 +197,10 @@ impl SpeakerNotes {
             &mut notes.covered,
             &mut notes.run,
         ];
-        let all = texts.into_iter().chain(&mut notes.vote);
-        let all = all.chain(notes.agenda.iter_mut().map(|item| &mut item.title));
-        all.for_each(|text| *text = sanitize::line(text));
+        let titles = notes.agenda.iter_mut().map(|stage| &mut stage.title);
+        for text in texts.into_iter().chain(&mut notes.vote).chain(titles) {
+            *text = sanitize::line(text);
+        }
         Some(notes)
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the screen of `perflings open`: the profile's figures, the selected panel and row, and the effects of keys.
+//! The state of the screen of `perflings open`: the profile's figures, the selected panel and row, and the actions of keys.
 
 use std::sync::Arc;
 
@@ -21,20 +21,20 @@ pub enum OpenedPanel {
     Lints,
 }
 
-/// An action of a key or of the mouse.
+/// The meaning of a key or a mouse event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OpenedAction {
     Quit,
-    /// Selects another panel.
+    /// Selects the panel this many places further on.
     Next(i32),
     Focus(OpenedPanel),
     /// Shows the panel on the whole screen, or all panels again.
     Expand,
-    /// Selects another row, or scrolls.
+    /// Selects the row this many lines further down, or scrolls.
     Move(i32),
     /// Shows or hides the full name of the marked kernel.
     Name,
-    /// Shows the course's page about the first lint, then about the next, then none.
+    /// Shows the course's page about the first lint, then the page about the next one. After the last page, shows the panels.
     Page,
     Help,
     Timeline(TimelineMove),
@@ -47,44 +47,50 @@ pub struct Opened {
     pub view: TimelineView,
     pub focus: OpenedPanel,
     pub expanded: bool,
-    /// The selected kernel.
+    /// The index of the selected kernel.
     pub row: usize,
-    /// Scroll offsets of the ledger and of the lints, in lines.
+    /// The scroll offsets of the ledger and of the lints, in lines.
     pub scroll: [u16; 2],
     pub naming: bool,
     pub help: bool,
-    /// Pages of the course about the lints, the open page, and its first visible line.
+    /// The pages of the course about the lints.
     pub pages: Vec<BackgroundText>,
+    /// The index of the open page and its first visible line.
     pub page: Option<(usize, u16)>,
 }
 
-/// The annotated steps.
+/// Returns the beginning and end of each step, in nanoseconds of the trace. Empty if the profile marks no steps.
 fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
     if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
-    let ranges = trace.slices_of(SliceKind::Annotation);
-    let named = |slice: &&Slice| trace.name(slice.name).trim_end_matches(" (profiled)");
-    let steps = ranges.filter(|slice| names::is_step(named(slice)));
-    steps.map(|slice| (slice.start, slice.end)).collect()
+    let is_step = |slice: &&Slice| {
+        let name = trace.name(slice.name);
+        names::is_step(name.trim_end_matches(" (profiled)"))
+    };
+    trace
+        .slices_of(SliceKind::Annotation)
+        .filter(is_step)
+        .map(|slice| (slice.start, slice.end))
+        .collect()
 }
 
 impl Opened {
-    /// Starts at the first step that has kernels, and keeps the course's pages about the lints.
+    /// Makes the state that shows the first step with kernels; in a recording, the last one. `texts` are the course's pages.
     pub fn new(trace: Trace, figures: Summary, texts: &[BackgroundText]) -> Self {
         let spans = spans(&trace, &figures);
-        let runs = |&(from, to): &(i64, i64)| {
+        let has_kernels = |&(from, to): &(i64, i64)| {
             let first = trace.slices.partition_point(|slice| slice.start < from);
-            let within = trace.slices[first..].iter();
-            let mut within = within.take_while(|slice| slice.start < to);
-            within.any(|slice| slice.kind == SliceKind::Kernel)
+            trace.slices[first..]
+                .iter()
+                .take_while(|slice| slice.start < to)
+                .any(|slice| slice.kind == SliceKind::Kernel)
         };
-        let first = match trace.counted {
-            // In a recording, the latest profile counts.
-            Some(_) => spans.iter().rposition(runs),
-            None => spans.iter().position(runs),
-        }
-        .unwrap_or(0);
+        let shown = match trace.counted {
+            // The figures of a recording are those of its latest profile.
+            Some(_) => spans.iter().rposition(has_kernels),
+            None => spans.iter().position(has_kernels),
+        };
         let mut pages: Vec<BackgroundText> = Vec::new();
         for page in figures.lints.iter().filter_map(|lint| page_of(lint.name)) {
             if let Some(text) = texts.iter().find(|text| text.file == page)
@@ -94,7 +100,7 @@ impl Opened {
             }
         }
         Self {
-            view: TimelineView::new(Arc::new(trace), spans, first),
+            view: TimelineView::new(Arc::new(trace), spans, shown.unwrap_or(0)),
             figures,
             focus: OpenedPanel::Kernels,
             expanded: false,
@@ -107,14 +113,14 @@ impl Opened {
         }
     }
 
-    /// The marked kernel.
+    /// Returns the selected kernel.
     pub fn kernel(&self) -> Option<&KernelTotals> {
         self.figures.rows().get(self.row)
     }
 
     /// Carries out an action.
     pub fn act(&mut self, action: OpenedAction) {
-        let step = |at: u16, by: i32| at.saturating_add_signed(by.clamp(-999, 999) as i16);
+        let scrolled = |line: u16, by: i32| line.saturating_add_signed(by.clamp(-999, 999) as i16);
         match action {
             OpenedAction::Quit => {}
             OpenedAction::Help => self.help = !self.help,
@@ -124,7 +130,7 @@ impl Opened {
                 self.page = (next < self.pages.len()).then_some((next, 0));
             }
             OpenedAction::Move(by) if self.page.is_some() => {
-                self.page = self.page.map(|(page, line)| (page, step(line, by)));
+                self.page = self.page.map(|(page, line)| (page, scrolled(line, by)));
             }
             _ if self.page.is_some() => self.page = None,
             OpenedAction::Next(by) => {
@@ -132,7 +138,10 @@ impl Opened {
                 self.naming = false;
             }
             OpenedAction::Focus(panel) if self.focus == panel => self.expanded = !self.expanded,
-            OpenedAction::Focus(panel) => (self.focus, self.naming) = (panel, false),
+            OpenedAction::Focus(panel) => {
+                self.focus = panel;
+                self.naming = false;
+            }
             OpenedAction::Expand => self.expanded = !self.expanded,
             OpenedAction::Name => {
                 self.naming = !self.naming;
@@ -143,9 +152,9 @@ impl Opened {
                     let last = self.figures.rows().len().saturating_sub(1);
                     self.row = self.row.saturating_add_signed(by as isize).min(last);
                 }
-                OpenedPanel::Ledger => self.scroll[0] = step(self.scroll[0], by),
+                OpenedPanel::Ledger => self.scroll[0] = scrolled(self.scroll[0], by),
                 OpenedPanel::Timeline => self.view.go(TimelineMove::Row(by)),
-                OpenedPanel::Lints => self.scroll[1] = step(self.scroll[1], by),
+                OpenedPanel::Lints => self.scroll[1] = scrolled(self.scroll[1], by),
             },
             OpenedAction::Timeline(to) => {
                 self.focus = OpenedPanel::Timeline;

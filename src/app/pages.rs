@@ -1,8 +1,8 @@
-//! A stage's text in pages, and what the learner is asked there.
+//! The pages of a stage's text, and the questions on them.
 //!
-//! The order is fixed, whatever the order of the sections in the document: the symptom, where to look, each background section, the cause, the
-//! result, looking back, the quiz. A page that may not be read yet does not exist. On small screens a question stands on one page only and is
-//! answered there, so that no key answers a question that is not shown.
+//! The order is fixed and does not follow the document: the symptom, where to look, each background section, the cause, the result, looking
+//! back, the quiz. A page that may not be read yet does not exist. On small screens a question is on one page only and is answered there, so
+//! that no key answers a question that is not on the screen.
 
 use super::estimate::RangeSteps;
 use super::kernel_rows::name;
@@ -15,10 +15,10 @@ use super::{Action, Lesson, Study};
 use crate::course::Stage;
 use crate::panel::Panel;
 
-/// Lines that a key moves a text by.
+/// The number of lines by which a page key moves a text.
 pub(super) const PAGE: i32 = 10;
 
-/// The lesson as it is read now, which depends on what the screen shows beside it.
+/// The lesson as it can be read now. This depends on the mode, on the view, and on a presentation.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
     lesson: &'a Lesson,
@@ -26,7 +26,7 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn of(lesson: &'a Lesson, context: &Context<'a>) -> Self {
+    pub(super) fn new(lesson: &'a Lesson, context: &Context<'a>) -> Self {
         Self {
             lesson,
             context: *context,
@@ -41,18 +41,22 @@ impl<'a> Reading<'a> {
         self.lesson.stage(self.context.mode)
     }
 
-    /// The stage whose text is read: no exercise stands in its place.
+    /// Returns the stage whose text is on the screen. `None` without a stage and while an exercise is open.
     pub(super) fn stage_read(&self) -> Option<&'a Stage> {
-        self.stage().filter(|_| self.context.mode.reads_stage())
+        if self.context.mode.reads_stage() {
+            self.stage()
+        } else {
+            None
+        }
     }
 
-    /// What the learner does next in that stage.
+    /// Returns the learner's next activity in the stage whose text is on the screen.
     pub fn activity(&self) -> Option<Activity> {
         let stage = self.stage_read();
         stage.map(|stage| self.study().activity(stage))
     }
 
-    /// The page shown, its number from 1, and how many there are.
+    /// Returns the page on the screen, its number from 1, and the number of pages.
     pub fn page(&self) -> (LessonPage, usize, usize) {
         let Some(stage) = self.stage() else {
             return (LessonPage::Start, 1, 1);
@@ -65,8 +69,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The page on which the stage's open question, or its range, is asked: the first for those before the evidence, the last
-    /// for the quiz.
+    /// Returns the page with the stage's open question or range: the last page for the quiz, else the first. `None` if nothing is asked.
     pub fn asked_on(&self) -> Option<LessonPage> {
         let stage = self.stage()?;
         if self.study().estimate(stage).is_some() {
@@ -76,53 +79,55 @@ impl<'a> Reading<'a> {
         Some(quiz.map_or(LessonPage::Start, |_| LessonPage::Quiz))
     }
 
-    /// Whether what is asked stands on the screen with its choices.
+    /// Returns true if the open question is on the screen with its choices.
     pub fn asked_here(&self) -> bool {
         self.context.mode.is_exercise() || self.asked_on() == Some(self.page().0)
     }
 
-    /// Whether the figure of the stage that is read is to be guessed.
+    /// Returns true if the learner is asked to estimate a figure of the stage on the screen.
     pub fn estimates(&self) -> bool {
         let stage = self.stage_read();
         stage.is_some_and(|stage| self.study().estimate(stage).is_some())
     }
 
-    /// `; page 5 of the lesson shows the result`, of a run; nothing while that page is read. A run turns no page by itself: the learner may be reading,
-    /// or answering a question.
+    /// Returns `; page 5 of the lesson shows the result`, for a message at the end of a run. `None` while that page is on the screen. The
+    /// page is not opened by itself, because the learner may be reading or answering a question.
     pub(super) fn place_of_result(&self) -> Option<String> {
-        let stage = self.stage_read().filter(|_| !self.context.presents)?;
-        let all = pages(self.study(), stage);
+        if self.context.presents {
+            return None;
+        }
+        let all = pages(self.study(), self.stage_read()?);
         let at = all.iter().position(|page| *page == LessonPage::Result)?;
-        let page = at + 1;
-        (self.page().1 != page).then(|| format!("; page {page} of the lesson shows the result"))
+        let number = at + 1;
+        (self.page().1 != number).then(|| format!("; page {number} of the lesson shows the result"))
     }
 
-    /// The page so many pages on, or back.
+    /// Returns the page `by` places after the one on the screen. `None` past either end.
     pub(super) fn page_after(&self, by: i32) -> Option<LessonPage> {
         let all = pages(self.study(), self.stage()?);
         let to = (self.page().1 - 1).checked_add_signed(by as isize)?;
         all.get(to).copied()
     }
 
-    /// Whether keys that scroll so far turn the pages of the stage's text.
+    /// Returns true if a key that scrolls by `lines` turns the pages of the stage's text instead.
     pub(super) fn turns_pages(&self, lines: i32) -> bool {
         let view = self.context.view;
         let text = view.focus == Some(Panel::Lesson) && !view.selects_kernels();
         view.overlay.is_none() && text && self.stage_read().is_some() && lines.abs() == PAGE
     }
 
-    /// Whether a page is read that the cause comes after.
+    /// Returns true if a background page is on the screen.
     pub fn reads_background(&self) -> bool {
         self.context.view.lesson_visible() && matches!(self.page().0, LessonPage::Background(_))
     }
 
-    /// Whether there is more to read: on this page, or after it.
+    /// Returns true if there is more to read, on this page or after it.
     pub fn reads_on(&self) -> bool {
         let (_, at, of) = self.page();
         at < of || self.context.view.lines_left(1) > 0
     }
 
-    /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
+    /// Returns true if the learner is asked which panel shows the fault, before the evidence is pointed out.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
             let study = self.study();
@@ -132,37 +137,42 @@ impl<'a> Reading<'a> {
         !self.context.presents && self.stage_read().is_some_and(asks)
     }
 
-    /// Whether panels may be pointed out: the learner was asked which one shows the fault, or no longer is to find it.
+    /// Returns true if the panels of the evidence may be pointed out: the learner has answered where the fault shows, or need not find it.
     pub fn points_out(&self, stage: &Stage) -> bool {
         let study = self.study();
-        let located = study.of(stage).located.is_some() && !study.second_try;
-        let located = located || study.pointer.is_some();
+        let located = study.progress_of(stage).located.is_some() && !study.second_try;
         self.context.presents
             || !self.context.mode.reads_stage()
             || located
+            || study.pointer.is_some()
             || study.revealed(stage)
     }
 
-    /// The panels that the stage's evidence names and that show something now, in the order of the screen: `loss, ledger or memory`.
+    /// Returns the panels that the stage's evidence names and that are not hidden, in the order of the screen, as in
+    /// `loss, ledger or memory`.
     pub fn panels_named(&self, stage: &Stage) -> String {
-        let mut panels: Vec<Panel> = stage.evidence.iter().map(|it| it.panel).collect();
+        let mut panels: Vec<Panel> = stage.evidence.iter().map(|pointer| pointer.panel).collect();
         panels.sort_unstable();
         panels.dedup();
-        let names = panels.iter().map(Panel::into_str);
-        let mut names: Vec<&str> = names.filter(|name| !self.withholds_mark(name)).collect();
+        let mut names: Vec<&str> = panels
+            .iter()
+            .map(Panel::into_str)
+            .filter(|name| !self.withholds_mark(name))
+            .collect();
         let last = names.pop().unwrap_or_default();
-        match names.is_empty() {
-            true => last.to_owned(),
-            false => format!("{} or {last}", names.join(", ")),
+        if names.is_empty() {
+            last.to_owned()
+        } else {
+            format!("{} or {last}", names.join(", "))
         }
     }
 
-    /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
+    /// Returns true if keys that scroll mark a row of this panel. The kernels panel has a selected row of its own instead.
     pub fn marks_row(&self, panel: Panel) -> bool {
         panel.has_rows() && self.context.view.focus == Some(panel) && self.asks_where()
     }
 
-    /// What stands in the marked row.
+    /// Returns the text of the marked row. Empty if none is marked.
     pub fn marked_row(&self) -> String {
         let view = self.context.view;
         let row = match view.focus {
@@ -175,35 +185,36 @@ impl<'a> Reading<'a> {
         row.unwrap_or_default()
     }
 
-    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.
+    /// Returns true if something is hidden until the learner has predicted, or the class has voted. `what` names a panel or a part of one.
     pub fn withholds(&self, what: &str) -> bool {
         let withheld = |stage| self.study().withholds(stage, what);
         !self.context.mode.is_watching() && self.stage().is_some_and(withheld)
     }
 
-    /// The same of what names the fault at a glance, a figure of the header or the lints: until the learner has said which panel
-    /// shows it.
+    /// Like `withholds`, but for anything that gives the fault away at a glance (a header figure, the lints). It stays hidden until the
+    /// learner has answered where the fault shows.
     pub fn withholds_mark(&self, what: &str) -> bool {
         let open = |stage: &Stage| Study::hides(stage, what) && !self.points_out(stage);
         self.withholds(what) || !self.context.mode.is_watching() && self.stage().is_some_and(open)
     }
 
-    /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
+    /// Returns the number of hints on the screen and the number of all hints, of the open exercise or else of the stage.
     pub fn hints(&self) -> (usize, usize) {
         let open = self.context.mode.exercise();
         let exercise = open.and_then(|at| self.lesson.course.exercises.get(at));
-        let (id, of) = match (exercise, self.stage()) {
+        let (id, count) = match (exercise, self.stage()) {
             (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
             (None, Some(stage)) => (&stage.id, stage.hints.len()),
             (None, None) => return (0, 0),
         };
-        let known = self.study().progress.stages.get(id);
-        (known.map_or(0, |known| known.hints as usize).min(of), of)
+        let progress = self.study().progress.stages.get(id);
+        let shown = progress.map_or(0, |progress| progress.hints as usize);
+        (shown.min(count), count)
     }
 }
 
 impl Reading<'_> {
-    /// Whether an action on the text is possible; `None` for any other action.
+    /// Returns an error with the reason if an action on the text is not possible now. `None` if the action is not about the text.
     pub(super) fn may(&self, action: Action) -> Option<Result<(), Refusal>> {
         let (view, study) = (self.context.view, self.study());
         Some(match action {
@@ -249,7 +260,7 @@ impl Reading<'_> {
             return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
         }
         here(!course.stages.is_empty())?;
-        // After the last stage comes the summary; what is no stage is left for the one before.
+        // The summary follows the last stage. From a run without a stage, both keys lead back to the present stage.
         match self.stage() {
             Some(_) if by < 0 => neighbour(at, by, course.stages.len(), "stage").map(drop),
             _ => Ok(()),
@@ -266,13 +277,15 @@ impl Reading<'_> {
 
     fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
         here(self.estimates())?;
-        let mut range = self.study().range;
-        range.iter_mut().for_each(|range| change(range, by));
-        let stays = range.is_some() && range == self.study().range;
+        let stays = self.study().range.is_some_and(|range| {
+            let mut changed = range;
+            change(&mut changed, by);
+            changed == range
+        });
         unless(stays, "The range goes no further that way")
     }
 
-    /// A panel that shows nothing cannot be where the fault shows.
+    /// Refuses a panel without figures as the answer to where the fault shows.
     fn may_locate(&self) -> Result<(), Refusal> {
         let focus = self.context.view.focus;
         let asked = focus.filter(|panel| *panel != Panel::Lesson && self.asks_where());

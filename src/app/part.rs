@@ -1,19 +1,19 @@
-//! How a message travels through the parts of `App`. `App` leads an action, or what is heard, to the part that it concerns. The part
-//! changes its own state only. It reads other parts from a context of shared references, and it returns what has to follow: effects
-//! for the shell and requests to other parts. `App::carry_out` does these in their order, after the part has returned. A part has
+//! How a message travels through the parts of `App`. `App` passes each action, event or piece of news to the part that it concerns.
+//! The part changes only its own state. It reads other parts through a context of shared references, and it returns follow-ups:
+//! effects for the shell and requests to other parts. `App::carry_out` performs them in order, after the part has returned. A part has
 //!
-//! - `update(&mut self, action, …) -> Option<Follows>`: carries out an action; `None` where it means nothing to the part;
-//! - methods of the same shape, which return `Follows`, for what is heard.
+//! - `update(&mut self, action, …) -> Option<FollowUps>`, which carries out an action; `None` means that the action is not the part's;
+//! - methods that take an event or news and return `FollowUps`.
 //!
-//! A part that reads one or two others takes references to them; one that reads more has a `Context` of them. They show the state before
-//! anything that follows was carried out. What needs the state afterwards is asked for at the end of the message (`App::take`), as the
-//! beginning of a measurement is. What moves the learner to another place, and so changes several parts at once, is a method of `App`;
-//! parts ask for it with `Follow::Go`.
+//! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references. A context shows
+//! the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::take`); the
+//! start of a measurement is an example. Moving the learner to another place changes several parts at once, so it is a method of `App`;
+//! parts request it with `FollowUp::Go`.
 //!
 //! | part | its `update` |
 //! |---|---|
-//! | `Lesson` | `lesson.rs`; what can be read of it now is a `Reading` (`pages.rs`) |
-//! | `Bench` | `edit.rs`, the knobs; `bench.rs` and `attempts.rs`, what was asked of the engine and what ran |
+//! | `Lesson` | `lesson.rs`; `Reading` (`pages.rs`) says which pages can be read now |
+//! | `Bench` | `edit.rs` for the knobs; `bench.rs` and `attempts.rs` for requests to the engine and for past runs |
 //! | `Exercises`, `MysteryRun` | `exercise/work.rs`, `mystery/play.rs` |
 //! | `Membership` | `member/share.rs` |
 //! | `Presenter` | `presenter.rs` |
@@ -31,77 +31,80 @@ use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
 
-/// What has to follow from a change of a part, in the order in which it is carried out.
-pub(super) type Follows = Vec<Follow>;
+/// The follow-ups of a change, in the order in which they are performed.
+pub(super) type FollowUps = Vec<FollowUp>;
 
 /// An effect for the shell, or a request to another part.
 #[derive(Clone, Debug)]
-pub(super) enum Follow {
-    /// The shell does this.
+pub(super) enum FollowUp {
+    /// Passes an effect to the shell.
     Effect(Effect),
-    /// A sentence is shown for a while; a warning stands out.
+    /// Shows a sentence for a few seconds.
     Tell(String),
+    /// Shows a warning for a few seconds.
     Warn(String),
-    /// The progress of this stage or exercise is replaced and saved.
+    /// Replaces the progress of the stage or exercise with this id, and saves it.
     Keep(String, Box<StageProgress>),
-    /// These points were reached in this mystery: its score is noted and saved.
+    /// Notes these points as a score of the mystery with this name, and saves it.
     KeepScore(String, u32),
-    /// One more hint for this stage or exercise is shown, if there is one.
+    /// Shows one more hint for the stage or exercise with this id, if there is one.
     NextHint(String),
-    /// The lesson, or what stands in its place, comes into view.
+    /// Brings the text of the stage, exercise or mystery into view, from its first line.
     ShowText,
-    /// That text is shown from its first line, once it is in view.
+    /// Scrolls that text to its first line without bringing it into view.
     TextToTop,
-    /// The stage's text comes into view where it stands, and this page of it is opened.
+    /// Brings the stage's text into view without scrolling it.
     ShowLesson,
+    /// Opens this page of the stage's text.
     Page(LessonPage),
-    /// This panel is marked and comes into view.
+    /// Marks this panel and brings it into view.
     Mark(Panel),
-    /// No panel lies over the others any more.
+    /// Gives an expanded panel its normal size back.
     Shrink,
-    /// The sentence on the screen is no longer shown; a warning only with `warnings`.
+    /// Removes the notice on the screen. A warning stays unless `warnings` is true.
     Untell {
         warnings: bool,
     },
-    /// Nothing that is seen has changed.
+    /// Says that the screen looks as before, so that no frame has to be drawn.
     Unseen,
     Nothing,
-    /// This card is shown from its first line, or none.
+    /// Shows this card from its first line. `None` closes the open card.
     Card(Option<Overlay>),
-    /// The learner is asked to confirm this.
+    /// Asks the learner to confirm.
     Confirm(Confirm),
-    /// An action that only changes what is shown is carried out.
-    Look(Action),
-    /// A starts to show its values.
+    /// Carries out an action that only changes the view.
+    View(Action),
+    /// Shows the values of A, which were hidden.
     Reveal,
-    /// B was changed; it runs later if more changes may come (true).
+    /// Handles a change of B. True delays its run, because more changes may come.
     Changed(bool),
-    /// This run begins in the place of what is in progress.
+    /// Starts this run instead of the one in progress.
     Run(RunSpec),
-    /// These two run in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
+    /// Measures these two in turns. Their curves and figures stay, because pairs only measure times.
     Pairs([RunSpec; 2]),
-    /// The run that makes steps pauses.
+    /// Pauses the run if it makes steps.
     Pause,
-    /// The paused run goes on.
+    /// Resumes the run if it is paused.
     Resume,
-    /// The run waits while a beat shows what was measured before.
+    /// Lets the run wait while a beat shows older measurements.
     Wait,
-    /// Runs move to this device.
+    /// Moves all runs to this device.
     Use(String),
-    /// The class is shown the answer of the beat's vote.
+    /// Shows the class the answer of the beat's vote.
     OrderAnswer,
-    /// The learner goes somewhere else.
+    /// Takes the learner to another place.
     Go(Place),
 }
 
-/// Where the learner can go.
+/// A place where the learner can go. Stages and exercises are given by their index in the course.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Stage(usize),
-    /// A beat of this stage, in the presentation or as the first one of a new presentation.
+    /// A stage and one of its beats, in the presentation on the screen.
     Beat(usize, usize),
+    /// A stage and one of its beats, at which a new presentation begins.
     Presentation(usize, usize),
-    /// Back from a presentation.
+    /// The learner's own run, after a presentation.
     Own,
     Exercise(usize),
     Mystery {
@@ -112,26 +115,27 @@ pub(super) enum Place {
     Free(Box<RunConfig>),
 }
 
-impl Follow {
-    /// Shows a sentence.
+impl FollowUp {
+    /// Makes a follow-up that shows a sentence.
     pub(super) fn tell(text: impl Into<String>) -> Self {
         Self::Tell(text.into())
     }
 
-    /// Replaces and saves the progress of a stage or an exercise.
+    /// Makes a follow-up that replaces and saves the progress of a stage or an exercise.
     pub(super) fn keep(id: &str, progress: StageProgress) -> Self {
         Self::Keep(id.to_owned(), Box::new(progress))
     }
 
-    /// Sends a command to the engine.
+    /// Makes a follow-up that sends a command to the engine.
     pub(super) fn send(command: Command) -> Self {
         Self::Effect(Effect::Send(command))
     }
 }
 
 impl App {
-    /// Leads something to the exercise at this place of the course; returns whether it concerns an exercise.
-    pub(super) fn in_exercise<F: Into<Option<Follows>>>(
+    /// Calls `to` for the exercise at index `at` and performs its follow-ups. Returns false if there is none, or if `to` returns
+    /// `None`.
+    pub(super) fn in_exercise<F: Into<Option<FollowUps>>>(
         &mut self,
         at: Option<usize>,
         to: impl FnOnce(&mut Exercises, &exercise::Context) -> F,
@@ -152,19 +156,21 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// Leads something to the open exercise; returns whether there is one.
+    /// Calls `to` for the open exercise and performs its follow-ups. Returns false if no exercise is open.
     pub(super) fn in_open_exercise(
         &mut self,
-        to: impl FnOnce(&mut ExerciseState, &exercise::Context) -> Follows,
+        to: impl FnOnce(&mut ExerciseState, &exercise::Context) -> FollowUps,
     ) -> bool {
         let at = self.mode.exercise();
-        self.in_exercise(at, |it, context| to(it.of_mut(context.exercise), context))
+        self.in_exercise(at, |exercises, context| {
+            to(exercises.state_mut(context.exercise), context)
+        })
     }
 
-    /// Leads something to the lesson; returns whether it concerns the lesson.
+    /// Calls `to` for the lesson and performs its follow-ups. Returns false if `to` returns `None`.
     pub(super) fn in_lesson(
         &mut self,
-        to: impl FnOnce(&mut Lesson, &lesson::Context) -> Option<Follows>,
+        to: impl FnOnce(&mut Lesson, &lesson::Context) -> Option<FollowUps>,
     ) -> bool {
         let context = lesson::Context {
             mode: &self.mode,
@@ -176,7 +182,7 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// The lesson as it is read now.
+    /// Returns the lesson as it can be read now.
     pub fn reading(&self) -> Reading<'_> {
         let context = lesson::Context {
             mode: &self.mode,
@@ -184,15 +190,15 @@ impl App {
             view: &self.view,
             presents: self.presenter.presentation.is_some(),
         };
-        Reading::of(&self.lesson, &context)
+        Reading::new(&self.lesson, &context)
     }
 
-    /// Leads something to the class; returns whether the learner is in one and it concerns the class.
-    pub(super) fn in_class<F: Into<Option<Follows>>>(
+    /// Calls `to` for the class and performs its follow-ups. Returns false if the learner is in no class, or if `to` returns `None`.
+    pub(super) fn in_class<F: Into<Option<FollowUps>>>(
         &mut self,
         to: impl FnOnce(&mut Membership, &share::Context) -> F,
     ) -> bool {
-        // Nothing in its context is the class's own.
+        // The context borrows the whole `App`, so the class is taken out meanwhile. The context reads nothing of it.
         let Some(mut member) = self.class.take() else {
             return false;
         };
@@ -201,8 +207,8 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// Leads something to the open mystery; returns whether there is one and it concerns it.
-    pub(super) fn in_mystery<F: Into<Option<Follows>>>(
+    /// Calls `to` for the open mystery and performs its follow-ups. Returns false if none is open, or if `to` returns `None`.
+    pub(super) fn in_mystery<F: Into<Option<FollowUps>>>(
         &mut self,
         to: impl FnOnce(&mut MysteryRun, &play::Context) -> F,
     ) -> bool {
@@ -216,79 +222,83 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// Does what a part asks for, in its order; returns whether the part was concerned.
-    pub(super) fn carry_out(&mut self, follows: impl Into<Option<Follows>>) -> bool {
-        let asked: Option<Follows> = follows.into();
+    /// Performs the follow-ups of a part in their order. Returns false for `None`, the answer of a part to an action that is not its own.
+    pub(super) fn carry_out(&mut self, follows: impl Into<Option<FollowUps>>) -> bool {
+        let asked: Option<FollowUps> = follows.into();
         let concerned = asked.is_some();
         for follow in asked.into_iter().flatten() {
             match follow {
-                Follow::Effect(effect) => self.effects.push(effect),
-                Follow::Tell(text) => self.tell(&text, false),
-                Follow::Warn(text) => self.tell(&text, true),
-                Follow::Keep(id, progress) => {
-                    *self.lesson.study.of_mut(&id) = *progress;
+                FollowUp::Effect(effect) => self.effects.push(effect),
+                FollowUp::Tell(text) => self.tell(&text, false),
+                FollowUp::Warn(text) => self.tell(&text, true),
+                FollowUp::Keep(id, progress) => {
+                    *self.lesson.study.progress_mut(&id) = *progress;
                     self.effects.push(self.lesson.saved(&id));
                 }
-                Follow::KeepScore(name, points) => {
+                FollowUp::KeepScore(name, points) => {
                     let known = self.lesson.study.progress.mysteries.entry(name.clone());
                     let score = known.or_default();
-                    (score.last, score.best) = (points, score.best.max(points));
-                    let score = *score;
-                    let change = ProgressChange::Mystery(name, score);
+                    score.last = points;
+                    score.best = score.best.max(points);
+                    let change = ProgressChange::Mystery(name, *score);
                     self.effects.push(Effect::Save(change));
                 }
-                Follow::NextHint(id) => {
+                FollowUp::NextHint(id) => {
                     let saved = self.lesson.next_hint(&id);
                     self.effects.push(saved);
                 }
-                Follow::ShowText => self.view.show_text(),
-                Follow::ShowLesson => self.view.show_lesson(),
-                Follow::Page(page) => self.view.open_page(page),
-                Follow::Mark(panel) => self.view.mark(panel),
-                Follow::Shrink => self.view.expanded = false,
-                Follow::Untell { warnings } => {
+                FollowUp::ShowText => self.view.show_text(),
+                FollowUp::ShowLesson => self.view.show_lesson(),
+                FollowUp::Page(page) => self.view.open_page(page),
+                FollowUp::Mark(panel) => self.view.mark(panel),
+                FollowUp::Shrink => self.view.expanded = false,
+                FollowUp::Untell { warnings } => {
                     let notice = &mut self.view.notice;
                     notice.take_if(|notice| warnings || !notice.warning);
                 }
-                Follow::Nothing => {}
-                Follow::Unseen => self.view.revision -= 1,
-                Follow::TextToTop => {
+                FollowUp::Nothing => {}
+                FollowUp::Unseen => self.view.revision -= 1,
+                FollowUp::TextToTop => {
                     self.view.scroll.remove(&Panel::Lesson);
                 }
-                Follow::Card(card) => (self.view.overlay, self.view.overlay_scroll) = (card, 0),
-                Follow::Confirm(confirm) => self.view.confirm = Some(confirm),
-                Follow::Look(action) => self.look(action),
-                Follow::Reveal => self.bench.comparison.hidden = false,
-                // The run of another B waits while an exercise is measured.
-                Follow::Changed(delayed) => match self.may_move_run() {
+                FollowUp::Card(card) => {
+                    self.view.overlay = card;
+                    self.view.overlay_scroll = 0;
+                }
+                FollowUp::Confirm(confirm) => self.view.confirm = Some(confirm),
+                FollowUp::View(action) => self.act_on_view(action),
+                FollowUp::Reveal => self.bench.comparison.hidden = false,
+                // While an exercise is measured, the run has to wait.
+                FollowUp::Changed(delayed) => match self.may_move_run() {
                     Ok(()) => self.b_changed(delayed),
                     Err(refusal) => {
-                        self.carry_out(refusal.told());
+                        self.carry_out(refusal.notice());
                     }
                 },
-                Follow::Run(run) => self.start(run),
-                Follow::Pairs(sides) => {
-                    let (most, now_ms) = (self.cue().map_or(0, |cue| cue.pairs), self.clock.now_ms);
-                    let command = self.bench.pair(sides, most, &self.devices, now_ms);
+                FollowUp::Run(run) => self.start(run),
+                FollowUp::Pairs(sides) => {
+                    let pairs = self.cue().map_or(0, |cue| cue.pairs);
+                    let now_ms = self.clock.now_ms;
+                    let command = self.bench.pair(sides, pairs, &self.devices, now_ms);
                     self.send(command);
                 }
-                Follow::Pause if self.bench.run.state.is_moving() => self.pause(),
-                Follow::Resume if self.bench.run.state.is_paused() => self.pause(),
-                Follow::Pause | Follow::Resume => {}
-                Follow::Wait => {
+                FollowUp::Pause if self.bench.run.state.is_moving() => self.pause(),
+                FollowUp::Resume if self.bench.run.state.is_paused() => self.pause(),
+                FollowUp::Pause | FollowUp::Resume => {}
+                FollowUp::Wait => {
                     let (command, moved) = self.bench.wait(self.clock.now_ms);
                     self.effects.extend(command.map(Effect::Send));
                     self.presenter.note_wait(moved);
                 }
-                Follow::Use(device) => self.use_device(&device),
-                Follow::OrderAnswer => self.order_answer(),
-                Follow::Go(Place::Stage(at)) => self.leave_for(at),
-                Follow::Go(Place::Beat(at, beat)) => self.show_beat(at, beat),
-                Follow::Go(Place::Presentation(at, beat)) => self.begin_presentation(at, beat),
-                Follow::Go(Place::Own) => self.stop_presenting(),
-                Follow::Go(Place::Exercise(at)) => self.open_exercise(at),
-                Follow::Go(Place::Mystery { seed, level }) => self.run_mystery(seed, level),
-                Follow::Go(Place::Free(config)) => self.run_free(*config),
+                FollowUp::Use(device) => self.use_device(&device),
+                FollowUp::OrderAnswer => self.order_answer(),
+                FollowUp::Go(Place::Stage(at)) => self.leave_for(at),
+                FollowUp::Go(Place::Beat(at, beat)) => self.show_beat(at, beat),
+                FollowUp::Go(Place::Presentation(at, beat)) => self.begin_presentation(at, beat),
+                FollowUp::Go(Place::Own) => self.stop_presenting(),
+                FollowUp::Go(Place::Exercise(at)) => self.open_exercise(at),
+                FollowUp::Go(Place::Mystery { seed, level }) => self.run_mystery(seed, level),
+                FollowUp::Go(Place::Free(config)) => self.run_free(*config),
             }
         }
         concerned

@@ -1,15 +1,15 @@
-//! Stages shown to an audience: what a presentation has measured, and what each of its beats shows of it.
+//! Presentations: stages shown to an audience beat by beat, and the measurements of each beat.
 //!
-//! A presentation has runs and progress of its own. They begin empty, and the learner's are put away whole until it ends. What a
-//! beat shows is kept once a later beat is shown, if its run has shown enough by then: a beat that is shown again shows that, and
-//! not what was measured later. The screen reads what is shown from `App::shown_bench`, `App::shown_run` and `App::shown_pair`.
+//! A presentation has its own runs and progress, which begin empty. The learner's own are stored unchanged until it ends. When a later
+//! beat is shown, the measurements of a beat are kept if its run has made enough steps. A beat that is shown again shows these kept
+//! measurements, not later ones. The screen reads them through `App::shown_bench`, `App::shown_run` and `App::shown_pair`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::beats::{BeatState, VoteState, beats, cues};
 use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
-use super::part::{Follow, Follows, Place};
+use super::part::{FollowUp, FollowUps, Place};
 use super::run::RunState;
 use super::study::Study;
 use super::view::View;
@@ -20,50 +20,50 @@ use protocol::config::RunConfig;
 use protocol::story::StreamStory;
 use protocol::{Command, Pair, Slot};
 
-/// Presentations of this program.
+/// The presentation on the screen, and the times of all presentations of this session.
 #[derive(Clone, Debug, Default)]
 pub struct Presenter {
     pub presentation: Option<Box<Presentation>>,
-    /// How long each beat was shown, by stage and place, in all presentations of this program.
+    /// The time for which each beat was shown in this session, in milliseconds, by stage and place.
     pub beat_ms: BTreeMap<(usize, usize), u64>,
 }
 
-/// Stages shown to an audience, beat by beat.
+/// A presentation.
 #[derive(Clone, Debug, Default)]
 pub struct Presentation {
-    /// Index into the beats of the stage.
+    /// The index of the beat in its stage.
     pub beat: usize,
     pub audience_screen: AudienceScreen,
-    /// Stages whose right choice is marked at the beat of the vote.
+    /// The stages whose right choice is marked at the beat of the vote.
     pub answered: BTreeSet<usize>,
-    /// What beats showed when they were left, by stage and place.
+    /// The kept measurements, by stage and place of the beat.
     pub(super) kept: BTreeMap<(usize, usize), KeptBeat>,
-    /// The run was paused because a kept beat is shown, and goes on with its own beat.
+    /// The run is paused because a kept beat is on the screen. It continues at its own beat.
     waits: bool,
     learner: Learner,
-    /// The learner's file, where it was saved meanwhile: it counts once the presentation ends.
+    /// The content of the learner's file if it was saved meanwhile. It becomes B when the presentation ends.
     pub(super) saved: Option<Result<Box<RunConfig>, String>>,
 }
 
-/// What a beat showed when it was left.
+/// The measurements that a beat showed when the presenter left it.
 #[derive(Clone, Debug)]
 pub(super) struct KeptBeat {
     bench: Bench,
     pair: Option<Pair>,
 }
 
-/// What is the learner's own, while a presentation is shown.
+/// The learner's own state, stored while a presentation is shown.
 #[derive(Clone, Debug, Default)]
 struct Learner {
     study: Study,
-    /// None while a recording is presented: it fills the bench before, during and after the presentation.
+    /// The learner's bench. `None` while a recording is presented, because its bench stays on the screen.
     bench: Option<Bench>,
     view: View,
-    /// The device that their figures are of.
+    /// The device on which the learner's figures were measured.
     device: String,
 }
 
-/// Whether the audience sees what happens.
+/// The state of the audience's screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum AudienceScreen {
@@ -72,18 +72,18 @@ pub enum AudienceScreen {
     Live,
     /// The screen is empty.
     Blank,
-    /// The screen stays as it was then; the terminal keeps that frame.
+    /// The screen shows an old frame, which the terminal keeps.
     Frozen,
 }
 
 impl Presenter {
-    /// Carries out an action on what is shown to an audience.
+    /// Carries out an action of the presenter. `None` for any other action.
     pub(super) fn update(
         &mut self,
         action: Action,
         lesson: &Lesson,
         mode: &Mode,
-    ) -> Option<Follows> {
+    ) -> Option<FollowUps> {
         let here = lesson.study.at;
         let place = match action {
             Action::Present if self.presentation.is_some() => Place::Own,
@@ -100,10 +100,10 @@ impl Presenter {
             Action::NextBeat | Action::PreviousBeat => {
                 let by = if action == Action::NextBeat { 1 } else { -1 };
                 let (at, beat) = self.beat_after(by, lesson, mode)?;
-                // A notice about this beat is not shown below the next.
+                // A notice about this beat would be out of place at the next one.
                 return Some(vec![
-                    Follow::Untell { warnings: false },
-                    Follow::Go(Place::Beat(at, beat)),
+                    FollowUp::Untell { warnings: false },
+                    FollowUp::Go(Place::Beat(at, beat)),
                 ]);
             }
             Action::GoToBeat { stage, beat } => Place::Beat(lesson.place_of_number(stage)?, beat),
@@ -115,35 +115,46 @@ impl Presenter {
                     return Some(Vec::new());
                 }
                 answered.insert(here);
-                return Some(vec![Follow::OrderAnswer]);
+                return Some(vec![FollowUp::OrderAnswer]);
             }
             _ => return None,
         };
-        Some(vec![Follow::Go(place)])
+        Some(vec![FollowUp::Go(place)])
     }
 
-    /// Empties or freezes what the audience sees, or shows it again.
-    fn cover_screen(&mut self, cover: AudienceScreen) -> Option<Follows> {
+    /// Covers the audience's screen, or shows it live again if it is covered in this way.
+    fn cover_screen(&mut self, cover: AudienceScreen) -> Option<FollowUps> {
         let screen = &mut self.presentation.as_mut()?.audience_screen;
         let covered = *screen == cover;
         *screen = if covered { AudienceScreen::Live } else { cover };
         Some(Vec::new())
     }
 
-    /// Whether the audience sees what happens; it does where no `beat` is shown.
+    /// Returns the state of the audience's screen. It is live if no `beat` is shown.
     pub fn audience_screen(&self, beat: Option<BeatState>) -> AudienceScreen {
-        let shown = self.presentation.as_ref().filter(|_| beat.is_some());
-        shown.map_or(AudienceScreen::Live, |it| it.audience_screen)
+        match &self.presentation {
+            Some(presentation) if beat.is_some() => presentation.audience_screen,
+            _ => AudienceScreen::Live,
+        }
     }
 
-    /// The beat on the screen; an open exercise stands in its place.
+    /// Returns the presentation if its beats are on the screen. `None` while an exercise is open.
+    fn shown_presentation(&self, mode: &Mode) -> Option<&Presentation> {
+        if mode.is_exercise() {
+            return None;
+        }
+        self.presentation.as_deref()
+    }
+
+    /// Returns the beat on the screen. `None` without a presentation and while an exercise is open.
     pub(super) fn beat(&self, lesson: &Lesson, mode: &Mode) -> Option<BeatState> {
-        let shown = self.presentation.as_ref().filter(|_| !mode.is_exercise())?;
+        let presentation = self.shown_presentation(mode)?;
         let all = beats(lesson.study.at, lesson.stage(mode)?);
-        all.get(shown.beat).copied()
+        all.get(presentation.beat).copied()
     }
 
-    /// Where the next beat is, or the one before, by stage and place; beyond the ends of a stage those of its neighbours follow.
+    /// Returns the stage and place of the next beat, or of the one before. Past an end of a stage, continues in its neighbour. `None` past
+    /// either end of the course.
     pub(super) fn beat_after(
         &self,
         by: isize,
@@ -154,12 +165,13 @@ impl Presenter {
         if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
             return Some((beat.stage, at));
         }
-        let to = beat.stage.checked_add_signed(by)?;
-        let last = cues(lesson.course.stages.get(to)?).len().saturating_sub(1);
-        Some((to, if by > 0 { 0 } else { last }))
+        let stage = beat.stage.checked_add_signed(by)?;
+        let count = cues(lesson.course.stages.get(stage)?).len();
+        let at = if by > 0 { 0 } else { count.saturating_sub(1) };
+        Some((stage, at))
     }
 
-    /// Shows a beat from now on; the audience's screen is not empty any more.
+    /// Notes that this beat is shown now. An empty audience's screen becomes live.
     pub(super) fn go_to(&mut self, beat: BeatState) {
         if let Some(presentation) = &mut self.presentation {
             presentation.beat = beat.at;
@@ -169,47 +181,56 @@ impl Presenter {
         }
     }
 
-    /// The learner's own progress; while a presentation is shown, `study` is that of the presentation.
+    /// Returns the learner's own study. This is `study`, unless a presentation has replaced it.
     pub(super) fn own_study<'a>(&'a self, study: &'a Study) -> &'a Study {
-        let presentation = self.presentation.as_ref();
-        presentation.map_or(study, |it| &it.learner.study)
+        match &self.presentation {
+            Some(presentation) => &presentation.learner.study,
+            None => study,
+        }
     }
 
-    /// Whether the right choice of the stage at this place is marked.
+    /// Returns true if the right choice of the stage at this index is marked.
     pub fn answer_shown(&self, at: usize) -> bool {
         let presentation = self.presentation.as_ref();
-        presentation.is_some_and(|it| it.answered.contains(&at))
+        presentation.is_some_and(|presentation| presentation.answered.contains(&at))
     }
 
-    /// What the beat on the screen showed when it was left; none for a beat that is still measured.
+    /// Returns the kept measurements of the beat on the screen. `None` while the beat is still measured.
     fn kept_beat(&self, lesson: &Lesson, mode: &Mode) -> Option<&KeptBeat> {
-        let shown = self.presentation.as_ref().filter(|_| !mode.is_exercise())?;
-        shown.kept.get(&(lesson.study.at, shown.beat))
+        let presentation = self.shown_presentation(mode)?;
+        presentation.kept.get(&(lesson.study.at, presentation.beat))
     }
 
-    /// A and B as the screen shows them.
+    /// Returns A and B as the screen shows them.
     pub(super) fn shown<'a>(&'a self, bench: &'a Bench, lesson: &Lesson, mode: &Mode) -> &'a Bench {
         let kept = self.kept_beat(lesson, mode);
         kept.map_or(bench, |kept| &kept.bench)
     }
 
-    /// The runs of a stage that its last kept beat shows.
+    /// Returns the runs that the last kept beat of a stage shows. Empty if none is kept.
     pub(super) fn story_of(&self, stage: usize) -> StreamStory {
-        let kept = self.presentation.iter().flat_map(|it| &it.kept);
-        let mut of_stage = kept.filter(|((at, _), _)| *at == stage);
-        let last = of_stage.next_back().map(|(_, kept)| &kept.bench.run.story);
-        last.cloned().unwrap_or_else(StreamStory::for_audience)
+        let presentation = self.presentation.as_ref();
+        let last = presentation.and_then(|presentation| {
+            presentation
+                .kept
+                .range((stage, 0)..=(stage, usize::MAX))
+                .next_back()
+        });
+        match last {
+            Some((_, kept)) => kept.bench.run.story.clone(),
+            None => StreamStory::for_audience(),
+        }
     }
 
-    /// Whether the run of the beat that is shown moved before it waits, and is to go on with its own beat.
+    /// Notes that the run waits for its beat. `moved` is true if it made steps, so that it has to be resumed there.
     pub(super) fn note_wait(&mut self, moved: bool) {
         if let Some(presentation) = &mut self.presentation {
             presentation.waits |= moved;
         }
     }
 
-    /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
-    /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
+    /// Keeps the measurements of the beats before `to`, as far as enough was measured for them. All beats of the stage are kept if `to` is in
+    /// another stage, or hides B again. If pairs begin at `to`, any number of steps is enough, because no run of the stage continues.
     pub(super) fn keep_beats_before(
         &mut self,
         to: BeatState,
@@ -217,8 +238,9 @@ impl Presenter {
         mode: &Mode,
         bench: &Bench,
     ) {
-        let from = self.beat(lesson, mode).filter(|_| mode.is_live());
-        let (Some(from), Some(presentation)) = (from, &mut self.presentation) else {
+        let from = self.beat(lesson, mode);
+        let (true, Some(from), Some(presentation)) = (mode.is_live(), from, &mut self.presentation)
+        else {
             return;
         };
         let Some(stage) = lesson.course.stages.get(from.stage) else {
@@ -236,31 +258,33 @@ impl Presenter {
                 let place = (beat.stage, beat.at);
                 presentation.kept.entry(place).or_insert_with(|| KeptBeat {
                     bench: bench.at_beat(beat),
-                    pair: pair.clone().filter(|_| beat.paired),
+                    pair: if beat.paired { pair.clone() } else { None },
                 });
             }
         }
     }
 
     /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.
-    fn show_run(&mut self, beat: BeatState, stage: &Stage, bench: &Bench) -> Option<Follow> {
+    fn show_run(&mut self, beat: BeatState, stage: &Stage, bench: &Bench) -> Option<FollowUp> {
         let run = bench.comparison.run_of(beat.variant);
-        let waits = self.presentation.as_mut();
-        let waits = waits.is_some_and(|it| std::mem::take(&mut it.waits));
+        let waits = match &mut self.presentation {
+            Some(presentation) => std::mem::take(&mut presentation.waits),
+            None => false,
+        };
         let pairing = bench.pairing();
         let wanted = bench.run.wanted.as_ref() == Some(&run) && !pairing;
         let steps = if pairing { 0 } else { stage.steps };
         if wanted && bench.run.state.is_active() {
-            return waits.then_some(Follow::Resume);
+            return waits.then_some(FollowUp::Resume);
         }
         if bench.has_shown(beat, steps) {
-            return Some(Follow::Wait);
+            return Some(FollowUp::Wait);
         }
         let failed = matches!(bench.run.state, RunState::Failed { .. });
-        (!(wanted && failed)).then_some(Follow::Run(run))
+        (!(wanted && failed)).then_some(FollowUp::Run(run))
     }
 
-    /// Counts the time for which a beat of the stage `at` is shown.
+    /// Adds to the time for which the present beat, in the stage at index `at`, was shown.
     pub(super) fn count_beat(&mut self, at: usize, ms: u64) {
         if let Some(presentation) = &self.presentation {
             *self.beat_ms.entry((at, presentation.beat)).or_default() += ms;
@@ -269,26 +293,26 @@ impl Presenter {
 }
 
 impl Bench {
-    /// A stage's A, and its solution as B.
+    /// Puts a stage on the bench, with its solution as B.
     fn present(&mut self, stage: &Stage) {
         self.compare(Comparison::of_stage(stage, self.preset));
         let solution = NamedConfig::fixed(stage, self.preset).config;
         self.set_b(solution, true);
     }
 
-    /// The bench of a presentation, on which nothing was measured.
+    /// Returns the bench of a new presentation, without measurements.
     fn emptied(&self) -> Self {
         let mut empty = Self {
             preset: self.preset,
             ..Self::default()
         };
         empty.run.story = StreamStory::for_audience();
-        // Each request to the engine has a number of its own.
+        // Both benches talk to one engine, so the numbers of requests continue.
         empty.pending.request = self.pending.request;
         empty
     }
 
-    /// Whether the run of a beat has shown enough of itself to be shown again and not to be made again: `steps` steps, or its end.
+    /// Returns true if the run of a beat need not be repeated, because it has made `steps` steps or has ended.
     fn has_shown(&self, beat: BeatState, steps: u64) -> bool {
         let run = self.comparison.run_of(beat.variant);
         let shown = self.run.slot(beat.variant);
@@ -299,7 +323,7 @@ impl Bench {
             && (ended || last.is_some_and(|step| step.step >= steps))
     }
 
-    /// What a beat shows of it: before the beat that shows B, B is not there.
+    /// Returns the bench as a beat shows it. B is missing before the beat that shows it.
     fn at_beat(&self, beat: BeatState) -> Self {
         let mut story = self.run.story.clone();
         if beat.variant == Slot::A {
@@ -319,15 +343,15 @@ impl Bench {
         }
     }
 
-    /// Whether pairs or a run of B are in progress that belong to a later beat than this one, which was jumped over.
+    /// Returns true if the pairs or the run of B in progress belong to a later beat than this one.
     fn shows_later(&self, beat: BeatState) -> bool {
         let wanted = self.run.wanted.as_ref();
         let of_b = wanted.is_some_and(|run| run.slot == Slot::B) && self.run.state.is_active();
         of_b && beat.variant == Slot::A || self.pairing() && !beat.paired
     }
 
-    /// The run waits while the screen shows what was measured before; pairs do not. Returns what the engine is told, and whether the run made
-    /// steps.
+    /// Lets the run wait while the screen shows older measurements. Pairs do not wait. Returns the command for the engine, and true if the
+    /// run made steps.
     pub(super) fn wait(&mut self, now_ms: u64) -> (Option<Command>, bool) {
         if self.pairing() || self.run.state.is_paused() {
             return (None, false);
@@ -339,7 +363,7 @@ impl Bench {
         (self.pause(), moves)
     }
 
-    /// Its run has ended because the engine does something else: what it says until the next start is about another run.
+    /// Ends the run, because the engine does something else. Events until the next start belong to another run.
     fn stopped(mut self) -> Self {
         let state = &mut self.run.state;
         if state.is_active() || state.broke_off() {
@@ -351,43 +375,47 @@ impl Bench {
 }
 
 impl Study {
-    /// A stage as a room sees it at a beat: nothing of a learner's own, and nothing hidden once the vote is over.
+    /// Returns the study that an audience sees at a beat: without a learner's progress, and with nothing hidden after the vote.
     fn at_beat(beat: BeatState, stage: &Stage, presented: Option<(String, usize)>) -> Self {
         let mut study = Self::default();
         study.progress.presented = presented;
         study.enter(beat.stage, stage);
-        study.of_mut(&stage.id).hints = beat.hints;
+        study.progress_mut(&stage.id).hints = beat.hints;
         study.nothing_hidden = beat.vote == VoteState::Closed;
         study
     }
 }
 
 impl App {
-    /// A and B as the screen shows them.
+    /// Returns A and B as the screen shows them.
     pub fn shown_bench(&self) -> &Bench {
         self.presenter.shown(&self.bench, &self.lesson, &self.mode)
     }
 
-    /// Their runs.
+    /// Returns the runs on the screen.
     pub fn shown_run(&self) -> &RequestedRun {
         &self.shown_bench().run
     }
 
-    /// The result of their pairs.
+    fn kept_beat(&self) -> Option<&KeptBeat> {
+        self.presenter.kept_beat(&self.lesson, &self.mode)
+    }
+
+    /// Returns the result of pairs on the screen.
     pub fn shown_pair(&self) -> Option<&Pair> {
-        let kept = self.presenter.kept_beat(&self.lesson, &self.mode);
-        kept.map_or(&self.lesson.study.pair, |kept| &kept.pair)
-            .as_ref()
+        match self.kept_beat() {
+            Some(kept) => kept.pair.as_ref(),
+            None => self.lesson.study.pair.as_ref(),
+        }
     }
 
-    /// Whether the beat on the screen shows what was measured before, and no run.
+    /// Returns true if the beat on the screen shows kept measurements instead of a run.
     pub fn shows_kept_beat(&self) -> bool {
-        let kept = self.presenter.kept_beat(&self.lesson, &self.mode);
-        kept.is_some()
+        self.kept_beat().is_some()
     }
 
-    /// Begins a presentation, in which nothing is measured yet. The learner's runs, progress and screen are put away, unless they are
-    /// already because another presentation is shown.
+    /// Begins a presentation without measurements at a beat of the stage at index `at`. Stores the learner's runs, progress and view,
+    /// unless an earlier presentation has stored them.
     pub(super) fn begin_presentation(&mut self, at: usize, beat: usize) {
         if at >= self.lesson.course.stages.len() {
             return;
@@ -402,7 +430,9 @@ impl App {
         let bench = live.then(|| std::mem::replace(&mut self.bench, empty));
         let study = std::mem::take(&mut self.lesson.study);
         self.lesson.study.at = at;
-        self.lesson.study.pair = study.pair.clone().filter(|_| !live);
+        if !live {
+            self.lesson.study.pair = study.pair.clone();
+        }
         self.lesson.study.progress.presented = study.progress.presented.clone();
         let learner = match self.presenter.presentation.take() {
             Some(before) => before.learner,
@@ -421,22 +451,24 @@ impl App {
         self.show_beat(at, beat);
     }
 
-    /// Ends the presentation: runs, progress and screen are the learner's again, as they were. Returns false where there is none.
-    pub(super) fn end_presentation(&mut self) -> bool {
+    /// Ends the presentation, if there is one, and brings the learner's runs, progress and view back.
+    pub(super) fn end_presentation(&mut self) {
         let Some(presentation) = self.presenter.presentation.take() else {
-            return false;
+            return;
         };
         let learner = presentation.learner;
         let view = std::mem::replace(&mut self.view, learner.view);
-        // What is of the terminal, and not of what it shows, stays.
-        (self.view.size, self.view.theme, self.view.markers) =
-            (view.size, view.theme, view.markers);
-        (self.view.revision, self.view.unsaved) = (view.revision, view.unsaved);
+        // The size and the look of the terminal may have changed during the presentation.
+        self.view.size = view.size;
+        self.view.theme = view.theme;
+        self.view.markers = view.markers;
+        self.view.revision = view.revision;
+        self.view.unsaved = view.unsaved;
         let shown = std::mem::replace(&mut self.lesson.study, learner.study);
         self.lesson.study.progress.presented = shown.progress.presented;
         let Some(bench) = learner.bench else {
             self.lesson.study.pair = shown.pair;
-            return true;
+            return;
         };
         let before = std::mem::replace(&mut self.bench, bench);
         self.bench.pending.request = before.pending.request;
@@ -453,10 +485,9 @@ impl App {
             let follows = self.bench.take_saved_file(config);
             self.carry_out(follows);
         }
-        true
     }
 
-    /// Ends the presentation at the learner's request. A run of theirs that had shown nothing starts now.
+    /// Ends the presentation at the learner's request. Starts the learner's own run if it had not begun before.
     pub(super) fn stop_presenting(&mut self) {
         self.end_presentation();
         if self.mode.is_live() && !self.bench.run.shown().has_begun() {
@@ -469,19 +500,19 @@ impl App {
         self.tell(text, false);
     }
 
-    /// Ends the run in progress; later events about it are ignored.
+    /// Ends the run in progress. Later events about it are ignored.
     pub(super) fn leave_run(&mut self) {
         let command = self.bench.leave(self.clock.now_ms);
         self.send(command);
     }
 
-    /// Makes the runs and the progress of the presentation those of a beat of this stage.
+    /// Brings the runs and the progress of the presentation to a beat of this stage.
     pub(super) fn measure_beat(&mut self, beat: BeatState, stage: &Stage) {
         let presented = self.lesson.study.progress.presented.take();
         let pair = self.lesson.study.pair.take();
         self.lesson.study = Study::at_beat(beat, stage, presented);
         if !self.mode.is_live() {
-            // The recording goes on, whichever beat is shown.
+            // The recording continues at every beat.
             self.lesson.study.pair = pair;
             if self.bench.run.slot(beat.variant).has_begun() {
                 self.bench.run.active = beat.variant;
@@ -490,15 +521,21 @@ impl App {
         }
         self.bench.present(stage);
         if self.shows_kept_beat() {
-            self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
-            self.carry_out(vec![Follow::Wait]);
+            if self.bench.pairing() {
+                self.lesson.study.pair = pair;
+            }
+            self.carry_out(vec![FollowUp::Wait]);
             return;
         }
         if self.bench.shows_later(beat) {
             self.leave_run();
         }
         self.show_present_b();
-        let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
+        let measured = if beat.paired {
+            self.bench.pairs_of_b()
+        } else {
+            None
+        };
         if !beat.pairs {
             let follow = self.presenter.show_run(beat, stage, &self.bench);
             self.carry_out(follow.map(|follow| vec![follow]));
@@ -506,13 +543,14 @@ impl App {
             self.pair();
         }
         self.bench.run.active = beat.variant;
-        self.lesson.study.pair = match self.bench.pairing() {
-            true => pair.filter(|pair| !pair.done),
-            false => measured,
+        self.lesson.study.pair = if self.bench.pairing() {
+            pair.filter(|pair| !pair.done)
+        } else {
+            measured
         };
     }
 
-    /// Forgets what the stage of a presentation has measured, and shows its beat anew.
+    /// Forgets the measurements of the presented stage and repeats those of its beat.
     pub(super) fn measure_beat_again(&mut self) {
         let at = self.lesson.study.at;
         if let Some(presentation) = &mut self.presenter.presentation {
@@ -520,7 +558,8 @@ impl App {
         }
         self.bench.run.story.forget();
         self.end_pairs();
-        (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
+        self.bench.run.wanted = None;
+        self.lesson.study.pair = None;
         self.show_beat_again();
     }
 }

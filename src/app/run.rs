@@ -1,19 +1,18 @@
-//! The state of the run, with request and confirmation kept apart, and what the runs of A and B have shown so far.
-//! It reads events and decides nothing.
+//! The state of the requested run, and the curves and figures of all runs of A and B so far.
 
 use protocol::story::{RunStory, StreamStory};
 use protocol::{Device, FailedKind, RunSpec, Slot};
 
-/// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
+/// The state of the run. A request (`Pausing`) and its confirmation (`Paused`) are two states.
 #[derive(Clone, Debug, Default, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum RunState {
-    /// Nothing was requested yet.
+    /// No run was requested yet.
     #[default]
     Idle,
-    /// Requested; the engine has not answered.
+    /// The run was requested, and the engine has not answered.
     Starting,
-    /// The engine opens the device, compiles kernels or warms up; no step has come.
+    /// The engine opens the device, compiles kernels or warms up. No step has come.
     #[strum(serialize = "warming up")]
     Warming,
     Running,
@@ -21,7 +20,7 @@ pub enum RunState {
     Paused,
     Resuming,
     Finished,
-    /// The engine could not do it, and says why.
+    /// The run failed for a reason that the engine gave.
     Failed {
         kind: FailedKind,
         reason: String,
@@ -34,7 +33,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Whether steps are coming or about to.
+    /// Returns true if the run has begun or was requested, and has not ended. A paused run is active.
     pub fn is_active(&self) -> bool {
         !matches!(
             self,
@@ -42,17 +41,17 @@ impl RunState {
         )
     }
 
-    /// Whether it is paused, or about to be.
+    /// Returns true if the run is paused, or about to be.
     pub fn is_paused(&self) -> bool {
         matches!(self, Self::Paused | Self::Pausing)
     }
 
-    /// Whether steps are made, or the device gets ready for them.
+    /// Returns true if the run makes steps, or the device gets ready for them.
     pub fn is_moving(&self) -> bool {
         matches!(self, Self::Running | Self::Warming | Self::Resuming)
     }
 
-    /// Whether the engine is gone, or failed on its own: it may have lost its device and is replaced before the next command.
+    /// Returns true if the engine has ended or failed on its own. It may have lost its device and is replaced before the next command.
     pub fn broke_off(&self) -> bool {
         match self {
             Self::EngineGone { .. } => true,
@@ -62,43 +61,44 @@ impl RunState {
     }
 }
 
-/// The run that was asked for, and what came of it.
+/// The requested run, and the story of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedRun {
     pub state: RunState,
-    /// What the runs of A and B showed.
+    /// The curves and figures of the runs of A and B.
     pub story: StreamStory,
-    /// The slot that runs; the other keeps what it showed.
+    /// The slot that runs. The other slot keeps its curves and figures.
     pub active: Slot,
-    /// The last run that was asked for.
+    /// The last run that was requested.
     pub wanted: Option<RunSpec>,
-    /// Kernels compiled so far, and the latest.
+    /// The number of kernels compiled so far, and the name of the latest one. `None` while none is compiled.
     pub compiling: Option<(u32, String)>,
-    /// When the run was asked for.
+    /// The time of the request, in milliseconds since the program began, like the next two.
     pub asked_ms: u64,
-    /// When the last step came.
+    /// The time of the last step.
     pub step_ms: u64,
-    /// When the device last made progress, as far as the engine reported.
+    /// The time of the device's last progress that the engine reported.
     pub progress_ms: u64,
 }
 
 impl RequestedRun {
-    /// What a slot has shown.
+    /// Returns the story of a slot's run.
     pub fn slot(&self, slot: Slot) -> &RunStory {
         self.story.slot(slot)
     }
 
-    /// What the running slot has shown.
+    /// Returns the story of the running slot.
     pub fn shown(&self) -> &RunStory {
         self.slot(self.active)
     }
 
-    /// The other slot, if anything ran there.
+    /// Returns the story of the other slot. `None` if nothing has run there.
     pub fn other(&self) -> Option<&RunStory> {
-        Some(self.slot(self.active.other())).filter(|it| it.has_begun())
+        let other = self.slot(self.active.other());
+        other.has_begun().then_some(other)
     }
 
-    /// The slot's letter and what runs there: `A broken`.
+    /// Returns the letter of a slot and the name of its run, as in `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
         match &*self.slot(slot).description.name {
@@ -107,17 +107,17 @@ impl RequestedRun {
         }
     }
 
-    /// The device that the run computes on, once it is known.
+    /// Returns the device of the running slot. `None` until the engine has named it.
     pub fn device(&self) -> Option<&Device> {
         self.shown().description.device.as_ref()
     }
 
-    /// The last step of the running slot.
+    /// Returns the last step of the running slot. `None` before its first step.
     pub fn step(&self) -> Option<u64> {
         self.shown().last.as_ref().map(|step| step.step)
     }
 
-    /// The loss of step 0, before any update, of the weights that train now.
+    /// Returns the loss of step 0, before any update, of the weights that train now.
     pub fn first_loss(&self) -> Option<f64> {
         self.story.first_loss(self.shown())
     }

@@ -1,21 +1,21 @@
-//! Requests for runs: start, toggle, pair, pause. Each function sends commands and notes which answers are awaited.
+//! Requests for runs: start, toggle, pair, pause. Each function sends commands to the engine and notes the awaited answer.
 
 use std::sync::Arc;
 
 use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
-use super::part::Follow;
+use super::part::FollowUp;
 use super::{App, Effect, Mode, RunState};
 use crate::course::save_file::ProgressChange;
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec, Slot};
 
-/// Said where something else takes the place of pairs.
+/// Tells the learner that another run has replaced the pairs.
 pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
 
 impl App {
-    /// Goes to a stage and starts it as the learner finds it.
+    /// Goes to the stage at index `at` and starts it as the learner finds it.
     pub(super) fn enter(&mut self, at: usize) {
         let course = Arc::clone(&self.lesson.course);
         let Some(stage) = course.stages.get(at) else {
@@ -23,8 +23,9 @@ impl App {
         };
         self.lesson.study.enter(at, stage);
         self.view.to_top();
-        self.view.lesson_page = LessonPage::of(&self.lesson.study, stage);
-        (self.view.confirm, self.view.third) = (None, None);
+        self.view.lesson_page = LessonPage::to_resume(&self.lesson.study, stage);
+        self.view.confirm = None;
+        self.view.third = None;
         // A notice about the previous stage would cover the first hint at what to do in this one.
         if self.bench.run.wanted.is_some() {
             self.view.notice = None;
@@ -45,13 +46,14 @@ impl App {
         self.leave_exercise();
         self.end_presentation();
         self.mode = Mode::Free;
-        (self.lesson.study.pair, self.lesson.study.report) = (None, None);
+        self.lesson.study.pair = None;
+        self.lesson.study.report = None;
         self.bench.compare(Comparison::free(config));
         self.begin_with_a();
         self.view.open_knobs();
     }
 
-    /// Starts A of a comparison that replaces another one. After the first run of all, asks for the devices.
+    /// Starts A of a comparison that replaces another one. After the first run of the session, asks for the devices.
     pub(super) fn begin_with_a(&mut self) {
         let first = self.bench.run.wanted.is_none();
         self.bench.run.story.forget();
@@ -63,7 +65,7 @@ impl App {
         }
     }
 
-    /// Asks which devices there are; done once, after the first run was requested.
+    /// Asks the engine for the list of devices. This is done once, after the first run was requested.
     pub(super) fn probe_devices(&mut self) {
         if self.mode.is_live() {
             self.send(Command::Probe);
@@ -74,7 +76,7 @@ impl App {
         self.effects.push(Effect::Send(command));
     }
 
-    /// Starts a run, replacing what is in progress. An engine that is gone or hangs is replaced first.
+    /// Starts a run instead of the one in progress. An engine that has ended or hangs is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) {
         self.renew_engine();
         if self.end_pairs() && self.presenter.presentation.is_none() {
@@ -85,7 +87,7 @@ impl App {
         self.send(command);
     }
 
-    /// Where A and B are compared, B shows nothing of another configuration than its present one, and nothing at a beat of A.
+    /// Hides earlier configurations of B while A and B are compared. At a beat of A, hides all of B.
     pub(super) fn show_present_b(&mut self) {
         let comes_later = self.beat().is_some_and(|beat| beat.variant == Slot::A);
         if self.mode.compares() {
@@ -95,7 +97,7 @@ impl App {
         }
     }
 
-    /// Ends pairs in progress without a verdict; returns whether there were any. They do not count; earlier pairs of this B do.
+    /// Ends pairs in progress without a verdict, and returns true if there were any. The result of earlier pairs of this B is shown again.
     pub(super) fn end_pairs(&mut self) -> bool {
         let ended = self.bench.pairing();
         if ended {
@@ -105,7 +107,7 @@ impl App {
         ended
     }
 
-    /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
+    /// Changes the knobs of the run at the next step if the parameters can stay, else restarts it from its seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
         if self.bench.hangs(self.clock.now_ms) || !self.bench.can_change_to(&run) {
             return self.start(run);
@@ -118,9 +120,9 @@ impl App {
         }
     }
 
-    /// Switches from A to B, and back. While both are the same, opens the knobs instead.
+    /// Switches from A to B, or back. If B equals A, opens the knobs instead.
     pub(super) fn toggle(&mut self) {
-        if self.open_knobs_if_same() {
+        if self.open_knobs_if_b_equals_a() {
             return;
         }
         self.bench.pending.due_ms = None;
@@ -132,7 +134,7 @@ impl App {
         self.change_to(self.bench.comparison.run_of(slot));
     }
 
-    /// Runs A and B in pairs, until the verdict is clear.
+    /// Measures A and B in pairs until the verdict is clear. If B equals A, opens the knobs instead.
     pub(super) fn pair(&mut self) {
         if self.mode.plays_mystery() {
             return self.ask_for_verdict();
@@ -140,7 +142,7 @@ impl App {
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.paired_with_good = false;
         }
-        if self.open_knobs_if_same() {
+        if self.open_knobs_if_b_equals_a() {
             return;
         }
         self.bench.pending.due_ms = None;
@@ -149,10 +151,10 @@ impl App {
         let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
         self.lesson.study.pair = None;
         self.lesson.note_fix_tried(&self.mode);
-        self.carry_out(vec![Follow::Pairs([a, b])]);
+        self.carry_out(vec![FollowUp::Pairs([a, b])]);
     }
 
-    /// The same run again, from its first step.
+    /// Repeats the requested run, or the pairs, from the beginning.
     pub(super) fn restart(&mut self) {
         if self.beat().is_some() {
             return self.measure_beat_again();
@@ -160,7 +162,7 @@ impl App {
         if self.bench.pairing() {
             return self.pair();
         }
-        // B with the changes that wait is what was asked for last.
+        // The learner's last request was the B whose changes still wait.
         if self.bench.pending.due_ms.take().is_some() {
             self.cancel_verdict();
             return self.start(self.bench.comparison.run_now());
@@ -172,12 +174,12 @@ impl App {
         }
     }
 
-    /// Pauses the run, or lets it go on.
+    /// Pauses the run, or resumes it.
     pub(super) fn pause(&mut self) {
         self.effects.extend(self.bench.pause().map(Effect::Send));
     }
 
-    /// Moves to another device. Figures of two devices are not compared, so the other slot is cleared.
+    /// Moves the run to another device. All earlier figures are cleared, because figures of two devices cannot be compared.
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
         self.bench.run.story.forget();

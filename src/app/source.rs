@@ -1,15 +1,15 @@
-//! Where events come from: a running engine or a recording. The screen asks, and polls for answers; it never waits.
-//! Starting processes, threads and reading files belong to the implementations.
+//! The source of events: a running engine or a recording. The screen sends commands and polls for answers; it never waits.
+//! Implementations start processes and threads, and read files.
 
 use protocol::{Command, StreamLine};
 
-/// Something that speaks the protocol.
+/// A source of events.
 pub trait EventSource {
-    /// Sends a command without waiting; one to an engine that is still starting is kept for it.
+    /// Sends a command without waiting. A command to an engine that is still starting is kept for it.
     fn send(&mut self, command: Command);
-    /// The next report, if one is there.
+    /// Returns the next report. `None` if there is none yet.
     fn try_recv(&mut self) -> Option<FromEngine>;
-    /// Replaces the engine by a new one. Whatever the old one still says is dropped.
+    /// Replaces the engine by a new one. Later reports of the old one are dropped.
     fn restart(&mut self);
     /// Ends the engine at once.
     fn kill(&mut self);
@@ -17,7 +17,7 @@ pub trait EventSource {
     fn replay(&mut self, _control: ReplayControl) {}
 }
 
-/// What a source reports.
+/// A report of a source.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are lines, and none is kept"
@@ -25,7 +25,7 @@ pub trait EventSource {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromEngine {
     Line(StreamLine),
-    /// The engine ended; no more lines follow until a restart.
+    /// The engine has ended for this reason. No more lines follow until a restart.
     Gone {
         reason: String,
     },
@@ -40,15 +40,15 @@ pub enum FromEngine {
     Silent,
 }
 
-/// How a recording is shown.
+/// A command to the replay of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayControl {
     Pause,
     Resume,
-    /// Up to and including the next step.
+    /// Shows the events up to and including the next step.
     Step,
-    /// Times the recorded pace.
+    /// Sets the speed as a multiple of the recorded pace.
     Speed(f64),
-    /// What comes from now on is shown as B; for a training that is watched.
+    /// Shows later events as B, in a training that is watched.
     MarkB,
 }

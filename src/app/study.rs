@@ -1,11 +1,11 @@
-//! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions. It writes no file; progress is
-//! saved by an effect.
+//! The learner's place in the course: the stage, the prediction, hints and measurements. This module judges predictions. It writes no file;
+//! an effect saves the progress.
 //!
-//! There are five activities: predict, evidence, fix, check, look back. A stage counts as predicted once the choice is made and, where there is
-//! one, the range is set. Then the learner is asked which panel shows the fault, and which row of it (`Lesson::locate`); right is what an
-//! `[[evidence]]` names that `shows` it. The first answer counts; after a wrong one there is a second try. Then `enter` leads through all these
-//! panels and the background pages (`app::pages`) to the cause; who changes B first sees it then. A range over `pair.…` keeps the stage in
-//! *check* until pairs have measured it, even if the stage already counts as passed.
+//! There are five activities: predict, evidence, fix, check, look back. The prediction is complete once the choice is made and the range is
+//! set, if the stage asks for one. Then the learner is asked which panel and which row show the fault (`Lesson::locate`). The right ones are
+//! those that an `[[evidence]]` with `shows` names. Only the first answer counts, but after a wrong one there is a second try. Then `enter`
+//! leads through all these panels and the background pages (`app::pages`) to the cause. A learner who changes B earlier sees the cause at once.
+//! A range over `pair.…` keeps the stage in *check* until pairs have measured it, even if the stage has passed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,15 +18,15 @@ use crate::judge::StageReport;
 use crate::panel::Panel;
 use protocol::Pair;
 
-/// The part of a stage's loop that comes next.
+/// An activity of the learner in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Activity {
-    /// Observe the symptom and say what will change.
+    /// Observe the symptom and predict what the fix will change.
     Predict,
-    /// Look at what the panels show of it.
+    /// Look for the fault in the panels.
     Evidence,
-    /// Know the cause and toggle the fix.
+    /// Read the cause and try the fix.
     Fix,
     /// Let the measured checks and the pairs decide.
     Check,
@@ -35,50 +35,50 @@ pub enum Activity {
     LookBack,
 }
 
-/// Most digits of a figure that is typed.
+/// The largest number of digits of a typed figure.
 const MAX_DIGITS: usize = 8;
 
-/// Where the learner is.
+/// The learner's place in the course.
 #[derive(Clone, Debug, Default)]
 pub struct Study {
-    /// Index into the course's stages.
+    /// The index of the present stage in the course.
     pub at: usize,
     pub progress: Progress,
-    /// The solution was asked for in this session.
+    /// The learner asked for the stage's solution in this session.
     pub solution: bool,
-    /// The last paired comparison of this stage.
+    /// The last result of pairs in this stage.
     pub pair: Option<Pair>,
-    /// The stage's criteria against what was measured.
+    /// The last comparison of the stage's criteria with the measurements.
     pub report: Option<StageReport>,
-    /// The range that is being set; none until the first key places it.
+    /// The range that the learner is setting. `None` until the first key places it.
     pub range: Option<RangeSteps>,
-    /// The pointer of the evidence that is looked at.
+    /// The index of the evidence whose panel is pointed at.
     pub pointer: Option<usize>,
-    /// The first answer to where the fault shows was wrong; it is asked once more.
+    /// The first answer to where the fault shows was wrong, and the learner is asked a second time.
     pub second_try: bool,
-    /// The figure that is typed as the middle of the range.
+    /// The digits typed so far for the middle of the range.
     pub typed: String,
-    /// A recording is replayed: nothing is asked and nothing is hidden.
+    /// Nothing is asked and nothing is hidden, because a recording is replayed or the vote of a presentation is over.
     pub nothing_hidden: bool,
-    /// Stages whose evidence was looked at in this session.
-    looked: BTreeSet<String>,
-    /// Stages whose fix was tried in this session.
+    /// The stages whose evidence the learner has seen in this session.
+    seen_evidence: BTreeSet<String>,
+    /// The stages whose fix the learner has tried in this session.
     tried: BTreeSet<String>,
-    /// Questions of the quiz that are asked once more, by stage.
-    again: BTreeMap<String, QuizRetry>,
+    /// The quizzes that are repeated, by stage.
+    retries: BTreeMap<String, QuizRetry>,
 }
 
-/// A quiz that is asked once more, in this session.
+/// A quiz whose wrongly answered questions are asked again in this session.
 #[derive(Clone, Debug, Default)]
 struct QuizRetry {
-    /// Questions still to be answered, the next one first.
+    /// The questions still to be answered, the next one first.
     open: VecDeque<usize>,
-    /// The answers given so far.
-    said: BTreeMap<usize, usize>,
+    /// The second answers given so far, by question.
+    answers: BTreeMap<usize, usize>,
 }
 
 impl Study {
-    /// Starts with the progress of earlier sessions.
+    /// Makes the state for the progress of earlier sessions.
     pub fn new(progress: Progress, nothing_hidden: bool) -> Self {
         Self {
             progress,
@@ -87,25 +87,32 @@ impl Study {
         }
     }
 
-    /// The progress of a stage.
-    pub fn of(&self, stage: &Stage) -> StageProgress {
+    /// Returns the progress of a stage.
+    pub fn progress_of(&self, stage: &Stage) -> StageProgress {
         self.progress.stage(&stage.id)
     }
 
-    /// The progress of a stage or an exercise, to be changed.
-    pub fn of_mut(&mut self, id: &str) -> &mut StageProgress {
+    /// Returns true if a stage was passed, in this session or an earlier one.
+    pub fn has_passed(&self, stage: &Stage) -> bool {
+        self.progress_of(stage).state == StageState::Passed
+    }
+
+    /// Returns the progress of the stage or exercise with this id, which it creates if there is none.
+    pub fn progress_mut(&mut self, id: &str) -> &mut StageProgress {
         self.progress.stages.entry(id.to_owned()).or_default()
     }
 
-    /// Moves to a stage; the measurements of the one before are dropped.
+    /// Moves to the stage at index `at` and drops the measurements of the last one.
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
-        (self.pair, self.report, self.solution) = (None, None, false);
-        (self.pointer, self.second_try) = (None, false);
+        self.pair = None;
+        self.report = None;
+        self.solution = false;
+        self.end_walk();
         self.range = None;
         self.typed.clear();
         self.progress.current = Some(stage.id.clone());
-        let known = self.of_mut(&stage.id);
+        let known = self.progress_mut(&stage.id);
         known.state = known.state.max(StageState::Seen);
     }
 
@@ -113,57 +120,61 @@ impl Study {
     pub fn forget(&mut self, stage: &Stage) {
         self.progress.stages.remove(&stage.id);
         self.tried.remove(&stage.id);
-        self.looked.remove(&stage.id);
-        self.again.remove(&stage.id);
+        self.seen_evidence.remove(&stage.id);
+        self.retries.remove(&stage.id);
     }
 
-    /// The first answer to the prediction.
+    /// Returns the learner's choice in the prediction. `None` before it, and if it was skipped.
     pub fn answered(&self, stage: &Stage) -> Option<usize> {
-        match self.of(stage).prediction {
+        match self.progress_of(stage).prediction {
             Some(Prediction::Choice { choice, .. }) => Some(choice),
             _ => None,
         }
     }
 
-    /// Notes that the evidence was looked at.
-    pub fn note_evidence_seen(&mut self, stage: &Stage) {
-        (self.pointer, self.second_try) = (None, false);
-        self.looked.insert(stage.id.clone());
+    /// Ends the walk through the evidence, and the question before it.
+    fn end_walk(&mut self) {
+        self.pointer = None;
+        self.second_try = false;
     }
 
-    /// Notes that the fix was tried.
+    /// Notes that the learner has seen the evidence.
+    pub fn note_evidence_seen(&mut self, stage: &Stage) {
+        self.end_walk();
+        self.seen_evidence.insert(stage.id.clone());
+    }
+
+    /// Notes that the learner has tried the fix.
     pub fn note_fix_tried(&mut self, stage: &Stage) {
-        (self.pointer, self.second_try) = (None, false);
+        self.end_walk();
         self.tried.insert(stage.id.clone());
     }
 
-    /// Whether the fix was tried.
+    /// Returns true if the learner has tried the fix, or has passed the stage.
     pub fn tried(&self, stage: &Stage) -> bool {
-        self.tried.contains(&stage.id) || self.of(stage).state == StageState::Passed
+        self.tried.contains(&stage.id) || self.has_passed(stage)
     }
 
-    /// Whether the prediction is complete, with its range, so that the evidence may be pointed out.
+    /// Returns true if the prediction with its range is complete, so that the evidence may be pointed out.
     pub fn prediction_complete(&self, stage: &Stage) -> bool {
         self.nothing_hidden || self.predicted(stage) && self.estimate(stage).is_none()
     }
 
-    /// Whether the cause may be told: the evidence was looked at, or the fix tried without it.
+    /// Returns true if the cause may be shown: the learner has seen the evidence, or tried the fix without it.
     pub fn revealed(&self, stage: &Stage) -> bool {
-        let looked = stage.evidence.is_empty() || self.looked.contains(&stage.id);
-        self.prediction_complete(stage) && (self.nothing_hidden || looked || self.tried(stage))
+        let seen = stage.evidence.is_empty() || self.seen_evidence.contains(&stage.id);
+        self.prediction_complete(stage) && (self.nothing_hidden || seen || self.tried(stage))
     }
 
-    /// Whether the text that looks back may be read.
+    /// Returns true if the page that looks back may be read.
     pub fn looks_back(&self, stage: &Stage) -> bool {
         let paired = self.pair.as_ref().is_some_and(|pair| pair.done);
-        self.nothing_hidden
-            || self.of(stage).state == StageState::Passed
-            || paired && self.tried(stage)
+        self.nothing_hidden || self.has_passed(stage) || paired && self.tried(stage)
     }
 
-    /// A knob other than the one that the stage is about in which the measured pairs differ: their ratio does not answer the stage's
-    /// question.
-    pub fn beside(&self, stage: &Stage) -> Option<&str> {
+    /// Returns a knob in which the sides of the measured pairs differ although the stage is about another knob. With such a difference the
+    /// ratio does not answer the stage's question.
+    pub fn other_differing_knob(&self, stage: &Stage) -> Option<&str> {
         let [about] = &stage.varies[..] else {
             return None;
         };
@@ -172,38 +183,38 @@ impl Study {
         other.map(String::as_str)
     }
 
-    /// Whether the range that was drawn waits for pairs.
+    /// Returns true if the learner's range is about pairs that have not been measured yet.
     fn awaits_pairs(&self, stage: &Stage) -> bool {
-        let known = self.of(stage);
-        let of_pairs = |of: &Estimate| of.of.starts_with("pair.");
+        let known = self.progress_of(stage);
+        let of_pairs = |estimate: &Estimate| estimate.of.starts_with("pair.");
         known.estimate.is_some()
             && known.measured.is_none()
             && stage.estimate.as_ref().is_some_and(of_pairs)
     }
 
-    /// Whether the choice was made, or skipped.
+    /// Returns true if the choice of the prediction was made or skipped.
     pub fn predicted(&self, stage: &Stage) -> bool {
-        self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
+        self.progress_of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
     }
 
-    /// Whether something must not be shown yet, because it would answer the open question.
+    /// Returns true if `what`, a panel or a part of one, must not be shown yet because it would answer the open question.
     pub fn withholds(&self, stage: &Stage, what: &str) -> bool {
         Self::hides(stage, what) && !self.nothing_hidden && !self.predicted(stage)
     }
 
-    /// Whether it would answer the stage's question.
+    /// Returns true if `what`, a panel or a part of one, would answer the stage's question.
     pub fn hides(stage: &Stage, what: &str) -> bool {
-        what == Panel::Lints.into_str() || stage.hides.iter().any(|it| it == what)
+        what == Panel::Lints.into_str() || stage.hides.iter().any(|name| name == what)
     }
 
-    /// The fix is looked at before a prediction was made.
+    /// Notes that the learner looks at the fix without a prediction.
     pub fn skip(&mut self, stage: &Stage) {
-        let known = self.of_mut(&stage.id);
+        let known = self.progress_mut(&stage.id);
         known.prediction.get_or_insert(Prediction::Skipped);
         known.state = known.state.max(StageState::Predicted);
     }
 
-    /// The part of the loop that comes next.
+    /// Returns the learner's next activity in a stage.
     pub fn activity(&self, stage: &Stage) -> Activity {
         if self.nothing_hidden {
             Activity::LookBack
@@ -213,15 +224,14 @@ impl Study {
             Activity::Evidence
         } else if !self.tried(stage) {
             Activity::Fix
-        } else if self.of(stage).state != StageState::Passed || self.awaits_pairs(stage) {
+        } else if !self.has_passed(stage) || self.awaits_pairs(stage) {
             Activity::Check
         } else {
             Activity::LookBack
         }
     }
 
-    /// The question that waits for an answer: the prediction, and in the debrief the quiz. The index is that of the
-    /// quiz question.
+    /// Returns the question that waits for an answer: the prediction, or a question of the quiz with its index.
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
         match self.activity(stage) {
             Activity::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
@@ -233,28 +243,32 @@ impl Study {
         }
     }
 
-    /// The figure to guess now: after the choice, before the cause is told.
+    /// Returns the figure that the learner has to estimate now, after the choice and before the fix. `None` if there is none.
     pub fn estimate<'a>(&self, stage: &'a Stage) -> Option<&'a Estimate> {
         let chosen = self.answered(stage).is_some() && !self.nothing_hidden;
-        let open = self.of(stage).estimate.is_none() && !self.tried(stage);
-        stage.estimate.as_ref().filter(|_| chosen && open)
-    }
-
-    /// Keeps the range as it is set.
-    pub fn keep_range(&mut self, stage: &Stage) {
-        if let Some((of, range)) = self.estimate(stage).zip(self.range) {
-            self.of_mut(&stage.id).estimate = Some(range.values(of));
+        let open = self.progress_of(stage).estimate.is_none() && !self.tried(stage);
+        if chosen && open {
+            stage.estimate.as_ref()
+        } else {
+            None
         }
     }
 
-    /// Moves or resizes the range. The first key places it in the middle of the scale, and counts like the others.
+    /// Keeps the range as the learner's estimate.
+    pub fn keep_range(&mut self, stage: &Stage) {
+        if let Some((estimate, range)) = self.estimate(stage).zip(self.range) {
+            self.progress_mut(&stage.id).estimate = Some(range.values(estimate));
+        }
+    }
+
+    /// Moves or resizes the range. The first key also places it in the middle of the scale.
     pub fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
         change(self.range.get_or_insert_default(), by);
         self.typed.clear();
     }
 
-    /// Types a digit of the figure round which the range lies, or takes the last one back.
-    pub fn type_range(&mut self, of: &Estimate, letter: Option<char>) {
+    /// Types a digit of the figure in the middle of the range. `None` erases the last digit.
+    pub fn type_range(&mut self, estimate: &Estimate, letter: Option<char>) {
         match letter {
             Some(letter) if self.typed.len() < MAX_DIGITS => self.typed.push(letter),
             Some(_) => {}
@@ -263,43 +277,44 @@ impl Study {
             }
         }
         if let Ok(value) = self.typed.parse() {
-            self.range.get_or_insert_default().centre(of, value);
+            self.range.get_or_insert_default().centre(estimate, value);
         }
     }
 
-    /// The question of the quiz that comes next: the first without an answer, then those that are asked once more.
+    /// Returns the index of the next question of the quiz: the first one without an answer, then those that are asked again.
     fn quiz_at(&self, stage: &Stage) -> Option<usize> {
-        let answered = self.of(stage).answers.len();
+        let answered = self.progress_of(stage).answers.len();
         if answered < stage.quiz.len() {
             return Some(answered);
         }
-        self.again.get(&stage.id)?.open.front().copied()
+        self.retries.get(&stage.id)?.open.front().copied()
     }
 
-    /// Answers to the quiz, the first question's first: the first answer and the one that was given when the question was
-    /// asked once more. A question that is open again is left out.
+    /// Returns the answers to the quiz: the index of the question, the first answer, and the second one if the question was asked again.
+    /// A question that waits for its second answer is left out.
     pub fn quiz_answers(&self, stage: &Stage) -> Vec<(usize, usize, Option<usize>)> {
-        let again = self.again.get(&stage.id);
-        let firsts = self.of(stage).answers.into_iter().enumerate();
-        firsts
-            .filter(|(at, _)| again.is_none_or(|again| !again.open.contains(at)))
-            .map(|(at, first)| {
-                let later = again.and_then(|again| again.said.get(&at).copied());
-                (at, first, later)
-            })
+        let first_answers = self.progress_of(stage).answers.into_iter().enumerate();
+        let Some(retry) = self.retries.get(&stage.id) else {
+            return first_answers.map(|(at, first)| (at, first, None)).collect();
+        };
+        first_answers
+            .filter(|(at, _)| !retry.open.contains(at))
+            .map(|(at, first)| (at, first, retry.answers.get(&at).copied()))
             .collect()
     }
 
-    /// Questions of the quiz whose first answer was right.
+    /// Returns the number of quiz questions whose first answer was right.
     pub fn right_at_first(&self, stage: &Stage) -> usize {
-        let answers = self.of(stage).answers;
-        let answers = stage.quiz.iter().zip(answers);
-        answers.filter(|(it, said)| it.answer == *said).count()
+        let first_answers = self.progress_of(stage).answers;
+        let answered = stage.quiz.iter().zip(first_answers);
+        answered
+            .filter(|(question, first)| question.answer == *first)
+            .count()
     }
 
-    /// Whether questions of the quiz can be asked once more: all were answered, and not all rightly.
+    /// Returns true if the quiz can be repeated: all questions were answered, and not all of them correctly.
     pub fn can_ask_again(&self, stage: &Stage) -> bool {
-        let known = self.of(stage);
+        let known = self.progress_of(stage);
         let answered = known.answers.len() >= stage.quiz.len();
         self.looks_back(stage)
             && !self.nothing_hidden
@@ -308,18 +323,18 @@ impl Study {
             && known.quiz.len() < stage.quiz.len()
     }
 
-    /// Asks those questions once more. The score keeps the first answers.
+    /// Asks the wrongly answered questions of the quiz again. The score keeps the first answers.
     pub fn ask_again(&mut self, stage: &Stage) {
-        let right = self.of(stage).quiz;
-        let open = (0..stage.quiz.len()).filter(|at| !right.contains(at));
-        let again = QuizRetry {
-            open: open.collect(),
-            said: BTreeMap::new(),
+        let right = self.progress_of(stage).quiz;
+        let wrong = (0..stage.quiz.len()).filter(|at| !right.contains(at));
+        let retry = QuizRetry {
+            open: wrong.collect(),
+            answers: BTreeMap::new(),
         };
-        self.again.insert(stage.id.clone(), again);
+        self.retries.insert(stage.id.clone(), retry);
     }
 
-    /// Takes the answer to the open question, by its index in the course; of a prediction only the first one counts.
+    /// Takes the answer to the open question, as the index of a choice.
     pub fn answer(&mut self, stage: &Stage, choice: usize) {
         let Some((quiz, question)) = self.question(stage) else {
             return;
@@ -327,47 +342,47 @@ impl Study {
         let right = choice == question.answer;
         match quiz {
             None => {
-                let known = self.of_mut(&stage.id);
+                let known = self.progress_mut(&stage.id);
                 known.prediction = Some(Prediction::Choice { choice, right });
                 known.state = known.state.max(StageState::Predicted);
             }
             Some(at) => {
-                let known = self.of_mut(&stage.id);
+                let known = self.progress_mut(&stage.id);
                 if at == known.answers.len() {
                     known.answers.push(choice);
                 }
                 if right && !known.quiz.contains(&at) {
                     known.quiz.push(at);
                 }
-                if let Some(again) = self.again.get_mut(&stage.id) {
-                    again.open.retain(|it| *it != at);
-                    again.said.insert(at, choice);
+                if let Some(retry) = self.retries.get_mut(&stage.id) {
+                    retry.open.retain(|open| *open != at);
+                    retry.answers.insert(at, choice);
                 }
             }
         }
     }
 
-    /// Questions of the quiz answered rightly at any try, once all were asked.
+    /// Returns the number of quiz questions answered correctly at any try. `None` until all were asked.
     pub fn quiz_right(&self, stage: &Stage) -> Option<usize> {
-        let known = self.of(stage);
+        let known = self.progress_of(stage);
         let (asked, right, all) = (known.answers.len(), known.quiz.len(), stage.quiz.len());
         (asked >= all || right >= all).then_some(right)
     }
 }
 
-/// One page of the text.
+/// A page of a stage's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LessonPage {
-    /// Where in the stage the learner is, the symptom, the hints.
+    /// The learner's activities, the symptom and the hints.
     #[default]
     Start,
-    /// Where to look.
+    /// The panels to look at.
     Evidence,
-    /// A background section of the lesson, by its place there.
+    /// The background section at this index of the lesson.
     Background(usize),
-    /// What is wrong, and the fix.
+    /// The cause and the fix.
     Cause,
-    /// How the prediction fared, the pairs, the measured checks.
+    /// The verdict on the prediction, the pairs and the checks.
     Result,
     LookBack,
     /// The questions of the quiz.
@@ -375,8 +390,8 @@ pub enum LessonPage {
 }
 
 impl LessonPage {
-    /// Where a learner who comes back to a stage goes on reading.
-    pub fn of(study: &Study, stage: &Stage) -> Self {
+    /// Returns the page on which a learner who comes back to a stage resumes reading.
+    pub fn to_resume(study: &Study, stage: &Stage) -> Self {
         match study.activity(stage) {
             Activity::Evidence => Self::Evidence,
             Activity::Fix => Self::Cause,
@@ -384,7 +399,7 @@ impl LessonPage {
         }
     }
 
-    /// Whether it may be read now. The cause waits for the prediction and the evidence.
+    /// Returns true if the page may be read now.
     pub fn can_open(self, study: &Study, stage: &Stage) -> bool {
         match self {
             Self::Start => true,
@@ -400,7 +415,7 @@ impl LessonPage {
     }
 }
 
-/// The pages that can be read now.
+/// Returns the pages that can be read now.
 pub fn pages(study: &Study, stage: &Stage) -> Vec<LessonPage> {
     let sections = stage.lesson.sections.iter().enumerate();
     let background = sections

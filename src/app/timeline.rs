@@ -1,53 +1,52 @@
-//! The visible part of a timeline: a span of time, a marked row, a marked slice. Keys and mouse move it; it is drawn from the same value.
+//! The visible part of a timeline: a span of time, a marked row and a marked slice. Keys and mouse move it.
 //!
-//! It is drawn on the screen of `perflings open`, and as a panel of the workshop, where a trace of the latest profiled step is made for each
-//! frame.
+//! The screen of `perflings open` draws it, and so does a panel of the workshop. There each frame makes a new trace of the latest profiled step.
 
 use std::sync::Arc;
 
 use gputrace::model::{SliceKind, Trace};
 use gputrace::timeline::{Timeline, TimelineWindow};
 
-/// Columns that zooming counts with.
+/// The number of columns that zooming assumes.
 const COLUMNS: usize = 100;
 
-/// How the view moves.
+/// A move of the view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TimelineMove {
-    /// By so many eighths of what is seen.
+    /// Moves forward by this many eighths of the visible span.
     Pan(i32),
-    /// In (above 0) or out, around the marked slice, else the middle.
+    /// Zooms in for a positive number, else out, around the marked slice or the middle.
     Zoom(i32),
-    /// The same around a time.
+    /// Zooms around this time, in nanoseconds of the trace, in for a positive number.
     ZoomAt(i64, i32),
-    /// Another row.
+    /// Marks the row this many lines further down.
     Row(i32),
-    /// The next slice of the row, or the one before.
+    /// Marks the next slice of the row for a positive number, else the one before.
     Slice(i32),
-    /// To what launched the marked slice, or what it launched.
+    /// Goes to the launch of the marked slice, or to the slice that it launched.
     Link,
-    /// Another step.
+    /// Goes to the step this many places further on.
     Step(i32),
-    /// All of the trace.
+    /// Shows the whole trace.
     Whole,
-    /// Operations and calls of the host, too; and back.
+    /// Also shows operations and calls of the host, or hides them.
     Everything,
-    /// What a row has at a time, up to so many nanoseconds away; the time is held for `Drag`.
+    /// Marks the slice of a row at a time, or one at most so many nanoseconds away, and holds that time for `Drag`.
     Pick(usize, i64, u64),
-    /// Until the time that is held is where this one is.
+    /// Moves the view so that the held time is shown where this time is now.
     Drag(i64),
 }
 
-/// A trace and what is seen of it.
+/// A trace and its visible part.
 #[derive(Clone, Debug)]
 pub struct TimelineView {
     pub trace: Arc<Trace>,
     pub timeline: Arc<Timeline>,
-    /// First and last nanosecond that are seen.
+    /// The first and the last visible nanosecond.
     pub seen: (i64, i64),
-    /// The marked row.
+    /// The index of the marked row.
     pub row: usize,
-    /// The marked slice.
+    /// The index of the marked slice.
     pub slice: Option<u32>,
     pub(super) held: i64,
     steps: Arc<[(i64, i64)]>,
@@ -55,7 +54,7 @@ pub struct TimelineView {
 }
 
 impl TimelineView {
-    /// Begins with the step of this number, or with the whole trace.
+    /// Makes a view of the step at index `first`, or of the whole trace if there is no such step. `steps` are the spans of all steps.
     pub fn new(trace: Arc<Trace>, steps: Vec<(i64, i64)>, first: usize) -> Self {
         let timeline = Arc::new(Timeline::new(&trace, plain));
         let seen = steps.get(first).copied().unwrap_or(timeline.bounds);
@@ -71,7 +70,7 @@ impl TimelineView {
         }
     }
 
-    /// What is seen, over so many columns.
+    /// Returns the visible span, spread over this many columns.
     pub fn window(&self, columns: usize) -> TimelineWindow {
         let (start, end) = self.seen;
         TimelineWindow {
@@ -81,7 +80,7 @@ impl TimelineView {
         }
     }
 
-    /// Which step is seen, from 0: the first one that overlaps.
+    /// Returns the index of the first visible step.
     pub fn step(&self) -> Option<usize> {
         let (from, to) = self.seen;
         self.steps
@@ -93,20 +92,21 @@ impl TimelineView {
     pub fn go(&mut self, to: TimelineMove) {
         let bounds = self.timeline.bounds;
         let window = self.window(COLUMNS);
-        let mut see = |it: TimelineWindow| self.seen = (it.start, it.end);
+        let mut see = |window: TimelineWindow| self.seen = (window.start, window.end);
         match to {
             TimelineMove::Pan(eighths) => see(window.pan(f64::from(eighths) / 8.0, bounds)),
             TimelineMove::Zoom(by) => {
                 let marked = self.slice.and_then(|at| self.trace.slices.get(at as usize));
-                // The middle of what is seen of the marked slice, so that it stays in view.
-                let seen = marked.map(|it| (it.start.max(window.start), it.end.min(window.end)));
-                let seen = seen.filter(|(from, to)| from <= to);
-                let (from, to) = seen.unwrap_or((window.start, window.end));
+                // The middle of the slice's visible part, so that the slice stays in view.
+                let (from, to) = marked
+                    .map(|slice| (slice.start.max(window.start), slice.end.min(window.end)))
+                    .filter(|(from, to)| from <= to)
+                    .unwrap_or((window.start, window.end));
                 see(window.zoom(factor(by), from.midpoint(to), bounds));
             }
             TimelineMove::ZoomAt(time, by) => {
-                let time = time.clamp(window.start, window.end);
-                see(window.zoom(factor(by), time, bounds));
+                let visible = time.clamp(window.start, window.end);
+                see(window.zoom(factor(by), visible, bounds));
             }
             TimelineMove::Row(by) => {
                 let last = self.timeline.rows.len().saturating_sub(1);
@@ -119,28 +119,31 @@ impl TimelineView {
                     .slice
                     .and_then(|at| self.timeline.link(&self.trace, at));
                 if let Some((row, slice)) = link {
-                    (self.row, self.slice) = (row, Some(slice));
+                    self.row = row;
+                    self.slice = Some(slice);
                     self.reveal(slice);
                 }
             }
             TimelineMove::Step(by) => {
-                let at = self
+                let last = self.steps.len().saturating_sub(1);
+                let to = self
                     .step()
-                    .map_or(0, |at| at.saturating_add_signed(by as isize));
-                let at = at.min(self.steps.len().saturating_sub(1));
-                self.seen = self.steps.get(at).copied().unwrap_or(bounds);
+                    .map_or(0, |at| at.saturating_add_signed(by as isize).min(last));
+                self.seen = self.steps.get(to).copied().unwrap_or(bounds);
             }
             TimelineMove::Whole => self.seen = bounds,
             TimelineMove::Everything => {
                 self.everything = !self.everything;
                 let shown = if self.everything { |_| true } else { plain };
                 self.timeline = Arc::new(Timeline::new(&self.trace, shown));
-                (self.row, self.slice) = (0, None);
+                self.row = 0;
+                self.slice = None;
             }
             TimelineMove::Pick(row, time, reach) => {
                 self.held = time;
                 if row < self.timeline.rows.len() {
-                    (self.row, self.slice) = (row, self.timeline.at(row, time, reach));
+                    self.row = row;
+                    self.slice = self.timeline.at(row, time, reach);
                 }
             }
             TimelineMove::Drag(time) => {
@@ -150,7 +153,7 @@ impl TimelineView {
         }
     }
 
-    /// Marks the next slice of the row; the first that is seen where none is marked.
+    /// Marks the next slice of the row, or the one before. If none is marked, marks the first visible one.
     fn next(&mut self, forward: bool) {
         let (from, to) = self.seen;
         let next = match self.slice {
@@ -163,22 +166,22 @@ impl TimelineView {
         }
     }
 
-    /// Moves just far enough to show a slice.
-    fn reveal(&mut self, slice: u32) {
-        let Some(it) = self.trace.slices.get(slice as usize) else {
+    /// Moves the view to a slice if it is not visible.
+    fn reveal(&mut self, at: u32) {
+        let Some(slice) = self.trace.slices.get(at as usize) else {
             return;
         };
         let (from, to) = self.seen;
-        if it.end < from || it.start > to {
+        if slice.end < from || slice.start > to {
             let half = (from.abs_diff(to) / 2) as i64;
             let (low, _) = self.timeline.bounds;
-            let start = it.start.saturating_sub(half).max(low);
+            let start = slice.start.saturating_sub(half).max(low);
             self.seen = (start, start.saturating_add(half.saturating_mul(2)));
         }
     }
 }
 
-/// What is seen of a timeline whose trace changes: shares of its length, the marked row and slice.
+/// The visible part of a timeline whose trace changes, as shares of its length, with the marked row and slice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimelineSeen {
     pub(super) shares: Option<(f64, f64)>,
@@ -187,12 +190,12 @@ pub struct TimelineSeen {
     pub(super) held: i64,
 }
 
-/// The factor by which one step zooms.
+/// Returns the factor of one zoom step.
 fn factor(by: i32) -> f64 {
     if by > 0 { 0.5 } else { 2.0 }
 }
 
-/// What is shown at first: work of devices, what launches it and waits for it, and named ranges.
+/// Returns true for the kinds of slices that are shown at first: work of devices, its launches and waits, and named ranges.
 fn plain(kind: SliceKind) -> bool {
     let calls = matches!(
         kind,
@@ -206,7 +209,7 @@ mod tests {
     use super::*;
     use gputrace::model::{LaneKind, TraceBuilder};
 
-    /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
+    /// Makes a trace of ten kernels. The host launches one every 100 ns; the device runs it 50 ns later for 10 ns.
     fn view() -> TimelineView {
         let mut out = TraceBuilder::new("a", "made", false);
         let host = out.lane(LaneKind::Host, "p", "host", None);

@@ -1,5 +1,5 @@
-//! What the learner looks at: size, focus, overlays, scroll positions and the choices that change the drawing.
-//! It names no colour and draws nothing.
+//! The view: size, focus, open card, scroll positions and the settings of the drawing.
+//! This module names no colour and draws nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::timeline::TimelineSeen;
 use crate::panel::Panel;
 use crate::sanitize::harmful;
 
-/// What curves and borders are drawn with.
+/// The characters with which curves and borders are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Markers {
@@ -25,7 +25,7 @@ pub enum Markers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum ThemeName {
-    /// Dark or light, as the terminal says.
+    /// Dark or light, following the terminal.
     #[default]
     Auto,
     Dark,
@@ -47,7 +47,7 @@ pub enum Axis {
     Log,
 }
 
-/// Steps that a curve shows.
+/// The part of the steps that a curve shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", suffix = " steps", const_into_str)]
 pub enum Window {
@@ -56,7 +56,7 @@ pub enum Window {
     Recent,
 }
 
-/// How the loss is drawn: as it was measured, or as an exponential average with the raw points behind it.
+/// The drawing of the loss: as it was measured, or as an exponential average with the raw points behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Smoothing {
@@ -67,7 +67,7 @@ pub enum Smoothing {
     Strongly,
 }
 
-/// Order of the kernel rows.
+/// The order of the rows in the kernels panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Sort {
@@ -79,13 +79,14 @@ pub enum Sort {
     Name,
 }
 
-/// The value so many places after another one; the first follows the last.
+/// Returns the value `by` places after `from`, wrapping around.
 pub fn after<T: VariantArray + PartialEq + Copy>(from: T, by: isize) -> T {
-    let at = T::VARIANTS.iter().position(|one| *one == from).unwrap_or(0);
-    T::VARIANTS[(at as isize + by).rem_euclid(T::VARIANTS.len() as isize) as usize]
+    let all = T::VARIANTS;
+    let at = all.iter().position(|value| *value == from).unwrap_or(0);
+    all[(at as isize + by).rem_euclid(all.len() as isize) as usize]
 }
 
-/// Something that lies over the panels.
+/// A card over the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlay {
     Help,
@@ -95,27 +96,27 @@ pub enum Overlay {
     Glossary,
     /// A solution, as files side by side.
     Solution,
-    /// What could not be loaded.
+    /// The parts of the course that could not be loaded.
     Problems,
-    /// What this is, before the very first stage.
+    /// An introduction, before the very first stage.
     Welcome,
-    /// What the learner has done, and where to go on.
+    /// The learner's results, and where to continue.
     Summary,
-    /// What is shared with the room.
+    /// The record that is shared with the class.
     Room,
-    /// The question that the room votes on.
+    /// The question that the class votes on.
     Vote,
-    /// What the stages were about that were jumped over.
+    /// The skipped stages and their topics.
     Skipped,
     /// The text of a kernel.
     Kernel,
-    /// What the lanes of a workgroup do in the learner's kernel.
+    /// The lanes of a workgroup in the learner's kernel.
     Lanes,
-    /// Each B that ran, with what it measured.
+    /// The log of attempts with their figures.
     Attempts,
 }
 
-/// A question to be answered with yes or no.
+/// An action that the learner has to confirm with yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirm {
     /// Toggle before the prediction is made: it will count as skipped.
@@ -124,11 +125,11 @@ pub enum Confirm {
     SkipLocating,
     ShowSolution,
     Reset,
-    /// Leave what is under way, or a question that is open, for the stage at this place.
+    /// Leave an unfinished stage for the stage at this index.
     Leave {
         to: usize,
     },
-    /// The same for a mystery that is not solved; the place is one of the list.
+    /// Leave an unsolved mystery for this line of the list.
     LeaveMystery {
         to: usize,
     },
@@ -138,7 +139,7 @@ pub enum Confirm {
     GiveUp,
 }
 
-/// What follows when a prediction is skipped.
+/// The action that follows after a skipped prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterSkip {
     Toggle,
@@ -146,51 +147,51 @@ pub enum AfterSkip {
     Knobs,
 }
 
-/// How much room there is.
+/// The layout for the size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScreenSize {
-    /// Below 60 × 16: numbers only.
+    /// Only numbers, below 60 × 16.
     Numbers,
-    /// Strips, with the lesson laid over them.
+    /// Panels as strips, with the lesson over them.
     Compact,
-    /// From 120 × 36: lesson left, three panels right.
+    /// The lesson on the left and three panels on the right, from 120 × 36.
     Split,
-    /// From 160 × 45: every panel.
+    /// Every panel, from 160 × 45.
     Full,
 }
 
-/// A word that is looked up in the glossary.
+/// The search in the glossary or in a kernel's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     pub text: String,
-    /// Letters go into the text instead of being keys.
+    /// Letters are added to the text instead of being keys.
     pub typing: bool,
 }
 
-/// Letters of a search that are kept.
+/// The longest text of a search, in letters.
 const LETTERS: usize = 32;
 
 impl Search {
-    /// Adds a letter.
+    /// Adds a letter, unless it is a control character or the text is full.
     pub fn push(&mut self, letter: char) {
         if !harmful(letter) && self.text.chars().count() < LETTERS {
             self.text.push(letter);
         }
     }
 
-    /// Whether a search is typed or shown.
+    /// Returns true if a search is being typed or shown.
     pub fn is_open(&self) -> bool {
         self.typing || !self.text.is_empty()
     }
 
-    /// Whether a text contains what is searched for, ignoring case.
+    /// Returns true if `text` contains the search, ignoring case.
     pub fn finds(&self, text: &str) -> bool {
-        text.to_lowercase()
-            .contains(self.text.trim().to_lowercase().as_str())
+        let wanted = self.text.trim().to_lowercase();
+        text.to_lowercase().contains(&wanted)
     }
 }
 
-/// A sentence shown for a while.
+/// A sentence that is shown for a few seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
@@ -198,35 +199,38 @@ pub struct Notice {
     pub until_ms: u64,
 }
 
-/// What the learner looks at.
+/// The state of the view.
 #[derive(Clone, Debug, Default)]
 pub struct View {
+    /// The width and height of the terminal, in characters.
     pub size: (u16, u16),
     pub focus: Option<Panel>,
-    /// The panel that the learner brought up last where not all have room.
+    /// The panel that the learner marked last, for layouts without room for all panels.
     pub third: Option<Panel>,
-    /// One panel over all others.
+    /// The panel with the focus covers all others.
     pub expanded: bool,
-    /// In a compact layout: the lesson lies over the strips.
+    /// The lesson covers the strips of a compact layout.
     pub lesson_open: bool,
-    /// The knobs stand in the lesson's place.
+    /// The knobs are shown instead of the lesson.
     pub knobs: bool,
     pub overlay: Option<Overlay>,
     pub confirm: Option<Confirm>,
-    /// Page of the glossary: 0 its words, then the background texts.
+    /// The page of the glossary: 0 for its words, then the background texts.
     pub page: usize,
-    /// Page of the stage's text.
+    /// The page of the stage's text.
     pub lesson_page: LessonPage,
     pub search: Search,
-    /// What is typed as the value of the selected knob.
+    /// The text typed so far as the value of the selected knob. `None` while none is typed.
     pub value: Option<String>,
-    /// Selected line of the open list.
+    /// The index of the selected line in the open list.
     pub selected: usize,
-    /// The card of a skipped stage shows its fault and fix: the learner asked for them.
+    /// The card of a skipped stage shows its fault and fix, at the learner's request.
     pub fault_shown: bool,
-    /// First line shown of the open overlay.
+    /// The first visible line of the open card.
     pub overlay_scroll: u16,
+    /// The first visible line of each panel.
     pub scroll: BTreeMap<Panel, u16>,
+    /// The largest first line of each panel, from the last frame.
     pub limits: BTreeMap<Panel, u16>,
     pub axis: Axis,
     pub window: Window,
@@ -234,26 +238,27 @@ pub struct View {
     pub markers: Markers,
     pub theme: ThemeName,
     pub sort: Sort,
-    /// Selected row of the kernels panel.
+    /// The index of the selected row in the kernels panel.
     pub kernel: usize,
-    /// Marked row of another panel, where it is asked which one shows the fault; and its rows, by the last frame.
+    /// The index of the marked row in another panel, while the learner is asked which row shows the fault.
     pub row: usize,
+    /// The rows of that panel, from the last frame.
     pub rows: Vec<String>,
-    /// What is seen of the timeline.
+    /// The visible part of the timeline.
     pub timeline: TimelineSeen,
     /// The open card fills the screen.
     pub card_expanded: bool,
-    /// The texts of the kernels that were asked for last.
+    /// The texts of the kernels that were requested last.
     pub kernel_texts: KernelTexts,
     pub notice: Option<Notice>,
-    /// Why progress is not saved: shown before anything else until it is.
+    /// The reason why progress is not saved. It is shown instead of notices until progress is saved again.
     pub unsaved: Option<String>,
-    /// Grows whenever there is something new to draw.
+    /// A number that changes whenever there is something new to draw.
     pub revision: u64,
 }
 
 impl Smoothing {
-    /// Steps after which a point counts a third of what it counted; none without an average.
+    /// Returns the length of the average, in steps after which the weight of a point has fallen to a third. `None` without an average.
     pub const fn steps(self) -> Option<f64> {
         match self {
             Self::Raw => None,
@@ -264,7 +269,7 @@ impl Smoothing {
 }
 
 impl View {
-    /// The class of the present size.
+    /// Returns the layout for the present size.
     pub fn screen_size(&self) -> ScreenSize {
         match self.size {
             // On a projector no more than three panels can be read.
@@ -275,7 +280,7 @@ impl View {
         }
     }
 
-    /// Whether a panel stands on a screen of this size without being asked for.
+    /// Returns true if the layout shows this panel without the learner bringing it up.
     pub fn always_shows(&self, panel: Panel) -> bool {
         match self.screen_size() {
             ScreenSize::Full => {
@@ -285,7 +290,7 @@ impl View {
         }
     }
 
-    /// Whether the lesson, and with it the question, can be read now.
+    /// Returns true if the lesson, and with it the question, is on the screen.
     pub fn lesson_visible(&self) -> bool {
         match self.screen_size() {
             _ if self.knobs => false,
@@ -296,35 +301,35 @@ impl View {
         }
     }
 
-    /// Letters go into the search of the open card, or into the value of a knob.
+    /// Returns true if letters are added to the search of the open card or to the value of a knob.
     pub fn typing(&self) -> bool {
         let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
         searched && self.search.typing || self.types_value()
     }
 
-    /// The value of a knob is typed.
+    /// Returns true if the value of a knob is being typed.
     pub fn types_value(&self) -> bool {
         self.value.is_some() && self.knobs && self.overlay.is_none()
     }
 
-    /// First line shown of a panel.
+    /// Returns the first visible line of a panel.
     pub fn scroll_of(&self, panel: Panel) -> u16 {
         self.scroll.get(&panel).copied().unwrap_or(0)
     }
 
-    /// How far a panel's text can move, by the last frame.
+    /// Returns the largest first line of a panel, from the last frame.
     pub fn limit_of(&self, panel: Panel) -> u16 {
         self.limits.get(&panel).copied().unwrap_or(0)
     }
 
-    /// Lines of the lesson that are left below what is seen, or above it.
+    /// Returns the number of hidden lines of the lesson below the visible part for a positive `by`, else above it.
     pub(super) fn lines_left(&self, by: i32) -> u16 {
         let limit = self.limit_of(Panel::Lesson);
         let before = self.scroll_of(Panel::Lesson).min(limit);
         if by > 0 { limit - before } else { before }
     }
 
-    /// What stands in the marked row of a panel other than the kernels.
+    /// Returns the text of the marked row of a panel other than the kernels.
     pub(super) fn marked_row(&self) -> Option<&String> {
         let last = self.rows.len().saturating_sub(1);
         self.rows.get(self.row.min(last))
@@ -336,7 +341,7 @@ impl View {
         self.kernel = 0;
     }
 
-    /// Moves a panel's text, as far as the last frame allows.
+    /// Scrolls a panel's text by this many lines, within the limits of the last frame.
     pub fn scroll_by(&mut self, panel: Panel, lines: i32) {
         let limit = self.limits.get(&panel).copied().unwrap_or(u16::MAX);
         let from = self.scroll_of(panel).min(limit);

@@ -1,5 +1,5 @@
-//! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. `View::update` carries them out on the
-//! view's own state; `App::look` leads those that concern other parts there.
+//! Actions that only change the view: cards, focus, scrolling, axes, markers, theme. `View::update` carries out those that need only the
+//! view's own state; `App::act_on_view` carries out those that also need other parts.
 
 use super::exercise::Exercises;
 use super::lesson::Lesson;
@@ -9,23 +9,24 @@ use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
 use crate::course::trace_lints::page_of;
 
-/// What the view reads of the other parts.
+/// The state of other parts that the view reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ViewContext {
-    /// Lines or pages of the card that is open or is about to be opened, and the one where the learner is.
+    /// The number of lines or pages of the card that is open or about to be opened.
     pub lines: usize,
+    /// The index of the line or page where the learner is.
     pub at: usize,
-    /// Rows of the kernels panel.
+    /// The number of rows in the kernels panel.
     pub kernels: usize,
-    /// Whether the loss is drawn on a logarithmic axis now.
+    /// The loss is drawn on a logarithmic axis now.
     pub log_axis: bool,
-    /// Whether the learner is asked which panel shows the fault.
+    /// The learner is asked which panel shows the fault.
     pub asks_where: bool,
 }
 
 impl App {
-    /// Carries out an action that only changes what is shown.
-    pub(super) fn look(&mut self, action: Action) {
+    /// Carries out an action that only changes the view.
+    pub(super) fn act_on_view(&mut self, action: Action) {
         match action {
             Action::Close => self.close(),
             Action::Evidence => {
@@ -35,9 +36,13 @@ impl App {
             }
             Action::OpenKernel => {
                 let shown = self.presenter.shown(&self.bench, &self.lesson, &self.mode);
-                let device = Some(&*self.devices.using).filter(|_| self.mode.is_live());
-                let asked = self.view.open_kernel(&shown.run, device);
-                self.effects.extend(asked);
+                let device = if self.mode.is_live() {
+                    Some(&*self.devices.using)
+                } else {
+                    None
+                };
+                let effect = self.view.open_kernel(&shown.run, device);
+                self.effects.extend(effect);
             }
             Action::Timeline(to) => {
                 let shown = self.presenter.shown(&self.bench, &self.lesson, &self.mode);
@@ -83,11 +88,11 @@ impl App {
         }
     }
 
-    /// How many lines or pages a card has, and on which one the learner is.
-    fn lines_of(&self, list: Overlay) -> (usize, usize) {
+    /// Returns the number of lines or pages of a card, and the index of the one where the learner is.
+    fn lines_of(&self, card: Overlay) -> (usize, usize) {
         let course = &self.lesson.course;
         let (stages, exercises) = (course.stages.len(), course.exercises.len());
-        let (lines, at) = match list {
+        let (lines, at) = match card {
             // The last lines are the free run and the mystery.
             Overlay::Stages => {
                 let at = match (self.mode.exercise(), self.stage()) {
@@ -104,7 +109,9 @@ impl App {
             }
             Overlay::Attempts => {
                 let attempts = self.bench.run.attempts();
-                let at = attempts.iter().position(|it| self.bench.is_present(it));
+                let at = attempts
+                    .iter()
+                    .position(|attempt| self.bench.is_present(attempt));
                 (attempts.len(), at)
             }
             Overlay::Skipped => (self.lesson.skipped_stages().len(), None),
@@ -126,7 +133,7 @@ impl App {
         places.next().map(|at| at + 1)
     }
 
-    /// Closes what lies on top, one layer at a time.
+    /// Closes the topmost layer: a card, the walk through the evidence, an expanded panel, or else the notice.
     fn close(&mut self) {
         let card = self.view.overlay;
         if self.view.close_card() {
@@ -135,7 +142,7 @@ impl App {
             }
         } else if !self.in_lesson(Lesson::leave_walk) && !self.view.close_panel() {
             self.view.notice = None;
-            // A refusal is dismissed; a lost engine stays reported.
+            // A failed run is dismissed. A lost engine stays on the screen until it is replaced.
             if matches!(self.bench.run.state, RunState::Failed { .. }) {
                 self.bench.run.state = RunState::Idle;
             }
@@ -144,13 +151,14 @@ impl App {
 }
 
 impl View {
-    /// Whether the losses of these runs are drawn on a logarithmic axis now.
+    /// Returns true if the losses of these runs are drawn on a logarithmic axis now.
     pub fn log_axis(&self, run: &RequestedRun) -> bool {
-        let slots = run.story.slots.iter();
-        let ranges = slots.filter_map(|run| run.loss.range());
-        let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
-            (low.min(l), high.max(h))
-        });
+        let mut low = f64::INFINITY;
+        let mut high = 0.0_f64;
+        for (from, to) in run.story.slots.iter().filter_map(|slot| slot.loss.range()) {
+            low = low.min(from);
+            high = high.max(to);
+        }
         match self.axis {
             Axis::Linear => false,
             Axis::Log => low > 0.0,
@@ -158,15 +166,16 @@ impl View {
         }
     }
 
-    /// Carries out an action on what is shown; any other action changes nothing.
+    /// Carries out an action on the view's own state. Any other action changes nothing.
     pub(super) fn update(&mut self, action: Action, context: &ViewContext) -> Vec<Effect> {
         match action {
             Action::Open(overlay) => return self.open(overlay, context),
             Action::TurnPage(by) => self.turn_card(by, context),
             Action::Search => {
                 if self.overlay != Some(Overlay::Kernel) {
-                    // The search looks in the glossary, which is the first page.
-                    (self.page, self.overlay) = (0, Some(Overlay::Glossary));
+                    // The words of the glossary are its first page.
+                    self.page = 0;
+                    self.overlay = Some(Overlay::Glossary);
                 }
                 self.overlay_scroll = 0;
                 self.search = Search {
@@ -217,7 +226,10 @@ impl View {
                 self.theme = after(self.theme, 1);
                 return saved_setting("theme", self.theme.into_str());
             }
-            Action::Sort => (self.sort, self.kernel) = (after(self.sort, 1), 0),
+            Action::Sort => {
+                self.sort = after(self.sort, 1);
+                self.kernel = 0;
+            }
             Action::Scroll(lines) => self.scroll_lines(lines, context),
             Action::ScrollToTop => self.scroll_lines(i32::MIN / 2, context),
             Action::ScrollToEnd => self.scroll_lines(i32::MAX / 2, context),
@@ -228,10 +240,10 @@ impl View {
         Vec::new()
     }
 
-    /// Opens a card, or closes it. Some of them also show the table of the last journey.
+    /// Opens a card, or closes it if it is open. Returns the effect that reads the table of `perflings run all` for cards that show it.
     fn open(&mut self, overlay: Overlay, context: &ViewContext) -> Vec<Effect> {
-        let again = self.overlay == Some(overlay);
-        self.overlay = (!again).then_some(overlay);
+        let closes = self.overlay == Some(overlay);
+        self.overlay = (!closes).then_some(overlay);
         self.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
         self.search = Search::default();
         self.fault_shown = false;
@@ -240,8 +252,7 @@ impl View {
             self.page = context.at;
         }
         let journey = matches!(overlay, Overlay::Summary | Overlay::Skipped);
-        let asked = (journey && !again).then_some(Effect::ReadJourney);
-        asked.into_iter().collect()
+        Vec::from_iter((journey && !closes).then_some(Effect::ReadJourney))
     }
 
     /// Turns the pages of the open card.
@@ -252,7 +263,8 @@ impl View {
         };
         let to = (*page as i32).saturating_add(by);
         *page = to.rem_euclid(context.lines.max(1) as i32) as usize;
-        (self.overlay_scroll, self.fault_shown) = (0, false);
+        self.overlay_scroll = 0;
+        self.fault_shown = false;
         self.search = Search::default();
     }
 
@@ -279,26 +291,33 @@ impl View {
         self.focus = Some(if hidden { Panel::Loss } else { Panel::Lesson });
     }
 
-    /// Brings the lesson onto the screen.
+    /// Brings the lesson onto the screen without scrolling it.
     pub(super) fn show_lesson(&mut self) {
         if self.screen_size() == ScreenSize::Compact {
-            (self.lesson_open, self.expanded) = (true, false);
+            self.lesson_open = true;
+            self.expanded = false;
         }
-        (self.focus, self.knobs) = (Some(Panel::Lesson), false);
+        self.focus = Some(Panel::Lesson);
+        self.knobs = false;
     }
 
-    /// Brings the lesson, or what stands in its place, into view, from its first line.
+    /// Brings the text of the stage, exercise or mystery onto the screen, from its first line.
     pub(super) fn show_text(&mut self) {
-        // Also set on a large screen: the frame may become smaller, as beside an editor.
-        (self.lesson_open, self.expanded) = (true, false);
-        (self.focus, self.knobs) = (Some(Panel::Lesson), false);
+        // `lesson_open` is set on a large screen too, because the terminal may become smaller, for example beside an editor.
+        self.lesson_open = true;
+        self.expanded = false;
+        self.focus = Some(Panel::Lesson);
+        self.knobs = false;
         self.scroll.remove(&Panel::Lesson);
     }
 
-    /// Brings the knobs into the lesson's place.
+    /// Shows the knobs instead of the lesson.
     pub(super) fn open_knobs(&mut self) {
-        (self.knobs, self.expanded, self.lesson_open) = (true, false, false);
-        (self.overlay, self.focus) = (None, Some(Panel::Lesson));
+        self.knobs = true;
+        self.expanded = false;
+        self.lesson_open = false;
+        self.overlay = None;
+        self.focus = Some(Panel::Lesson);
     }
 
     /// Shows a page of the stage's text from its first line.
@@ -307,7 +326,7 @@ impl View {
         self.scroll.remove(&Panel::Lesson);
     }
 
-    /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the page `next`.
+    /// Scrolls the page forward or back by `by` screens. At its end, opens the page `next`, if there is one.
     pub(super) fn read_on(&mut self, by: i32, next: Option<LessonPage>) {
         if self.lines_left(by) > 0 {
             self.scroll_by(Panel::Lesson, by.signum() * PAGE);
@@ -319,10 +338,11 @@ impl View {
         }
     }
 
-    /// Shows the next of these panels over all others; after the last one, none.
+    /// Shows the next of these panels over all others. After the last one, shows all panels.
     fn show_next(&mut self, panels: &[Panel]) {
-        let now = self.focus.filter(|_| self.expanded);
-        let at = panels.iter().position(|panel| Some(*panel) == now);
+        let at = panels
+            .iter()
+            .position(|panel| self.expanded && self.focus == Some(*panel));
         let (shown, others) = panels.split_at(at.map_or(0, |at| at + 1));
         let next = others.iter().find(|panel| !shown.contains(panel));
         if let Some(panel) = next {
@@ -332,25 +352,27 @@ impl View {
         self.expanded = next.is_some();
     }
 
-    /// Closes a question, a search, a card or the knobs, one at a time; returns whether one was open.
+    /// Closes the confirmation, the search, the card or the knobs, whichever is on top. Returns true if one was open.
     fn close_card(&mut self) -> bool {
         if self.confirm.take().is_some() {
             return true;
         }
         let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
         if searched && self.search.is_open() {
-            (self.search, self.overlay_scroll) = (Search::default(), 0);
+            self.search = Search::default();
+            self.overlay_scroll = 0;
             return true;
         }
         self.overlay.take().is_some() || std::mem::take(&mut self.knobs)
     }
 
-    /// Gives an expanded panel, or a lesson over the panels, its place back; returns whether there was one.
+    /// Gives an expanded panel, or a lesson over the strips, its normal size back. Returns true if there was one.
     fn close_panel(&mut self) -> bool {
         let lesson = self.lesson_open && self.screen_size() == ScreenSize::Compact;
         let open = self.expanded || lesson;
         if open {
-            (self.expanded, self.lesson_open) = (false, false);
+            self.expanded = false;
+            self.lesson_open = false;
         }
         open
     }
@@ -366,21 +388,23 @@ impl View {
     /// Marks a panel and brings it onto the screen.
     pub(super) fn mark(&mut self, panel: Panel) {
         if self.focus.replace(panel) != Some(panel) {
-            // What stands in its rows is known once it is drawn.
-            (self.row, self.rows) = (0, Vec::new());
+            // The next frame reports the rows of the new panel.
+            self.row = 0;
+            self.rows.clear();
         }
         let large = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
         if large {
             self.third = Some(panel);
         }
         if self.screen_size() == ScreenSize::Compact {
-            // A strip has no room for more panels: the focused one lies over the strips.
-            (self.lesson_open, self.knobs) = (panel == Panel::Lesson, false);
+            // The strips have no room for a large panel, so it covers them.
+            self.lesson_open = panel == Panel::Lesson;
+            self.knobs = false;
             self.expanded = large;
         }
     }
 
-    /// Whether keys that scroll move the selected row of the kernels: the panel has the focus, or stands as a strip with none above it.
+    /// Returns true if keys that scroll move the selected row of the kernels: their panel has the focus, or is an uncovered strip.
     pub fn selects_kernels(&self) -> bool {
         let compact = self.screen_size() == ScreenSize::Compact;
         let strips = compact && !self.expanded && !self.lesson_open;
@@ -391,7 +415,7 @@ impl View {
         self.kernel = moved(self.kernel, lines, context.kernels);
     }
 
-    /// Scrolls what lies on top, or marks another line of it.
+    /// Scrolls the card or panel on top, or moves its marked line.
     fn scroll_lines(&mut self, lines: i32, context: &ViewContext) {
         match self.overlay {
             Some(Overlay::Stages | Overlay::Devices | Overlay::Attempts) => {
@@ -412,7 +436,7 @@ impl View {
         }
     }
 
-    /// Marks another row; beyond those that are seen the panel scrolls.
+    /// Marks the row this many lines further down. Past the visible rows, scrolls the panel.
     fn mark_row(&mut self, panel: Panel, lines: i32) {
         let to = (self.row as i32).saturating_add(lines);
         self.row = moved(self.row, lines, self.rows.len());
@@ -426,8 +450,8 @@ fn saved_setting(key: &'static str, value: &'static str) -> Vec<Effect> {
     vec![Effect::SaveSetting { key, value }]
 }
 
-/// So many lines from `at`, within a list of `of` lines.
-fn moved(at: usize, lines: i32, of: usize) -> usize {
-    let last = of.saturating_sub(1);
+/// Returns the index `lines` places after `at`, limited to a list of `count` lines.
+fn moved(at: usize, lines: i32, count: usize) -> usize {
+    let last = count.saturating_sub(1);
     at.saturating_add_signed(lines as isize).min(last)
 }

@@ -1,6 +1,6 @@
-//! Compares the measurement of a config exercise with the answers that the learner gave before it: one line for each criterion.
+//! Compares the measurement of a config exercise with the learner's earlier answers, with one line for each criterion.
 
-use super::truth::{fitted, law, of};
+use super::truth::{fitted, law, measured_answer};
 use super::{CriterionResult, Found, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -9,7 +9,7 @@ use crate::course::placeholder::measured;
 use crate::course::sweep::SweepRuns;
 use protocol::{Finished, Pair};
 
-/// Every criterion; an answer that is missing or is no word of the question fails by name.
+/// Returns the result of every criterion. A criterion fails if its answer is missing or not allowed.
 pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<CriterionResult> {
     configs
         .checks
@@ -18,7 +18,7 @@ pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Cri
         .collect()
 }
 
-/// What is wrong with the answers before anything is measured: missing ones, and words that are none of the choices.
+/// Returns a failed criterion for each answer that is missing or not allowed, before anything is measured.
 pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<CriterionResult> {
     wanting(configs, answers)
         .into_iter()
@@ -30,51 +30,60 @@ pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<CriterionResult> 
         .collect()
 }
 
-/// Checks without a usable answer, and what to write instead.
+/// Returns the checks without a usable answer, each with a sentence that says what to write.
 pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCheck, String)> {
-    let wrong = |check: &ConfigCheck| {
-        let (key, _) = check.answer.as_ref()?;
-        let words = answers.get(key);
-        if let ConfigMetric::Order { .. } = check.metric {
-            let all = configs.letters();
-            let mut sorted = words.cloned().unwrap_or_default();
-            sorted.sort();
-            let what = words.map_or_else(
-                || format!("no answer yet: {key}"),
-                |words| format!("`{}` is not an order of all of them", words.join(",")),
-            );
-            let write = format!(
-                "write each of {} once, such as {}",
-                all.join(", "),
-                all.join(",")
-            );
-            return (sorted != all).then(|| format!("{what}; {write}"));
+    let mut all = Vec::new();
+    for check in &configs.checks {
+        if let Some(problem) = problem_of_answer(configs, check, answers) {
+            all.push((check, problem));
         }
-        let allowed = check.words(configs.sweep.as_ref());
-        let what = match words.map(Vec::as_slice) {
-            Some([word]) if allowed.contains(word) => return None,
-            Some(words) => format!("`{}` is not one of the answers", words.join(",")),
-            None => format!("no answer yet: {key}"),
-        };
-        Some(format!("{what}; write one of {}", allowed.join(", ")))
-    };
-    let wrong = |check: &'a ConfigCheck| Some((check, wrong(check)?));
-    configs.checks.iter().filter_map(wrong).collect()
+    }
+    all
 }
 
-/// The answers that this measurement makes right, as far as it can tell.
+/// Returns a sentence about a missing or impossible answer. `None` if the answer can be judged, or if the check asks for none.
+fn problem_of_answer(configs: &Configs, check: &ConfigCheck, answers: &Answers) -> Option<String> {
+    let (key, _) = check.answer.as_ref()?;
+    let words = answers.get(key);
+    if let ConfigMetric::Order { .. } = check.metric {
+        let letters = configs.letters();
+        let mut sorted = words.cloned().unwrap_or_default();
+        sorted.sort();
+        if sorted == letters {
+            return None;
+        }
+        let problem = match words {
+            None => format!("no answer yet: {key}"),
+            Some(words) => format!("`{}` is not an order of all of them", words.join(",")),
+        };
+        return Some(format!(
+            "{problem}; write each of {} once, such as {}",
+            letters.join(", "),
+            letters.join(",")
+        ));
+    }
+    let allowed = check.words(configs.sweep.as_ref());
+    let problem = match words.map(Vec::as_slice) {
+        Some([word]) if allowed.contains(word) => return None,
+        Some(words) => format!("`{}` is not one of the answers", words.join(",")),
+        None => format!("no answer yet: {key}"),
+    };
+    Some(format!("{problem}; write one of {}", allowed.join(", ")))
+}
+
+/// Returns the right answers according to this measurement. Questions that it cannot decide are left out.
 pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
     configs
         .checks
         .iter()
         .filter_map(|check| {
             let (key, _) = check.answer.as_ref()?;
-            Some((key.clone(), of(configs, check, found)?.1?))
+            Some((key.clone(), measured_answer(configs, check, found)?.1?))
         })
         .collect()
 }
 
-/// Whether a criterion is about time.
+/// Returns true if a criterion is about time.
 pub const fn is_speed(metric: &ConfigMetric) -> bool {
     matches!(
         metric,
@@ -99,19 +108,19 @@ fn line(
         let none = ("no answer yet".to_owned(), Some(false));
         return CriterionResult::new(&check.name, ask.clone(), none);
     };
-    let found = match of(configs, check, found) {
+    let finding = match measured_answer(configs, check, found) {
         None => not_measured("the runs it needs are missing"),
-        Some((said, None)) => (said, None),
-        Some((said, Some(right))) => {
-            let (passed, more) = fits(configs, check, found, mine, &right);
-            (format!("{said}{more}"), Some(passed))
+        Some((words, None)) => (words, None),
+        Some((words, Some(right))) => {
+            let (passed, remark) = fits(configs, check, found, mine, &right);
+            (format!("{words}{remark}"), Some(passed))
         }
     };
     let asked = format!("{ask}; you said {}", mine.join(","));
-    CriterionResult::new(&check.name, asked, found)
+    CriterionResult::new(&check.name, asked, finding)
 }
 
-/// Whether the answer is near enough, and a remark about the measurement.
+/// Returns true if the answer is near enough to the right one, and a remark about the measurement.
 fn fits(
     configs: &Configs,
     check: &ConfigCheck,
@@ -123,10 +132,10 @@ fn fits(
         ConfigMetric::Order { at_most } => {
             let (wrong, clear) = inversions(&found.changes, &configs.letters(), mine);
             let all = configs.rank.len() * configs.rank.len().saturating_sub(1) / 2;
-            let more = format!(
+            let remark = format!(
                 "; {wrong} of the {clear} pairs that are clearly apart are in the wrong order ({all} pairs in all)"
             );
-            (wrong <= *at_most, more)
+            (wrong <= *at_most, remark)
         }
         ConfigMetric::Bend { .. } | ConfigMetric::Leads { .. } => {
             let words = check.words(configs.sweep.as_ref());
@@ -134,19 +143,19 @@ fn fits(
             let near = at(mine)
                 .zip(at(right))
                 .is_some_and(|(a, b)| a.abs_diff(b) <= 1);
-            let beside = near && mine != right;
-            let more = if beside {
+            let remark = if near && mine != right {
                 "; a neighbour counts as right"
             } else {
                 ""
             };
-            (near, more.to_owned())
+            (near, remark.to_owned())
         }
         _ => (mine == right, String::new()),
     }
 }
 
-/// Pairs in the wrong order among those whose intervals do not touch, and how many such pairs there are.
+/// Returns the number of pairs in the wrong order among the clear ones, and the number of clear pairs. A pair is clear if its intervals do
+/// not touch.
 fn inversions(
     changes: &[Result<Pair, String>],
     letters: &[String],
@@ -157,7 +166,8 @@ fn inversions(
             .iter()
             .position(|word| letters.get(change) == Some(word))
     };
-    let (mut wrong, mut clear) = (0, 0);
+    let mut wrong = 0;
+    let mut clear = 0;
     for (i, a) in changes.iter().enumerate() {
         for (j, b) in changes.iter().enumerate() {
             if let (Ok(a), Ok(b)) = (a, b)
@@ -171,7 +181,7 @@ fn inversions(
     (wrong, clear)
 }
 
-/// A criterion without an answer of the learner's: what is asked, and what the runs say.
+/// Returns the demand and the finding of a criterion that needs no answer of the learner.
 fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
     match &check.metric {
         ConfigMetric::QuadraticShare { of, at_most } => {
@@ -179,17 +189,17 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
                 "at most {:.0} % of the memory at the largest value is quadratic, with {of}",
                 100.0 * at_most
             );
-            let found = fitted(found, of).map_or_else(
-                |why| (why, None),
-                |(fit, x)| {
+            let finding = match fitted(found, of) {
+                Err(why) => (why, None),
+                Ok((fit, x)) => {
                     let terms = fit.coefficients.iter().zip(0..);
                     let all: f64 = terms.map(|(c, power)| c * x.powi(power)).sum();
                     let share = fit.coefficients[2] * x * x / all;
-                    let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
-                    (said, Some(share <= *at_most))
-                },
-            );
-            (asked, found)
+                    let words = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
+                    (words, Some(share <= *at_most))
+                }
+            };
+            (asked, finding)
         }
         ConfigMetric::Figure { name, of, test } => {
             let points = &found.points;
@@ -199,13 +209,13 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
                 FigureTest::AtLeast(x) => format!("{name} with {of} at least {x}"),
                 FigureTest::AtMost(x) => format!("{name} with {of} at most {x}"),
                 FigureTest::WithinOfFirst(share) => {
-                    let beside =
+                    let target =
                         first.map_or("the first value's".to_owned(), |x| measured(name, x));
-                    format!("{name} with {of} within {} % of {beside}", 100.0 * share)
+                    format!("{name} with {of} within {} % of {target}", 100.0 * share)
                 }
             };
             let run = points.iter().find(|point| point.value == *of);
-            let found = match run.map(|point| (&point.run, value(&point.run))) {
+            let finding = match run.map(|point| (&point.run, value(&point.run))) {
                 None => not_measured("no such run"),
                 Some((Err(_), _)) => ("does not apply: this device refuses it".to_owned(), None),
                 Some((Ok(_), None)) => not_measured("the run did not measure it"),
@@ -220,7 +230,7 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
                     (measured(name, x), Some(passed))
                 }
             };
-            (asked, found)
+            (asked, finding)
         }
         _ => (String::new(), (String::new(), None)),
     }

@@ -1,5 +1,5 @@
-//! The part of `course check` that runs: every starter must fail by name, every solution must pass; so must every fault of a
-//! mystery run and the configuration without it.
+//! The part of `course check` that makes runs. Every starter must fail the checks that say so, and every solution must pass. Every fault of
+//! mysteries must fail its criterion, and the known-good configuration must pass.
 
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
@@ -12,29 +12,29 @@ use protocol::config::{Preset, RunConfig};
 use protocol::units::digits;
 use protocol::{Finished, Pair};
 
-/// One thing that `course check` tried on a device, and how it came out.
+/// A trial of `course check` on a device, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CourseTrial {
-    /// `1 broken-init, starter`.
+    /// The name of the trial, as in `1 broken-init, starter`.
     pub what: String,
-    /// None where nothing was measured that could fail; the detail says why.
+    /// True if the trial passed. `None` if nothing was measured that could fail; `detail` says why.
     pub passed: Option<bool>,
     pub detail: String,
 }
 
-/// Why speed was not judged without `--measure`.
+/// The detail of a trial that is only judged with `--measure`.
 pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure";
-/// Steps of a run whose fault shows from the beginning.
+/// The number of steps of a run whose fault shows from the beginning.
 const FEW_STEPS: u64 = 8;
 
-/// What was found: whether it passed, none where nothing was measured that could fail; and the detail.
+/// The result of a trial: true if it passed, and the detail. `None` if nothing was measured that could fail.
 pub type Found = (Option<bool>, String);
-/// Runs a configuration for so many steps.
+/// A function that runs a configuration for this many steps.
 pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
-/// Compares broken with fixed.
+/// A function that compares two configurations in pairs.
 pub type CompareConfigs<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
 
-/// Runs every starter, which must fail by name, and every solution, which must pass; with `compare`, ratios as well.
+/// Tries the starter and the solution of every stage. `compare` is needed for the checks about ratios, which are otherwise left out.
 pub fn behaviour(
     course: &Course,
     run: &mut RunSteps<'_>,
@@ -42,8 +42,8 @@ pub fn behaviour(
 ) -> Vec<CourseTrial> {
     let mut tried = Vec::new();
     for stage in &course.stages {
-        let mut add = |what: &str, found| {
-            let what = format!("{} {}, {what}", stage.number, stage.id);
+        let mut add = |side: &str, found| {
+            let what = format!("{} {}, {side}", stage.number, stage.id);
             tried.push(CourseTrial::new(what, found));
         };
         let pair = match compare.as_mut() {
@@ -52,9 +52,9 @@ pub fn behaviour(
                 .map_err(|error| add("comparison", (Some(false), error)))
                 .ok(),
         };
-        for (what, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
-            let starter = what == "starter";
-            let side = pair.as_ref().filter(|_| !starter);
+        for (name, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
+            let starter = name == "starter";
+            let side = if starter { None } else { pair.as_ref() };
             let found = match run(config, stage.steps) {
                 Err(error) => (Some(false), did_not_run(error)),
                 Ok(finished) => {
@@ -64,46 +64,45 @@ pub fn behaviour(
                     verdict(stage, config, &finished, side, starter)
                 }
             };
-            add(what, found);
+            add(name, found);
         }
     }
     tried
 }
 
-/// Tells whether the figure that learners estimate could be guessed from its scale. `None` where this solution, or its pairs,
-/// did not measure the figure; a figure of step times depends on the machine and its load, so it is judged beside pairs only.
+/// Checks that learners cannot guess the figure of the stage's estimate from its scale. `None` if neither the solution nor its pairs
+/// measured the figure. A figure of step times depends on the machine and its load, so it is only judged together with pairs.
 fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Found> {
-    let of = stage.estimate.as_ref()?;
-    let (_, figure) = of.of.split_once('.')?;
+    let estimate = stage.estimate.as_ref()?;
+    let (_, figure) = estimate.of.split_once('.')?;
     if pair.is_none() && metric::of_step_times(figure) {
         return Some((None, WITH_MEASURE.to_owned()));
     }
-    let solution = Finished {
+    let fixed = Finished {
         variant: "fixed".to_owned(),
         ..solution.clone()
     };
     let known = FigureSources {
-        slots: [None, Some(solution)],
+        slots: [None, Some(fixed)],
         pair,
         ..FigureSources::none(&stage.fixed)
     };
-    let truth = number(&of.of, &known)?;
-    let place = of.gives_away(truth);
-    let said = format!(
+    let truth = number(&estimate.of, &known)?;
+    let place = estimate.gives_away(truth);
+    let detail = format!(
         "{} is {}, {} from {} to {}",
-        of.of,
+        estimate.of,
         digits(truth, 3),
         place.unwrap_or("on a scale"),
-        of.from,
-        of.to
+        estimate.from,
+        estimate.to
     );
-    Some((Some(place.is_none()), said))
+    Some((Some(place.is_none()), detail))
 }
 
-/// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
-/// A fault of speed is tried with `compare` only. Combinations are made of faults at different keys, and every fault fails by
-/// itself: so a combination fails until all are fixed, and then it is the known-good configuration. A test of `course::mystery`
-/// checks the values.
+/// Tries each fault of mysteries alone: it must fail the criterion that it names, and the known-good configuration must meet all criteria.
+/// A fault of speed is only tried with `compare`. Combinations need no trial: their faults change different keys and each fails alone, so
+/// a combination fails until all are fixed, and then it is the known-good configuration. A test of `course::mystery` checks the values.
 pub fn mysteries(
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
@@ -114,7 +113,10 @@ pub fn mysteries(
         let mystery = Mystery::with_faults(0, vec![fault], Preset::Tiny);
         if !goods.contains(&mystery.good) {
             let what = format!("mystery, known-good configuration {}", goods.len() + 1);
-            tried.push(CourseTrial::of(what, known_good(run, &mystery.good)));
+            tried.push(CourseTrial::from_result(
+                what,
+                known_good(run, &mystery.good),
+            ));
             goods.push(mystery.good.clone());
         }
         let what = format!("mystery, {}", fault.id);
@@ -126,13 +128,13 @@ pub fn mysteries(
             (Criterion::Speed, Some(compare)) => slower(&mystery, fault, *compare),
             _ => fails_in_run(run, &mystery.broken, fault),
         };
-        tried.push(CourseTrial::of(what, tried_fault));
+        tried.push(CourseTrial::from_result(what, tried_fault));
     }
     tried
 }
 
 impl CourseTrial {
-    /// A trial, and what was found: whether it passed, and the detail.
+    /// Makes a trial from its name and its result.
     pub fn new(what: String, (passed, detail): Found) -> Self {
         Self {
             what,
@@ -141,8 +143,8 @@ impl CourseTrial {
         }
     }
 
-    /// A trial that passed with what was found, or failed for a reason.
-    fn of(what: String, tried: Result<String, String>) -> Self {
+    /// Makes a trial that passed with a detail, or failed for a reason.
+    fn from_result(what: String, tried: Result<String, String>) -> Self {
         let passed = Some(tried.is_ok());
         let (Ok(detail) | Err(detail)) = tried;
         Self::new(what, (passed, detail))
@@ -155,15 +157,19 @@ fn did_not_run(error: String) -> String {
 
 fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, String> {
     let finished = run(config, mystery::STEPS).map_err(did_not_run)?;
-    let report = of_run(config, &finished);
-    let (passed, open): (Vec<_>, Vec<_>) = report
-        .lines
-        .iter()
-        .partition(|line| line.outcome == Outcome::Passed);
-    let wrong = open.into_iter();
-    match told(wrong.filter(|line| line.name != Criterion::Speed.into_str())) {
-        wrong if wrong.is_empty() => Ok(told(passed.into_iter())),
-        wrong => Err(format!("must pass: {wrong}")),
+    let report = report_of_run(config, &finished);
+    let speed = Criterion::Speed.into_str();
+    let has_passed = |line: &&CriterionResult| line.outcome == Outcome::Passed;
+    let wrong = in_words(
+        report
+            .lines
+            .iter()
+            .filter(|line| !has_passed(line) && line.name != speed),
+    );
+    if wrong.is_empty() {
+        Ok(in_words(report.lines.iter().filter(has_passed)))
+    } else {
+        Err(format!("must pass: {wrong}"))
     }
 }
 
@@ -172,13 +178,13 @@ fn fails_in_run(
     config: &RunConfig,
     fault: &Fault,
 ) -> Result<String, String> {
-    // Only a falling loss needs many steps to show.
+    // Only the criterion of the falling loss needs many steps.
     let steps = match fault.fails {
         Criterion::LossFalls => mystery::STEPS,
         _ => FEW_STEPS,
     };
     let finished = run(config, steps).map_err(did_not_run)?;
-    fails(&of_run(config, &finished), fault)
+    fails(&report_of_run(config, &finished), fault)
 }
 
 fn slower(
@@ -194,17 +200,18 @@ fn slower(
     fails(&mystery::evaluate(facts), fault)
 }
 
-/// Whether a fault failed the criterion that it names.
+/// Returns the line of the criterion that a fault names, as an error if that criterion did not fail.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
     let name = fault.fails.into_str();
-    let line = told(report.lines.iter().filter(|line| line.name == name));
-    match mystery::unmet(report).contains(&name) {
-        true => Ok(line),
-        false => Err(format!("must fail: {line}")),
+    let line = in_words(report.lines.iter().filter(|line| line.name == name));
+    if mystery::unmet(report).contains(&name) {
+        Ok(line)
+    } else {
+        Err(format!("must fail: {line}"))
     }
 }
 
-fn of_run(config: &RunConfig, finished: &Finished) -> StageReport {
+fn report_of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     mystery::evaluate(StageFacts {
         config: Some(config),
         finished: Some(finished),
@@ -212,14 +219,17 @@ fn of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     })
 }
 
-fn told<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
-    let line = |line: &CriterionResult| {
-        format!(
-            "`{}`: {}, measured {}",
-            line.name, line.asked, line.measured
-        )
-    };
-    lines.map(line).collect::<Vec<_>>().join("; ")
+/// Returns the results of criteria in words.
+fn in_words<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
+    let sentences: Vec<String> = lines
+        .map(|line| {
+            format!(
+                "`{}`: {}, measured {}",
+                line.name, line.asked, line.measured
+            )
+        })
+        .collect();
+    sentences.join("; ")
 }
 
 fn verdict(
@@ -253,11 +263,11 @@ fn verdict(
             (true, Starter::Fails) => Outcome::Failed,
             (true, Starter::Any) => continue,
         };
-        let said = told(std::iter::once(line));
+        let result = in_words(std::iter::once(line));
         match wanted {
-            _ if line.outcome == wanted => named.push(said),
-            Outcome::Passed => wrong.push(format!("must pass: {said}")),
-            _ => wrong.push(format!("must fail: {said}")),
+            _ if line.outcome == wanted => named.push(result),
+            Outcome::Passed => wrong.push(format!("must pass: {result}")),
+            _ => wrong.push(format!("must fail: {result}")),
         }
     }
     match (wrong.is_empty(), named.is_empty()) {

@@ -1,19 +1,23 @@
-//! A quadratic polynomial through measured points by least squares, with what it leaves over.
+//! Fits a quadratic polynomial to measured points by least squares.
 
 const FORMULA: &str = "a + b·x + c·x²";
-/// Number of its coefficients.
+/// The number of coefficients.
 const COUNT: usize = 3;
 
-/// y = a + b·x + c·x²
+/// The polynomial y = a + b·x + c·x².
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
+    /// The coefficients a, b and c.
     pub coefficients: [f64; COUNT],
-    /// Largest difference between measured and fitted.
+    /// The largest difference between a measured and a fitted y.
     pub largest: f64,
 }
 
-/// Fits the polynomial, or says why there is none. As many points as coefficients always fit; one more is asked for, so
-/// that the largest difference says something.
+/// Fits the polynomial to points (x, y). Three points always fit exactly, so at least four are needed for a meaningful largest
+/// difference.
+///
+/// # Errors
+/// Returns why there is no fit.
 pub fn quadratic(points: &[(f64, f64)]) -> Result<Fit, String> {
     if points.len() <= COUNT {
         return Err(format!(
@@ -46,9 +50,9 @@ pub fn quadratic(points: &[(f64, f64)]) -> Result<Fit, String> {
         }
         for row in &mut rows[k + 1..] {
             let share = row[k] / pivot[k];
-            row.iter_mut()
-                .zip(pivot)
-                .for_each(|(it, above)| *it -= share * above);
+            for (term, above) in row.iter_mut().zip(pivot) {
+                *term -= share * above;
+            }
         }
     }
     let mut coefficients = [0.0; COUNT];
@@ -89,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn residuals_are_what_is_left_over() {
+    fn the_largest_difference_is_reported() {
         let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 2.0), (4.0, 3.0)];
         let fit = quadratic(&points).expect("four points");
         let [a, b, c] = fit.coefficients;
         assert!(near(a, 0.5) && near(b, 0.6) && near(c, 0.0));
-        // Left over: -0.1, 0.3, -0.3, 0.1.
+        // The differences are -0.1, 0.3, -0.3 and 0.1.
         assert!(near(fit.largest, 0.3));
     }
 

@@ -1,8 +1,8 @@
-//! Judges a configuration in a mystery run by what a correct run does, not by comparing it with the solution. The reports name what is
-//! wrong, never a knob.
+//! Judges a configuration in a mystery by the behaviour of a correct run, not by comparing it with the solution. The reports name unmet
+//! criteria, never a knob.
 //!
-//! The verdict takes a fresh run of B, because weights that a fault has ruined say nothing about B. Then come pairs with the known-good
-//! configuration, whose run is not shown. The configuration decides nothing by itself, except for what its `sync` promises.
+//! The verdict needs a fresh run of B, because a fault may have ruined the present weights, and pairs with the known-good configuration,
+//! whose run is not shown. The configuration itself decides nothing, except that its `sync` says which times can be trusted.
 
 use super::stage::StageFacts;
 use super::{CriterionResult, Found, Outcome, StageReport, interval, not_measured};
@@ -14,10 +14,10 @@ use protocol::thresholds::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_
 use protocol::units::show;
 use protocol::{Finished, Pair, Verdict};
 
-/// Steps of the run that is judged: enough for the loss to fall, few enough to wait for.
+/// The number of steps of the judged run. The loss falls within them, and the learner can wait for them.
 pub const STEPS: u64 = 60;
 
-/// Answers every criterion. The pair is the known-good configuration (A) against the learner's (B).
+/// Judges every criterion. The pair compares the known-good configuration (A) with the learner's (B).
 pub fn evaluate(measured: StageFacts<'_>) -> StageReport {
     let run = measured.finished.filter(|run| run.steps > 0);
     let of_run = |criterion: Criterion, asked: String, find: &dyn Fn(&Finished) -> Found| {
@@ -66,7 +66,7 @@ pub fn evaluate(measured: StageFacts<'_>) -> StageReport {
     }
 }
 
-/// Whether everything is met that one run can tell, so that speed is worth measuring.
+/// Returns true if every criterion except speed is met, so that speed is worth measuring.
 pub fn only_speed_is_open(report: &StageReport) -> bool {
     report
         .lines
@@ -74,13 +74,14 @@ pub fn only_speed_is_open(report: &StageReport) -> bool {
         .all(|line| line.outcome == Outcome::Passed || line.name == Criterion::Speed.into_str())
 }
 
-/// The criteria that are not met, by name.
+/// Returns the names of the failed criteria.
 pub fn unmet(report: &StageReport) -> Vec<&str> {
-    let failed = report
+    report
         .lines
         .iter()
-        .filter(|line| line.outcome == Outcome::Failed);
-    failed.map(|line| line.name.as_str()).collect()
+        .filter(|line| line.outcome == Outcome::Failed)
+        .map(|line| line.name.as_str())
+        .collect()
 }
 
 fn figure(name: &str, run: &Finished, passes: impl Fn(f64) -> bool) -> Found {
@@ -94,11 +95,11 @@ fn parity(run: &Finished, config: Option<&RunConfig>) -> Found {
     if config.is_some_and(RunConfig::is_reference) {
         return ("0, this is the reference itself".to_owned(), Some(true));
     }
-    // Also false for NaN.
+    // The comparison is false for NaN, so NaN fails.
     figure("parity", run, |parity| parity <= PARITY_F32)
 }
 
-/// Where the host waits once a step, its phases are times of submitting, and only the time of the whole step is meaningful.
+/// Judges the ledger. If the host waits only once a step, the phases are times of submitting, and only the whole step is judged.
 fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
     if run.step_ms.is_none() {
         return not_measured("no step was timed");
@@ -106,7 +107,8 @@ fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
     if run.clock != "host-sync" {
         return ("times do not end at a sync".to_owned(), Some(false));
     }
-    if config.is_some_and(|it| it.measure.sync == Sync::PerStep || it.records()) {
+    let waits_once = |config: &RunConfig| config.measure.sync == Sync::PerStep || config.records();
+    if config.is_some_and(waits_once) {
         return ("each step ends at a sync".to_owned(), Some(true));
     }
     figure("phases.residual_pct", run, |percent| {
@@ -127,7 +129,7 @@ fn falls(run: &Finished) -> Found {
     (text, Some(falls))
 }
 
-/// Whether the learner's configuration is as fast as the known-good one.
+/// Judges whether the learner's configuration is as fast as the known-good one.
 pub fn speed_line(pair: Option<&Pair>) -> CriterionResult {
     let found = match pair.filter(|pair| pair.done && pair.n > 0) {
         Some(pair) => (interval(pair), Some(pair.verdict != Verdict::Slower)),
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_by_its_criterion_alone() {
+    fn each_fault_fails_only_its_own_criterion() {
         let good = Verdict::Same;
         type Case = (Criterion, fn(&mut Finished), Sync, Verdict);
         let cases: [Case; 8] = [
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn another_truthful_configuration_is_as_good() {
+    fn another_correct_configuration_passes_too() {
         let waits_once =
             |run: &mut Finished| run.phases_ms.as_mut().expect("there").residual = 39.0;
         for verdict in [Verdict::Same, Verdict::Faster, Verdict::Unclear] {
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_not_passed() {
+    fn a_criterion_that_was_not_measured_has_not_passed() {
         let config = RunConfig::preset(Preset::Tiny);
         let report = evaluate(StageFacts::default());
         assert_eq!(report.outcome(), Outcome::NotMeasured);
@@ -276,11 +278,13 @@ mod tests {
         };
         let report = measured(&run);
         assert!(only_speed_is_open(&report) && !report.passed());
-        // A loss that has not fallen yet may fall still; one that is no number will not.
-        (run.steps, run.loss_last) = (8, Num(6.92));
+        // A loss that has not fallen yet may still fall. A loss that is NaN will not.
+        run.steps = 8;
+        run.loss_last = Num(6.92);
         assert!(unmet(&measured(&run)).is_empty());
         assert!(!only_speed_is_open(&measured(&run)));
-        (run.loss_last, run.ended) = (Num(f64::NAN), Some("not-finite: loss".to_owned()));
+        run.loss_last = Num(f64::NAN);
+        run.ended = Some("not-finite: loss".to_owned());
         assert_eq!(unmet(&measured(&run)), [Criterion::LossFalls.into_str()]);
     }
 }

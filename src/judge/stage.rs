@@ -1,4 +1,4 @@
-//! Compares the criteria of a stage with what a run reported. An unclear comparison never passes.
+//! Compares the criteria of a stage with the measurements of a run. A comparison with an unclear verdict never passes.
 
 use super::{CriterionResult, Found, StageReport, interval, not_measured};
 use crate::course::check::{Check, Metric, Target, Test};
@@ -6,35 +6,37 @@ use crate::course::{Stage, formula, metric, placeholder};
 use protocol::config::RunConfig;
 use protocol::{Finished, Pair, Verdict};
 
-/// What there is to compare the criteria with.
+/// The facts that are compared with the criteria.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageFacts<'a> {
-    /// The configuration the learner has now.
+    /// The learner's present configuration.
     pub config: Option<&'a RunConfig>,
-    /// The end of its run.
+    /// The summary of its run.
     pub finished: Option<&'a Finished>,
-    /// Broken (A) against the learner's (B).
+    /// The comparison of the broken configuration (A) with the learner's (B).
     pub pair: Option<&'a Pair>,
-    /// Questions answered rightly at the first or a later try; `None`: not asked yet.
+    /// The number of questions answered correctly at any try. `None` before they were asked.
     pub quiz_right: Option<usize>,
 }
 
-/// Answers every criterion of the stage.
+/// Judges every criterion of the stage.
 pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> StageReport {
     let scope = measured.config.map(|config| scope(stage, config));
-    let checks = stage.checks.iter();
-    let lines = checks.map(|check| line(stage, check, measured));
+    let mut lines = Vec::from_iter(scope);
+    for check in &stage.checks {
+        lines.push(line(stage, check, measured));
+    }
     StageReport {
         stage: stage.id.clone(),
-        lines: scope.into_iter().chain(lines).collect(),
+        lines,
     }
 }
 
-/// A comparison counts only if nothing but the knobs that the stage offers has changed.
+/// Judges that only knobs which the stage offers were changed, because otherwise a comparison does not count.
 fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
     let started = stage.broken_at(config.preset);
     let mut other = started.differences(config);
-    other.retain(|path| !stage.offers.iter().any(|it| it == path));
+    other.retain(|path| !stage.offers.iter().any(|offer| offer == path));
     let measured = match other.as_slice() {
         [] => "nothing else differs".to_owned(),
         other => format!("{} differs", other.join(", ")),
@@ -44,7 +46,7 @@ fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
     CriterionResult::new("nothing else may change", asked, (measured, passed))
 }
 
-/// Answers one criterion.
+/// Judges one criterion.
 pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> CriterionResult {
     let (asked, found) = answer(stage, check, measured);
     CriterionResult {
@@ -105,7 +107,7 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
     }
 }
 
-/// What a figure is held against: a configuration, and the run that was made with it.
+/// A configuration and its run, from which targets and figures are read.
 #[derive(Clone, Copy)]
 struct MeasuredRun<'a> {
     config: &'a RunConfig,
@@ -129,33 +131,32 @@ impl MeasuredRun<'_> {
         };
         let shown = placeholder::measured(name, found);
         match self.passes(&check.test, found) {
-            Some(false) => {
-                let far = self
-                    .distance(&check.test, found)
-                    .map_or_else(String::new, |far| {
-                        let side = if far > 0.0 { "too high" } else { "too low" };
-                        format!(", {} {side}", placeholder::apart(name, far))
-                    });
-                (shown + &far, Some(false))
-            }
+            Some(false) => match self.distance(&check.test, found) {
+                Some(far) => {
+                    let side = if far > 0.0 { "too high" } else { "too low" };
+                    let apart = placeholder::apart(name, far);
+                    (format!("{shown}, {apart} {side}"), Some(false))
+                }
+                None => (shown, Some(false)),
+            },
             Some(passed) => (shown, Some(passed)),
             None => (format!("{shown}; the other side was not measured"), None),
         }
     }
 
     fn ratio(self, pair: &Pair, check: &Check) -> Found {
-        // The end of the interval that contradicts the claim decides.
+        // The end of the interval that is less favourable for the claim decides.
         let worst = match check.test {
             Test::Below(_) | Test::AtMost(_) => pair.high,
             _ => pair.low,
         };
         let passed = worst.and_then(|worst| self.passes(&check.test, worst));
-        // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
+        // With an unclear verdict the claim is only decided if the whole interval supports it.
         let open = passed != Some(true) && pair.verdict == Verdict::Unclear;
-        (interval(pair), passed.filter(|_| !open))
+        (interval(pair), if open { None } else { passed })
     }
 
-    /// The number a target stands for.
+    /// Returns the number that a target stands for. `None` if it was not measured.
     fn target(self, target: &Target) -> Option<f64> {
         match target {
             Target::Number(x) => Some(*x),
@@ -179,7 +180,7 @@ impl MeasuredRun<'_> {
         })
     }
 
-    /// How far a figure that fails is from the nearest one that would pass; above it where positive.
+    /// Returns the distance of a failed figure from the nearest one that would pass. It is positive if the figure is too high.
     fn distance(self, test: &Test, found: f64) -> Option<f64> {
         let wanted = self.target(test.target()?)?;
         let far = match test {
@@ -193,16 +194,14 @@ impl MeasuredRun<'_> {
     }
 
     fn asked(self, test: &Test, decimals: usize) -> String {
-        let target = test
-            .target()
-            .map(|target| match (target, self.target(target)) {
-                (Target::Number(x), _) => x.to_string(),
-                (Target::Named(name), Some(x)) => {
-                    format!("{} ({name})", protocol::units::show(x, decimals))
-                }
-                (Target::Named(name), None) => name.clone(),
-            });
-        let target = target.unwrap_or_default();
+        let target = match test.target() {
+            None => String::new(),
+            Some(Target::Number(x)) => x.to_string(),
+            Some(target @ Target::Named(name)) => match self.target(target) {
+                Some(x) => format!("{} ({name})", protocol::units::show(x, decimals)),
+                None => name.clone(),
+            },
+        };
         match test {
             Test::Within(share, _) => format!("within {} % of {target}", share * 100.0),
             Test::AtLeast(_) => format!("at least {target}"),

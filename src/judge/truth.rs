@@ -1,5 +1,5 @@
-//! The answers that a measurement gives to the questions of a config exercise: the bend of a curve, the leading term of the memory, the
-//! order of changes, faster or slower.
+//! Derives the right answers to the questions of a config exercise from its measurement: the bend of a curve, the leading term of the
+//! memory, the order of changes, faster or slower.
 
 use super::interval;
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -10,14 +10,15 @@ use crate::judge::fit::{Fit, quadratic};
 use protocol::units::show;
 use protocol::{Pair, Verdict};
 
-/// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
+/// The measurement in words, and the right answer according to it. `None` if it decides nothing.
 type MeasuredAnswer = (String, Option<Vec<String>>);
 
-fn one_word(said: String, answer: &str) -> Option<MeasuredAnswer> {
-    Some((said, Some(vec![answer.to_owned()])))
+fn one_word(measurement: String, answer: &str) -> Option<MeasuredAnswer> {
+    Some((measurement, Some(vec![answer.to_owned()])))
 }
 
-pub(super) fn of(
+/// Returns the measured answer to the question of a check. `None` if runs are missing, or if the check asks no question.
+pub(super) fn measured_answer(
     configs: &Configs,
     check: &ConfigCheck,
     found: &SweepRuns,
@@ -41,25 +42,27 @@ fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAns
     let [(first, ms), .., (last, _)] = times.as_slice() else {
         return None;
     };
-    let mut said = vec![format!("{first}: {}", measured("step_ms", *ms))];
-    let mut bend = None;
+    let mut ratios = vec![format!("{first}: {}", measured("step_ms", *ms))];
+    let mut found_bend = None;
     for pair in times.windows(2) {
         let ratio = pair[1].1 / pair[0].1;
-        said.push(format!("{}: {ratio:.2}x", pair[1].0));
+        ratios.push(format!("{}: {ratio:.2}x", pair[1].0));
         if ratio >= factor {
-            bend.get_or_insert(&pair[0].0);
+            found_bend.get_or_insert(&pair[0].0);
         }
     }
-    let (bend, said) = (bend.unwrap_or(last), said.join(", "));
-    let said =
-        format!("step time by {key}, each against the one before: {said}; the bend is at {bend}");
-    one_word(said, bend)
+    let bend = found_bend.unwrap_or(last);
+    let measurement = format!(
+        "step time by {key}, each against the one before: {}; the bend is at {bend}",
+        ratios.join(", ")
+    );
+    one_word(measurement, bend)
 }
 
 fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAnswer> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
-        Err(said) => return Some((said, None)),
+        Err(why) => return Some((why, None)),
     };
     let [a, b, c] = fit.coefficients;
     let mut values = configs.sweep.as_ref()?.values.iter();
@@ -69,8 +72,8 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAns
     });
     let answer = first.map_or("none", String::as_str);
     let law = law(&fit);
-    let said = format!("peak memory = {law}; the last term dominates from {answer} on");
-    one_word(said, answer)
+    let measurement = format!("peak memory = {law}; the last term dominates from {answer} on");
+    one_word(measurement, answer)
 }
 
 fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
@@ -86,12 +89,12 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
         }
     }
     measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
-    let said = measured
+    let figures: Vec<String> = measured
         .iter()
-        .map(|(letter, pair)| format!("{letter} {}", pair.figures()));
-    let said = said.collect::<Vec<_>>().join(", ");
+        .map(|(letter, pair)| format!("{letter} {}", pair.figures()))
+        .collect();
     let order = measured.into_iter().map(|(letter, _)| letter).collect();
-    Some((said, Some(order)))
+    Some((figures.join(", "), Some(order)))
 }
 
 fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
@@ -111,12 +114,17 @@ fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     }
 }
 
-/// A polynomial through the peak memory in MiB over the sweep's values, with this setting; and the largest of the values.
+/// Returns a polynomial fitted to the peak memory in MiB over the sweep's values with this setting, and the largest of the values.
+///
+/// # Errors
+/// Returns why there is no fit.
 pub(super) fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
     let mut points = Vec::new();
     let mut why = None;
-    let all = found.points.iter();
-    for point in all.filter(|point| point.with.as_deref() == Some(with)) {
+    for point in &found.points {
+        if point.with.as_deref() != Some(with) {
+            continue;
+        }
         let x = point.value.parse::<f64>().ok();
         match &point.run {
             Ok(run) => match x.zip(metric::value("memory.peak_mib", run)) {
@@ -133,6 +141,7 @@ pub(super) fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String
     }
 }
 
+/// Returns the polynomial in words.
 pub(super) fn law(fit: &Fit) -> String {
     let [a, b, c] = fit.coefficients;
     format!(

@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A job in progress. Dropping it gives it up, and waits until its thread has ended the engine that it has.
+/// A job in progress. Dropping it tells the job to stop and waits for the end of its thread, which also ends the job's engine.
 pub struct BackgroundJob<M> {
     inbox: Receiver<M>,
     given_up: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Says that the job ended without a result.
+    /// The message for a job that ended without a result. `None` once it was returned.
     broke_off: Option<M>,
 }
 
 impl<M: Send + 'static> BackgroundJob<M> {
-    /// Begins. `work` gets the flag that tells it to stop, at which it looks several times a second, and sends its messages; the last one is
-    /// its result.
+    /// Starts `work` in a thread. `work` gets a flag, which it has to check several times a second because it tells it to stop, and a
+    /// sender for its messages. The last message is its result. `broke_off` is the message if the thread ends without one.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// Returns an error if the thread cannot be started.
     pub fn begin(
         thread: Builder,
         work: impl FnOnce(Arc<AtomicBool>, Sender<M>) + Send + 'static,
@@ -29,23 +29,23 @@ impl<M: Send + 'static> BackgroundJob<M> {
         let (outbox, inbox) = channel();
         let given_up = Arc::new(AtomicBool::new(false));
         let stop = given_up.clone();
-        let thread = thread.spawn(move || work(stop, outbox))?;
+        let handle = thread.spawn(move || work(stop, outbox))?;
         Ok(Self {
             inbox,
             given_up,
-            thread: Some(thread),
+            thread: Some(handle),
             broke_off: Some(broke_off),
         })
     }
 
-    /// Nobody waits for its end: it does not look at the flag.
+    /// Detaches the thread, so that dropping the job does not wait for it. For work that does not check the flag.
     #[must_use]
     pub fn detached(mut self) -> Self {
         self.thread = None;
         self
     }
 
-    /// What is new.
+    /// Returns the next message. `None` if there is none yet, and after the last one.
     pub fn next_message(&mut self) -> Option<M> {
         match self.inbox.try_recv() {
             Ok(message) => Some(message),
@@ -54,10 +54,9 @@ impl<M: Send + 'static> BackgroundJob<M> {
         }
     }
 
-    /// The next message, waiting for it; none after the last one.
+    /// Waits for the next message. `None` after the last one.
     pub fn wait(&mut self) -> Option<M> {
-        let heard = self.inbox.recv().ok();
-        heard.or_else(|| self.broke_off.take())
+        self.inbox.recv().ok().or_else(|| self.broke_off.take())
     }
 }
 
@@ -75,23 +74,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_breaks_off_says_so_once_and_one_that_is_dropped_is_told_to_stop() {
-        let thread = || Builder::new().name("job".to_owned());
+    fn a_job_that_ends_without_a_result_sends_its_last_message_once() {
         let ends = |_, outbox: Sender<u32>| outbox.send(1).unwrap_or_default();
-        let mut job = BackgroundJob::begin(thread(), ends, 2).expect("a thread");
-        let heard = [(); 3].map(|()| job.wait());
-        assert_eq!(heard, [Some(1), Some(2), None]);
+        let mut job = BackgroundJob::begin(Builder::new(), ends, 2).expect("a thread");
+        assert_eq!(job.wait(), Some(1));
+        assert_eq!(job.wait(), Some(2));
+        assert_eq!(job.wait(), None);
+    }
 
-        let (ended, told) = channel();
+    #[test]
+    fn dropping_a_job_stops_it_and_waits_for_its_thread() {
+        let (ended, end) = channel();
         let waits = move |stop: Arc<AtomicBool>, _: Sender<u32>| {
             while !stop.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             let _ = ended.send(());
         };
-        let mut job = BackgroundJob::begin(thread(), waits, 2).expect("a thread");
+        let mut job = BackgroundJob::begin(Builder::new(), waits, 2).expect("a thread");
         assert_eq!(job.next_message(), None);
         drop(job);
-        assert_eq!(told.try_recv(), Ok(()), "dropping it waits for its thread");
+        assert_eq!(end.try_recv(), Ok(()));
     }
 }

@@ -1,5 +1,4 @@
-//! What a bench measures and what became of it: the figures of one configuration on one device, over all its runs. A figure
-//! that is not there comes with its reason.
+//! The cells of a bench: the figures of one configuration on one device, over all its runs. A missing figure comes with its reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,56 +9,58 @@ use protocol::{
     self, Device, ENQUEUE, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
 
-/// One configuration on one device, or two that are compared there.
+/// The subject of a measurement: one configuration on one device, or two that are compared there.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Subjects of one group are measured in turns.
+    /// The number of the group. Subjects of one group are measured in turns.
     pub group: usize,
     pub device: String,
     pub preset: Preset,
-    /// `v1`, or `v1+train.batch=4`.
+    /// The name of the configuration, as in `v1` or `v1+train.batch=4`.
     pub version: String,
     pub work: EngineTask,
 }
 
-/// One device × preset × version, over all its rounds.
+/// The figures of one version at one preset on one device, over all rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchCell {
-    /// As it was asked for.
+    /// The device as it was named on the command line.
     pub select: String,
     pub device: Device,
     pub preset: String,
     pub version: String,
-    /// Content hash of the configuration.
+    /// The hash of the configuration's content.
     pub config: String,
     pub batch: u64,
     pub context: u64,
     pub rounds: u32,
     pub speed: Option<CellSpeed>,
-    /// Why there is no speed.
+    /// The reason why there is no speed.
     pub speed_reason: Option<String>,
     pub clock: String,
-    /// Seconds from the engine's start to the first loss: of the first round, and the median of the later ones.
+    /// The seconds from the engine's start to the first loss in the first round.
     pub first_point_s: Option<f64>,
+    /// The median of these seconds over the later rounds.
     pub later_points_s: Option<f64>,
-    /// The profile of the round whose device time is the middle one, with the three operations that take longest.
+    /// The profile of the round with the median device time, with its three longest operations.
     pub kernels: Option<KernelSummary>,
+    /// The reason why there is no profile.
     pub kernels_reason: Option<String>,
     pub memory: CellMemory,
-    /// Of the round that had the fewest.
+    /// The gradients of the round in which the fewest parameters had one.
     pub grad: GradSummary,
     pub loss_first: Num,
     pub loss_last: Num,
     /// Every lint of every round, once.
     pub lints: Vec<Lint>,
-    /// The largest share of the machine that other programs used in a round, where the system tells.
+    /// The largest share of the machine that other programs used in a round. `None` if the system does not report it.
     pub others: Option<f64>,
-    /// What became of it since an earlier result, where it was compared with one.
+    /// The comparison with an earlier result. `None` if there was none.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub since: Option<BaselineVerdict>,
 }
 
-/// Tokens per second over those of a baseline, and where that lies given both spreads.
+/// The ratio of tokens per second to those of a baseline, and its interval from both spreads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub ratio: f64,
@@ -67,65 +68,77 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// A cell beside the same cell of an earlier result.
+/// The comparison of a cell with the cell of an earlier result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaselineVerdict {
     Pass(Ratio),
-    /// Surely below the ratio asked for.
+    /// The whole interval is below the required ratio.
     Slower(Ratio),
-    /// The reason. Such a cell never counts as passed.
+    /// The cells cannot be compared for this reason. Such a cell never counts as passed.
     NotComparable(String),
 }
 
-/// Speed over the rounds.
+/// The speed over all rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellSpeed {
-    /// batch / median step time.
+    /// The batch divided by the median step time.
     pub samples_per_s: f64,
     pub tokens_per_s: f64,
-    /// Each figure is the median of the rounds'; `n` counts the steps of all.
+    /// The spread of step times. Each figure is the median over the rounds; `n` counts the steps of all rounds.
     pub step_ms: Spread,
-    /// Where the median step time lies: the hull of the rounds' medians and of median ± 1.57·IQR/√n (McGill, Tukey
-    /// and Larsen, 1978).
+    /// The lower end of the interval of the median step time. The interval covers the medians of all rounds and median ± 1.57·IQR/√n
+    /// (McGill, Tukey and Larsen, 1978).
     pub low_ms: f64,
+    /// The upper end of that interval.
     pub high_ms: f64,
-    /// Median step time of each round.
+    /// The median step time of each round.
     pub rounds_ms: Vec<f64>,
-    /// The least settled of the rounds.
+    /// The state of the least settled round.
     pub state: TimingState,
 }
 
-/// Bytes by kind; the largest of the rounds.
+/// The memory by kind, in bytes. Each figure is the largest of all rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellMemory {
     pub weights: u64,
     pub gradients: u64,
     pub moments: u64,
     pub peak: Option<u64>,
-    /// Why there is no peak.
+    /// The reason why there is no peak.
     pub reason: Option<String>,
 }
 
 impl BenchCell {
-    /// None without a run.
-    pub fn of(subject: &Subject, runs: &[&TaskResult]) -> Option<Self> {
-        let finished: Vec<&Finished> = runs.iter().filter_map(|r| r.finished.as_ref()).collect();
+    /// Sums up the runs of a subject. `None` without a finished run.
+    pub fn from_runs(subject: &Subject, runs: &[&TaskResult]) -> Option<Self> {
+        let finished: Vec<&Finished> = runs
+            .iter()
+            .filter_map(|run| run.finished.as_ref())
+            .collect();
         let (first, last) = (*finished.first()?, *finished.last()?);
         let train = &subject.work.configs()[0].train;
-        let speed = CellSpeed::of(&finished, train.batch as f64, train.context as f64);
+        let speed = CellSpeed::from_runs(&finished, train.batch as f64, train.context as f64);
         let no_speed = match last.clock.as_str() {
             ENQUEUE => "no step waited for the device; give more --steps",
             _ => "no synchronised, unprofiled step after warm-up; give more --steps",
         };
         let kernels = middle_profile(&finished);
-        let no_kernels = last.kernels.reason.clone();
-        let no_kernels = no_kernels.unwrap_or_else(|| "no step was profiled".to_owned());
-        let later: Vec<f64> = runs[1..].iter().filter_map(|r| r.first_loss_s).collect();
-        let fewest = finished.iter().map(|f| &f.grad);
-        let fewest = fewest.min_by(|a, b| a.params_pct.total_cmp(&b.params_pct));
+        let no_kernels = last
+            .kernels
+            .reason
+            .clone()
+            .unwrap_or_else(|| "no step was profiled".to_owned());
+        let later: Vec<f64> = runs[1..]
+            .iter()
+            .filter_map(|run| run.first_loss_s)
+            .collect();
+        let fewest = finished
+            .iter()
+            .map(|run| &run.grad)
+            .min_by(|a, b| a.params_pct.total_cmp(&b.params_pct));
         let mut lints: Vec<Lint> = Vec::new();
-        for lint in finished.iter().flat_map(|f| &f.lints) {
+        for lint in finished.iter().flat_map(|run| &run.lints) {
             if !lints.iter().any(|known| known.name == lint.name) {
                 lints.push(lint.clone());
             }
@@ -146,17 +159,23 @@ impl BenchCell {
             later_points_s: (!later.is_empty()).then(|| median(&later)),
             kernels_reason: kernels.is_none().then_some(no_kernels),
             kernels,
-            memory: CellMemory::of(&finished),
+            memory: CellMemory::from_runs(&finished),
             grad: fewest.cloned().unwrap_or_default(),
             loss_first: first.loss_first,
             loss_last: last.loss_last,
-            others: finished.iter().filter_map(|f| f.others).reduce(f64::max),
+            others: finished
+                .iter()
+                .filter_map(|run| run.others)
+                .reduce(f64::max),
             lints,
             since: None,
         })
     }
 
-    /// Speed per token over a baseline's, so that a batch of its own is not compared by its steps; or why there is none.
+    /// Returns the ratio of the speed per token to a baseline's, so that configurations with different batches can be compared.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no ratio.
     pub fn against(&self, baseline: &Self) -> Result<Ratio, String> {
         let [now, low, high] = self.ms_per_token()?;
         let [base, base_low, base_high] = baseline
@@ -174,13 +193,14 @@ impl BenchCell {
         let speed = self.speed.as_ref().ok_or_else(why)?;
         let tokens = (self.batch * self.context) as f64;
         let times = [speed.step_ms.median, speed.low_ms, speed.high_ms].map(|ms| ms / tokens);
-        match times.iter().all(|x| x.is_finite() && *x > 0.0) {
-            true => Ok(times),
-            false => Err("its step time is not a positive number".to_owned()),
+        if times.iter().all(|ms| ms.is_finite() && *ms > 0.0) {
+            Ok(times)
+        } else {
+            Err("its step time is not a positive number".to_owned())
         }
     }
 
-    /// Judges the cell by the same one of an earlier result.
+    /// Compares the cell with its counterpart in an earlier result.
     pub fn judge(&mut self, earlier: &[Self], min_ratio: f64) {
         let then = earlier.iter().find(|other| self.same_version(other));
         let ratio = match then {
@@ -196,42 +216,44 @@ impl BenchCell {
             Some(then) => self.against(then),
         };
         self.since = Some(match ratio {
-            // Even at the favourable ends of both intervals it is too slow.
+            // The cell is too slow even at the favourable ends of both intervals.
             Ok(ratio) if ratio.high < min_ratio => BaselineVerdict::Slower(ratio),
             Ok(ratio) => BaselineVerdict::Pass(ratio),
             Err(why) => BaselineVerdict::NotComparable(why),
         });
     }
 
-    /// `cpu tiny v3`.
+    /// Returns the name of the cell, as in `cpu tiny v3`.
     pub fn name(&self) -> String {
         format!("{} {} {}", self.select, self.preset, self.version)
     }
 
-    /// Whether the speed is that of the whole run, because no step waited for the device.
+    /// Returns true if the speed is that of the whole run, because no step waited for the device.
     pub fn by_wall_time(&self) -> bool {
         self.clock == ENQUEUE && self.speed.is_some()
     }
 
-    /// Whether both measure the same version of the same preset on the same device.
+    /// Returns true if both cells have the same device, preset and version.
     pub fn same_version(&self, other: &Self) -> bool {
         (&self.select, &self.preset, &self.version)
             == (&other.select, &other.preset, &other.version)
     }
 }
 
+/// Returns the profile with the median device time, cut to its three longest operations. `None` if no run has a profile.
 fn middle_profile(runs: &[&Finished]) -> Option<KernelSummary> {
-    let seen = runs.iter().map(|f| &f.kernels);
-    let mut seen: Vec<_> = seen
-        .filter(|k| k.reason.is_none() && k.device_ms > 0.0)
+    let mut profiles: Vec<&KernelSummary> = runs
+        .iter()
+        .map(|run| &run.kernels)
+        .filter(|profile| profile.reason.is_none() && profile.device_ms > 0.0)
         .collect();
-    seen.sort_by(|a, b| a.device_ms.total_cmp(&b.device_ms));
-    let mut middle = (*seen.get(seen.len().saturating_sub(1) / 2)?).clone();
+    profiles.sort_by(|a, b| a.device_ms.total_cmp(&b.device_ms));
+    let mut middle = (*profiles.get(profiles.len().saturating_sub(1) / 2)?).clone();
     middle.top.truncate(3);
     Some(middle)
 }
 
-/// The time of a step that nobody waited for, from the rate by wall time: its spread is not known.
+/// Returns the step time of a run in which no step waited for the device, from its rate by wall time. Its spread is not known.
 fn by_wall(batch: f64, finished: &Finished) -> Option<Spread> {
     let ms = 1e3 * batch / finished.samples_per_s?;
     Some(Spread {
@@ -244,13 +266,13 @@ fn by_wall(batch: f64, finished: &Finished) -> Option<Spread> {
 }
 
 impl CellSpeed {
-    /// None where no round timed a step against the device's clock, or knows its rate by wall time.
-    fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
+    /// Sums up the rounds. `None` if no round timed a step against the device's clock or knows its rate by wall time.
+    fn from_runs(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
         let timed: Vec<(Spread, TimingState)> = runs
             .iter()
-            .filter_map(|f| match f.clock.as_str() {
-                ENQUEUE => Some((by_wall(batch, f)?, f.state)),
-                _ => Some((f.step_ms?, f.state)),
+            .filter_map(|run| match run.clock.as_str() {
+                ENQUEUE => Some((by_wall(batch, run)?, run.state)),
+                _ => Some((run.step_ms?, run.state)),
             })
             .filter(|(ms, _)| ms.n > 0 && ms.median.is_finite() && ms.median > 0.0)
             .collect();
@@ -291,16 +313,17 @@ impl CellSpeed {
 }
 
 impl CellMemory {
-    fn of(runs: &[&Finished]) -> Self {
-        let all = || runs.iter().map(|f| &f.memory);
+    fn from_runs(runs: &[&Finished]) -> Self {
+        let all = || runs.iter().map(|run| &run.memory);
         let most = |kind: fn(&protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);
-        let peak = all().filter_map(|m| m.peak_bytes).max();
-        let reason = all().find_map(|m| m.reason.clone());
-        let reason = reason.unwrap_or_else(|| "the engine did not say".to_owned());
+        let peak = all().filter_map(|memory| memory.peak_bytes).max();
+        let reason = all()
+            .find_map(|memory| memory.reason.clone())
+            .unwrap_or_else(|| "the engine did not say".to_owned());
         Self {
-            weights: most(|m| m.weights),
-            gradients: most(|m| m.gradients),
-            moments: most(|m| m.moments),
+            weights: most(|memory| memory.weights),
+            gradients: most(|memory| memory.gradients),
+            moments: most(|memory| memory.moments),
             peak,
             reason: peak.is_none().then_some(reason),
         }
@@ -312,7 +335,7 @@ pub mod tests {
     use super::*;
     use protocol::config::RunConfig;
 
-    /// A cell of v1 at `tiny` on the CPU, of rounds with these step times in ms and `n` steps each.
+    /// Makes a cell at `tiny` on the CPU, from rounds with these step times in ms and `n` steps each.
     pub fn cell(version: &str, rounds: &[f64], n: u64) -> BenchCell {
         let runs: Vec<TaskResult> = rounds.iter().map(|ms| run(*ms, n)).collect();
         cell_of(version, &runs)
@@ -326,8 +349,8 @@ pub mod tests {
             version: version.to_owned(),
             work: EngineTask::run(version, &RunConfig::preset(Preset::Tiny), 30),
         };
-        let runs: Vec<&TaskResult> = runs.iter().collect();
-        BenchCell::of(&subject, &runs).expect("runs")
+        let results: Vec<&TaskResult> = runs.iter().collect();
+        BenchCell::from_runs(&subject, &results).expect("runs")
     }
 
     fn run(ms: f64, n: u64) -> TaskResult {
@@ -400,15 +423,16 @@ pub mod tests {
 
     #[test]
     fn a_run_in_which_no_step_waits_has_its_speed_by_wall_time() {
-        let of = |samples_per_s| {
+        let run_at_rate = |samples_per_s| {
             // Steps are submitted in a tenth of the time that they take.
-            let mut run = run(2.0, 25);
-            let finished = run.finished.as_mut().expect("a summary");
-            (finished.clock, finished.steps) = (ENQUEUE.to_owned(), 25);
+            let mut result = run(2.0, 25);
+            let finished = result.finished.as_mut().expect("a summary");
+            finished.clock = ENQUEUE.to_owned();
+            finished.steps = 25;
             finished.samples_per_s = Some(samples_per_s);
-            run
+            result
         };
-        let cell = cell_of("v1", &[400.0, 320.0, 500.0].map(of));
+        let cell = cell_of("v1", &[400.0, 320.0, 500.0].map(run_at_rate));
         assert!(cell.by_wall_time() && cell.speed_reason.is_none());
         let speed = cell.speed.expect("speed");
         assert_eq!(speed.samples_per_s, 400.0);
@@ -416,7 +440,7 @@ pub mod tests {
     }
 
     #[test]
-    fn slower_is_only_what_is_slower_beyond_both_intervals() {
+    fn a_cell_is_slower_only_if_the_whole_interval_is() {
         let then = [cell("v1", &[20.0, 20.1, 20.2], 25)];
         for (ms, slower) in [
             ([20.0, 20.1, 20.2], false),
@@ -438,7 +462,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_never_passes() {
+    fn a_cell_that_cannot_be_compared_never_passes() {
         let mut now = cell("v1", &[20.0], 25);
         let other = |change: fn(&mut BenchCell)| {
             let mut cell = cell("v1", &[20.0], 25);

@@ -1,5 +1,5 @@
-//! The runs of a config exercise, for the command line and the screen alike: every value of its sweep, then pairs where
-//! times are compared.
+//! The runs of a config exercise, for the command line and for the screen: first every value of its sweep, then pairs for the questions
+//! about times.
 
 use anyhow::{Result, anyhow};
 
@@ -11,16 +11,19 @@ use crate::out::{Exit, usage};
 use protocol::config::RunConfig;
 use protocol::{Finished, Pair};
 
-/// Steps of a run that only shows that its configuration works.
+/// The number of steps of a run that only shows that its configuration works.
 const SHORT: u64 = 2;
 
-/// The summary and the comparison that a job ends with, or why it was refused.
+/// The summary and the comparison at the end of a job, or why it was refused.
 type JobResult = Result<(Finished, Pair), String>;
-/// Puts the result of a job among the runs.
+/// A function that adds the result of a job to the runs.
 type Keep<'a> = Box<dyn Fn(&mut SweepRuns, JobResult) + 'a>;
 
-/// Makes every run of the exercise; without `timed`, each only as long as it takes to see that it works. None when
-/// interrupted. `tell` hears every progress and what was measured so far.
+/// Makes every run of the exercise. Without `timed`, each run is only long enough to see that it works. `tell` is called with each
+/// progress and the runs so far. `None` if interrupted.
+///
+/// # Errors
+/// Returns an error if a device is missing, if the engine broke, or if the first value of the sweep was refused.
 pub fn measure_exercise(
     runner: &mut Runner,
     configs: &Configs,
@@ -37,8 +40,8 @@ pub fn measure_exercise(
                 let pair = measured.pair.clone().unwrap_or_default();
                 keep[progress.at](&mut runs, Ok((finished, pair)));
             }
-            // A refusal is a result. A missing device is not, nor is an engine that broke; and without the first
-            // value there is nothing to compare with.
+            // A refusal of the engine is a result. A missing device and a broken engine are errors. So is a refusal of the first value,
+            // because all others are compared with it.
             MeasureEvent::Failed(stop) if stop.exit != Exit::Usage => {
                 return Err(stop.clone().into());
             }
@@ -75,7 +78,7 @@ fn plan<'a>(
     let mut plan: Vec<(Keep<'a>, MeasureJob)> = Vec::new();
     for (subject, (with, value)) in points.iter().copied().enumerate() {
         let config = at(configs, with, value)?;
-        // A fresh engine for each: its memory must not hold what an earlier run kept in its pools.
+        // Each run has a fresh engine, because the memory pools of an earlier run would count as its own.
         let with_set = with.map_or_else(String::new, |set| format!(", {set}"));
         let label = format!("{key} = {value}{with_set}");
         let job = job(label, subject, run(&config), true);
@@ -96,7 +99,7 @@ fn plan<'a>(
             _ => None,
         });
     for of in speeds {
-        // The same subject as the run with this value: where that was refused, there is nothing to compare.
+        // The pairs have the subject of the run with this value, so that they are skipped if it was refused.
         let subject = points.iter().position(|(_, value)| *value == of);
         let (Some(subject), Some((with, first))) = (subject, points.first()) else {
             continue;
@@ -129,6 +132,7 @@ fn plan<'a>(
     Ok(plan)
 }
 
+/// Returns the exercise's configuration at a value of its sweep, with the setting `with`.
 fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
     let mut config = configs.config.clone();
     if let Some(sweep) = &configs.sweep {

@@ -1,5 +1,5 @@
-//! The parent's side of kernel checks. They run in a separate engine process, and training continues whatever a kernel does.
-//! Every job is answered by exactly one report, even if that process ends, hangs or cannot be started.
+//! The parent's side of kernel checks. Checks run in a separate engine process, so that a faulty kernel cannot disturb the training.
+//! Every job gets exactly one report, even if that process ends, hangs or cannot be started.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use protocol::handle::{
 };
 use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
-/// Longest wait for news of a check; the process itself gives up single launches much earlier. A separate thread of it sends the
-/// heartbeats: a silent process has stopped as a whole.
+/// The longest wait for news of a check. The process itself stops single launches much earlier. A separate thread of it sends
+/// heartbeats, so a silent process has stopped as a whole.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Checks kernels in a separate process, one job after the other.
@@ -22,7 +22,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Starts no process yet. `command` is the one that started the training engine.
+    /// Makes a checker without starting a process. `command` is the command that started the training engine.
     pub fn new(command: EngineCommand) -> Self {
         Self {
             command,
@@ -31,12 +31,12 @@ impl Checker {
         }
     }
 
-    /// Checks and waits.
+    /// Checks the kernels of a job and waits for the report.
     pub fn check(&mut self, device: &str, job: &KernelJob) -> KernelReport {
         self.check_with_progress(device, job, &AtomicBool::new(false), |_| ())
     }
 
-    /// As `check`, and tells its progress. A check that is given up ends the process.
+    /// Checks the kernels of a job and calls `tell` with the progress. Setting `given_up` cancels the check and ends the process.
     pub fn check_with_progress(
         &mut self,
         device: &str,
@@ -46,30 +46,33 @@ impl Checker {
     ) -> KernelReport {
         self.last_id += 1;
         let id = self.last_id;
-        let job = KernelJob { id, ..job.clone() };
+        let numbered = KernelJob { id, ..job.clone() };
         let limits = EngineLimits {
             patience: Duration::ZERO,
             device: LIMIT,
             task: LIMIT,
             ..EngineLimits::default()
         };
-        let engine = self.engine.take().filter(|engine| !engine.is_over());
-        let started = engine.map_or_else(|| EngineHandle::start(self.command.clone(), limits), Ok);
+        let running = self.engine.take().filter(|engine| !engine.is_over());
+        let started = match running {
+            Some(engine) => Ok(engine),
+            None => EngineHandle::start(self.command.clone(), limits),
+        };
         let mut engine = match started {
             Ok(engine) => engine,
             Err(error) => {
                 let why =
                     format!("the process that checks kernels could not be started: {error:#}");
-                return job.failed(why);
+                return numbered.failed(why);
             }
         };
         let command = Command::CheckKernel {
             device: device.to_owned(),
-            job: Box::new(job.clone()),
+            job: Box::new(numbered.clone()),
         };
         let mut found = None;
-        let outcome = engine.drive(command, Some((given_up, Interruption::Kill)), |heard| {
-            if let EngineMessage::Line(line, _) = heard {
+        let outcome = engine.drive(command, Some((given_up, Interruption::Kill)), |message| {
+            if let EngineMessage::Line(line, _) = message {
                 match &line.event {
                     Event::KernelChecked { report } if report.id == id => {
                         found = Some(report.clone());
@@ -80,15 +83,16 @@ impl Checker {
             }
             Ok(())
         });
-        let report = found.map_or_else(|| unanswered(&job, outcome), |report| *report);
-        match report.restart {
-            true => engine.kill(),
-            false => self.engine = Some(engine),
+        let report = found.map_or_else(|| unanswered(&numbered, outcome), |report| *report);
+        if report.restart {
+            engine.kill();
+        } else {
+            self.engine = Some(engine);
         }
         report
     }
 
-    /// Ends the process at once; the next check starts another.
+    /// Ends the process at once. The next check starts another one.
     pub fn end(&mut self) {
         if let Some(mut engine) = self.engine.take() {
             engine.kill();
@@ -96,7 +100,7 @@ impl Checker {
     }
 }
 
-/// The report where the process sent none.
+/// Makes the report for a job to which the process sent none.
 fn unanswered(job: &KernelJob, outcome: anyhow::Result<CommandEnd>) -> KernelReport {
     let why = match outcome {
         Ok(CommandEnd::Failed(failed)) => {

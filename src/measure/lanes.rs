@@ -1,5 +1,5 @@
-//! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the view of the lanes. It needs no device.
-//! Shapes and inputs are the same as in the check.
+//! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the card of the lanes. It needs no device.
+//! Shapes and inputs are those of the check.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -13,7 +13,7 @@ use protocol::{KernelFile, KernelJob, KernelShape, with_names};
 use wgsl_lockstep::lanes::{WorkgroupRun, record as record_run};
 use wgsl_lockstep::{Launch, LaunchLimits, Location, STACK_BYTES};
 
-/// Limits of the run: the view of the lanes has to appear within seconds.
+/// The limits of the run, because the card has to appear within seconds.
 const LIMITS: LaunchLimits = LaunchLimits {
     steps_per_workgroup: 1_000_000,
     steps: 20_000_000,
@@ -21,15 +21,15 @@ const LIMITS: LaunchLimits = LaunchLimits {
     findings: 100,
 };
 
-/// The run of a workgroup, or why there is none.
+/// The recorded run of a workgroup, or why there is none.
 pub type LanesResult = Result<KernelLanes, String>;
 
 /// Starts the run on a thread whose stack is large enough for deep expressions.
 ///
 /// # Errors
-/// When the thread cannot be started.
+/// Returns an error if the thread cannot be started.
 pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<BackgroundJob<LanesResult>> {
-    // The receiver may be closed.
+    // The receiver may be gone, because the learner has closed the card.
     let work = move |_, outbox: Sender<LanesResult>| drop(outbox.send(record(&job, &wanted)));
     let thread = Builder::new().name("lanes".into()).stack_size(STACK_BYTES);
     let broke_off = Err("this kernel broke the interpreter".to_owned());
@@ -38,26 +38,28 @@ pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<BackgroundJob<La
 
 fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
     let file = job.files.get(wanted.file).ok_or("there is no such file")?;
-    // The last of several shapes is for timing: it is too large to view.
+    // The last of several shapes is for timing and too large to view.
     let small = match job.shapes.split_last() {
         Some((_, small)) if !small.is_empty() => small,
         _ => &job.shapes[..],
     };
-    let is_wanted = |shape: &&KernelShape| Some(&shape.label) == wanted.shape.as_ref();
-    let small = small.iter();
-    let small: Vec<&KernelShape> = small.filter(|it| !it.is_drawn() || is_wanted(it)).collect();
-    let shapes: Vec<String> = small.iter().map(|shape| shape.label.clone()).collect();
-    let tried = match small.iter().find(|it| is_wanted(it)) {
+    let is_wanted = |shape: &KernelShape| Some(&shape.label) == wanted.shape.as_ref();
+    let offered: Vec<&KernelShape> = small
+        .iter()
+        .filter(|shape| !shape.is_drawn() || is_wanted(shape))
+        .collect();
+    let shapes: Vec<String> = offered.iter().map(|shape| shape.label.clone()).collect();
+    let tried = match offered.iter().find(|shape| is_wanted(shape)) {
         Some(shape) => vec![(*shape).clone()],
-        None => small.into_iter().cloned().collect(),
+        None => offered.into_iter().cloned().collect(),
     };
     let checked = match &file.unreadable {
         Some(error) => Err(error.clone()),
         None => validate(&file.text, &file.spec, &tried),
-    };
-    let checked = checked.map_err(|it| match it.line {
-        0 => it.message,
-        line => format!("line {line}: {}", it.message),
+    }
+    .map_err(|error| match error.line {
+        0 => error.message,
+        line => format!("line {line}: {}", error.message),
     })?;
     let mut best: Option<KernelLanes> = None;
     for (shape, text) in tried.iter().zip(&checked) {
@@ -71,21 +73,30 @@ fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
         if !found.run.faults.is_empty() {
             return Ok(found);
         }
-        // Best to view: several workgroups, all lanes active, and few steps.
-        let rank = |KernelLanes { run: it, .. }: &KernelLanes| {
-            let accesses = it.steps.iter().flat_map(|step| &step.accesses);
-            let buffers = accesses.filter(|access| !access.in_workgroup);
-            let widest = buffers.map(|access| access.touched.len()).max();
-            let idle = it.lanes().saturating_sub(widest.unwrap_or(0));
-            (it.groups < 2, idle, it.steps.len())
-        };
-        if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
+        if best
+            .as_ref()
+            .is_none_or(|best| rank(&found.run) < rank(&best.run))
+        {
             best = Some(found);
         }
     }
     best.ok_or_else(|| "the exercise has no shape".to_owned())
 }
 
+/// Returns a key that is smaller for a run that shows more on the card: several workgroups, all lanes active, and few steps.
+fn rank(run: &WorkgroupRun) -> (bool, usize, usize) {
+    let widest = run
+        .steps
+        .iter()
+        .flat_map(|step| &step.accesses)
+        .filter(|access| !access.in_workgroup)
+        .map(|access| access.touched.len())
+        .max();
+    let idle = run.lanes().saturating_sub(widest.unwrap_or(0));
+    (run.groups < 2, idle, run.steps.len())
+}
+
+/// Records a workgroup at one shape: the one with the number `group`, or else one that the recorder chooses.
 fn at_shape(
     file: &KernelFile,
     shape: &KernelShape,

@@ -1,5 +1,5 @@
-//! The kernels that a step of a configuration launches, with the texts that the driver gets: an engine of its own runs one
-//! step and sends them, so that no run that is measured compiles differently.
+//! The kernels that a step of a configuration launches, with the texts that the driver gets. A separate engine runs one step and sends
+//! them, so that reading them does not change how a measured run compiles.
 
 use std::path::Path;
 
@@ -11,17 +11,18 @@ use protocol::config::RunConfig;
 use protocol::stats::operations::formula;
 use protocol::{CompiledKernel, Event, StepProfile};
 
-/// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
+/// Reads the texts, the kernel with the longest time first. `runner` drives an engine that was started for this.
 ///
 /// # Errors
-/// When the run breaks off, or no step could be profiled.
+/// Returns an error if the run breaks off, or if no step could be profiled.
 pub fn read_kernels(
     runner: &mut Runner,
     device: &str,
     config: &RunConfig,
 ) -> Result<Vec<CompiledKernel>> {
     let work = EngineTask::run("custom", config, 1);
-    let (mut compiled, mut profile) = (Vec::new(), None);
+    let mut compiled = Vec::new();
+    let mut profile = None;
     runner.measure(device, &work, |line, _| {
         match &line.event {
             Event::CompiledKernel(text) => add(&mut compiled, text),
@@ -39,25 +40,27 @@ pub fn read_kernels(
     Ok(launched(&profile, &compiled))
 }
 
-/// Adds a text, or to the same text the rows that launch it.
-fn add(all: &mut Vec<CompiledKernel>, it: &CompiledKernel) {
-    let same = |other: &&mut CompiledKernel| other.kernel == it.kernel && other.text == it.text;
-    match all.iter_mut().find(same) {
-        Some(other) => other.rows.extend(it.rows.iter().cloned()),
-        None => all.push(it.clone()),
+/// Adds a kernel. If its text is already there, adds only the rows that launch it.
+fn add(all: &mut Vec<CompiledKernel>, compiled: &CompiledKernel) {
+    let known = all
+        .iter_mut()
+        .find(|other| other.kernel == compiled.kernel && other.text == compiled.text);
+    match known {
+        Some(other) => other.rows.extend(compiled.rows.iter().cloned()),
+        None => all.push(compiled.clone()),
     }
 }
 
-/// The texts of the kernels in a profile. A function of the CPU has no text: its formula stands for it.
+/// Returns the texts of the kernels in a profile. A function of the CPU has no text, so it gets its formula.
 fn launched(profile: &StepProfile, compiled: &[CompiledKernel]) -> Vec<CompiledKernel> {
     let mut rows: Vec<_> = profile.rows.iter().collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let mut texts: Vec<CompiledKernel> = Vec::new();
     for row in rows {
-        let known = |name: &str| texts.iter().any(|it| it.kernel == name);
+        let known = |name: &str| texts.iter().any(|text| text.kernel == name);
         let mut own = compiled
             .iter()
-            .filter(|it| it.kernel == row.kernel)
+            .filter(|text| text.kernel == row.kernel)
             .peekable();
         let function = format!("{}, {}", row.op, row.kernel);
         match own.peek() {
@@ -74,37 +77,39 @@ fn launched(profile: &StepProfile, compiled: &[CompiledKernel]) -> Vec<CompiledK
     texts
 }
 
-/// Writes each kernel into a file of its own: those of the GPU as `NAME.wgsl`, further ones of the same name numbered, and all
-/// functions of the CPU with their formulas into `functions.txt`. The result is the number of files.
+/// Writes each kernel of the GPU into a file `NAME.wgsl`, with a number if the name is taken, and all functions of the CPU with their
+/// formulas into `functions.txt`. Returns the number of files.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Returns an error if a file cannot be written.
 pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
     std::fs::create_dir_all(folder)?;
     let mut written = 0;
     let mut functions = String::new();
-    for (at, it) in texts.iter().enumerate() {
-        if it.workgroup.is_empty() {
-            functions += &format!("{}: {}\n", it.kernel, it.text);
+    for (at, compiled) in texts.iter().enumerate() {
+        if compiled.workgroup.is_empty() {
+            functions += &format!("{}: {}\n", compiled.kernel, compiled.text);
             continue;
         }
-        let same = |other: &&CompiledKernel| other.kernel == it.kernel;
-        let name = match texts[..at].iter().filter(same).count() {
-            0 => format!("{}.wgsl", it.kernel),
-            before => format!("{}-{}.wgsl", it.kernel, before + 1),
+        let earlier = texts[..at]
+            .iter()
+            .filter(|other| other.kernel == compiled.kernel);
+        let name = match earlier.count() {
+            0 => format!("{}.wgsl", compiled.kernel),
+            before => format!("{}-{}.wgsl", compiled.kernel, before + 1),
         };
-        // A file of ours names itself.
-        let named = it
-            .text
-            .strip_prefix("// crates/")
-            .and_then(|it| it.split_once('\n'));
-        let text = named.map_or(it.text.as_str(), |(_, text)| text);
-        let rows = match &it.rows[..] {
+        // The text of our own kernels begins with the name of their file, which is written below for all kernels.
+        let body = match compiled.text.strip_prefix("// crates/") {
+            Some(named) => named.split_once('\n').map(|(_, body)| body),
+            None => None,
+        };
+        let body = body.unwrap_or(&compiled.text);
+        let rows = match &compiled.rows[..] {
             [] => String::new(),
             rows => format!("// launched by: {}\n", rows.join(", ")),
         };
-        let text = format!("// {}\n{rows}{text}\n", it.file);
-        files::write(&folder.join(name), text.as_bytes())?;
+        let content = format!("// {}\n{rows}{body}\n", compiled.file);
+        files::write(&folder.join(name), content.as_bytes())?;
         written += 1;
     }
     if !functions.is_empty() {
@@ -156,7 +161,7 @@ mod tests {
             );
         }
         let texts = launched(&profile, &all);
-        let names: Vec<&str> = texts.iter().map(|it| it.kernel.as_str()).collect();
+        let names: Vec<&str> = texts.iter().map(|text| text.kernel.as_str()).collect();
         assert_eq!(names, ["norm", "norm", "rope, rope"]);
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);

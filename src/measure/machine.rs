@@ -1,4 +1,4 @@
-//! What this machine has: memory against what a configuration needs.
+//! Compares the memory of this machine with the needs of a configuration.
 
 use anyhow::Result;
 
@@ -7,16 +7,16 @@ use protocol::config::RunConfig;
 use protocol::machine::{kilobytes, system};
 use protocol::units::{bytes, show};
 
-/// Refuses configurations whose runs need more memory than this machine can give. Only devices that live in the
-/// host's memory are judged here; the engine judges the others.
+/// Returns an error if the runs of these configurations need more memory than this machine has available. This checks only devices that
+/// use the host's memory; the engine checks the others.
 pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
     if !matches!(device, "auto" | "cpu" | "vulkan-cpu") {
         return Ok(());
     }
     let need = RunConfig::memory_in_turns(configs);
-    let most = |of: fn(&RunConfig) -> u64| {
-        let most = configs.iter().map(|c| of(c)).max().unwrap_or(0);
-        show(most as f64, 0)
+    let most = |figure: fn(&RunConfig) -> u64| {
+        let most = configs.iter().map(|config| figure(config)).max();
+        show(most.unwrap_or(0) as f64, 0)
     };
     match available() {
         Some(have) if need > have => Err(usage(format!(
@@ -24,24 +24,24 @@ pub fn check_memory(device: &str, configs: &[&RunConfig]) -> Result<()> {
              make train.batch, train.context or the preset smaller",
             bytes(need),
             bytes(have),
-            most(|c| c.parameters()),
-            most(|c| c.tokens_per_step() as u64),
+            most(|config| config.parameters()),
+            most(|config| config.tokens_per_step() as u64),
         ))),
         _ => Ok(()),
     }
 }
 
-/// Bytes that can be had now: what the system calls available, within a container's limit.
+/// Returns the bytes that the system calls available, at most the container's limit. `None` if neither is known.
 fn available() -> Option<u64> {
     let of_system = if cfg!(target_os = "macos") {
-        let said = std::process::Command::new("sysctl")
+        let output = std::process::Command::new("sysctl")
             .args(["-n", "hw.memsize"])
             .output()
             .ok()?;
-        String::from_utf8_lossy(&said.stdout).trim().parse().ok()
+        String::from_utf8_lossy(&output.stdout).trim().parse().ok()
     } else {
-        let of = |key: &str| kilobytes("/proc/meminfo", key);
-        of("MemAvailable").or_else(|| of("MemTotal"))
+        let meminfo = |key: &str| kilobytes("/proc/meminfo", key);
+        meminfo("MemAvailable").or_else(|| meminfo("MemTotal"))
     };
     let container = [
         "/sys/fs/cgroup/memory.max",

@@ -1,4 +1,4 @@
-//! A plan: jobs in the order in which they are measured, and what follows when one of them fails.
+//! A plan: jobs in the order in which they are measured. If a job fails, the other jobs of its subject are skipped.
 
 use anyhow::Result;
 
@@ -6,38 +6,39 @@ use super::runner::{EngineTask, Runner, TaskResult};
 use crate::out::{Exit, ExitError};
 use protocol::StreamLine;
 
-/// One thing to measure on one device.
+/// One measurement on one device.
 #[derive(Clone, Debug)]
 pub struct MeasureJob {
-    /// What messages call it.
+    /// The name of the job in messages.
     pub label: String,
-    /// What it measures. When one job of a subject fails, its other jobs are skipped.
+    /// The number of the subject. When one job of a subject fails, its other jobs are skipped.
     pub subject: usize,
     pub device: String,
     pub work: EngineTask,
-    /// It begins with an engine of its own: it pays for opening the device and for compiling, and its memory is its own.
+    /// The job begins with a fresh engine, so that its times and its memory include opening the device and compiling.
     pub fresh: bool,
-    /// It counts as failed when it ends before its steps are done, or without a pair.
+    /// The job counts as failed if it ends before its steps are done, or without a pair.
     pub must_finish: bool,
 }
 
-/// What happens while a plan is carried out.
+/// An event while a plan is carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanProgress<'a> {
-    /// Place of the job in the plan.
+    /// The index of the job in the plan.
     pub at: usize,
     pub job: &'a MeasureJob,
     pub news: MeasureEvent<'a>,
 }
 
+/// An event of one job.
 #[derive(Clone, Copy, Debug)]
 pub enum MeasureEvent<'a> {
-    /// The job begins: its number, and how many jobs there are without those that are skipped.
+    /// The job begins. `number` and `of` count the jobs without the skipped ones.
     Begins {
         number: usize,
         of: usize,
     },
-    /// A line of the stream, and its text.
+    /// A line of the stream, parsed and as text.
     Line(&'a StreamLine, &'a str),
     Measured(&'a TaskResult),
     Failed(&'a ExitError),
@@ -48,22 +49,22 @@ pub enum MeasureEvent<'a> {
 pub struct SubjectFailure {
     pub subject: usize,
     pub device: String,
-    /// The device is not here, so that nothing of it was measured.
+    /// The device is missing, so that none of its subjects was measured.
     pub no_device: bool,
     pub stop: ExitError,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct PlanResult {
-    /// With the subject, in the order of measuring.
+    /// The subject and result of each measured job, in the order of measuring.
     pub measured: Vec<(usize, TaskResult)>,
     pub failures: Vec<SubjectFailure>,
     pub interrupted: bool,
 }
 
 impl PlanResult {
-    /// Whether a failure makes the rest of this subject pointless.
+    /// Returns true if the remaining jobs of this subject are skipped because of a failure.
     pub fn skips(&self, subject: usize, device: &str) -> bool {
         self.failures.iter().any(|failure| {
             failure.subject == subject || failure.no_device && failure.device == device
@@ -71,14 +72,18 @@ impl PlanResult {
     }
 }
 
-/// Carries out a plan. An error of `tell` ends it, and so does an engine that never greeted.
+/// Carries out a plan and calls `tell` with each event.
+///
+/// # Errors
+/// Returns an error of `tell`, and an error if the engine never sent its greeting.
 pub fn measure(
     runner: &mut Runner,
     jobs: &[MeasureJob],
     tell: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
 ) -> Result<PlanResult> {
     let mut outcome = PlanResult::default();
-    let (mut number, mut on_device) = (0, Vec::new());
+    let mut number = 0;
+    let mut on_device = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
         if outcome.skips(job.subject, &job.device) {
             continue;
@@ -102,9 +107,9 @@ pub fn measure(
                 outcome.interrupted = true;
                 break;
             }
-            Ok(measured) => match unfinished(&measured).filter(|_| job.must_finish) {
-                Some(text) => ExitError::new(Exit::Failed, text),
-                None => {
+            Ok(measured) => match unfinished(&measured) {
+                Some(text) if job.must_finish => ExitError::new(Exit::Failed, text),
+                _ => {
                     let news = MeasureEvent::Measured(&measured);
                     tell(PlanProgress { at, job, news })?;
                     on_device.push(&job.device);
@@ -132,7 +137,7 @@ pub fn measure(
     Ok(outcome)
 }
 
-/// Why the work is not complete.
+/// Returns why the work is not complete. `None` if it is.
 fn unfinished(measured: &TaskResult) -> Option<String> {
     let finished = measured.finished.as_ref()?;
     match (&finished.ended, &measured.pair) {
@@ -142,8 +147,8 @@ fn unfinished(measured: &TaskResult) -> Option<String> {
     }
 }
 
-/// The jobs in so many rounds, where jobs with an equal `group` are measured in turns: every second round goes
-/// backwards, so that a slow drift of the machine's speed affects all of them alike.
+/// Repeats the jobs in this many rounds. Jobs with an equal `group` are measured in turns. Every second round runs backwards, so that a
+/// slow drift of the machine's speed affects all of them equally.
 pub fn in_rounds(
     jobs: &[MeasureJob],
     group: impl Fn(&MeasureJob) -> usize,

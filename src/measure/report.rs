@@ -1,4 +1,4 @@
-//! The report of a bench as data: what `--json` writes and `--baseline` reads.
+//! The report of a bench as data. `--json` writes it, and `--baseline` reads it.
 
 use std::path::Path;
 
@@ -12,30 +12,31 @@ use crate::course::config_file::read_text;
 use crate::out::{Exit, usage};
 use protocol::{Device, Hello, Pair};
 
-/// Version of the JSON form. A larger one is refused.
+/// The version of the JSON form. A file with a larger one is refused.
 pub const FORMAT: u32 = 1;
-/// Largest baseline that is read.
+/// The size of the largest baseline that is read, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The result of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
-    /// `versions`, or `pairs`.
+    /// The kind of bench: `versions` or `pairs`.
     pub bench: String,
     pub format: u32,
     pub machine: Machine,
-    /// Steps of each run, and runs of each cell asked for, where they were not measured in pairs.
+    /// The requested steps of each run. `None` for pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
+    /// The requested runs of each cell. `None` for pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
     pub cells: Vec<BenchCell>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairedRow>,
     pub missing: Vec<MissingCell>,
-    /// Whether it was broken off before all was measured.
+    /// The bench was interrupted before everything was measured.
     pub interrupted: bool,
-    /// Cells of the earlier result that were not measured now; none where there was nothing to compare with.
+    /// The cells of the earlier result that were not measured now. `None` without an earlier result.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub only_then: Option<Vec<String>>,
 }
@@ -43,33 +44,34 @@ pub struct BenchReport {
 /// The machine and the program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Version of the program.
+    /// The version of the program.
     pub version: String,
     pub os: String,
     pub cores: u32,
-    /// `YYYY-MM-DD`, UTC.
+    /// The date as `YYYY-MM-DD`, in UTC.
     pub date: String,
 }
 
-/// A cell that was asked for and has no figures.
+/// A requested cell without figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCell {
     pub kind: MissingKind,
     pub device: String,
-    /// None: all of this device.
+    /// The preset. `None` means that all cells of the device are missing.
     pub preset: Option<String>,
     pub version: Option<String>,
     pub reason: String,
 }
 
+/// The kind of reason why a cell has no figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingKind {
-    /// The device is not here.
+    /// This machine does not have the device.
     NoDevice,
-    /// The engine would not run it.
+    /// The engine refused the configuration.
     Refused,
-    /// The run broke off.
+    /// The run failed.
     Failed,
     Interrupted,
 }
@@ -77,17 +79,20 @@ pub enum MissingKind {
 /// A version measured in pairs of steps with the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRow {
-    /// As it was asked for.
+    /// The device as it was named on the command line.
     pub select: String,
     pub device: Device,
     pub preset: String,
-    /// The first version, over whose times those of `version` are.
+    /// The version with which `version` is compared.
     pub first: String,
     pub version: String,
     pub pair: Pair,
 }
 
-/// Measures every subject in so many rounds. A run has an engine of its own; comparisons share one.
+/// Measures every subject in this many rounds and calls `tell` with each event. Each run has its own engine; comparisons share one.
+///
+/// # Errors
+/// Returns an error if a subject does not fit into the memory of this machine, and the errors of `plan::measure`.
 pub fn measure(
     runner: &mut Runner,
     subjects: &[Subject],
@@ -107,11 +112,11 @@ pub fn measure(
     for job in &jobs {
         runner.check_memory(&job.device, &job.work)?;
     }
-    let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
-    let outcome = plan::measure(runner, &jobs, tell)?;
+    let plan = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
+    let outcome = plan::measure(runner, &plan, tell)?;
     let mut report = BenchReport {
         format: FORMAT,
-        machine: runner.hello().map(Machine::of).unwrap_or_default(),
+        machine: runner.hello().map(Machine::from_hello).unwrap_or_default(),
         interrupted: outcome.interrupted,
         ..BenchReport::default()
     };
@@ -121,12 +126,16 @@ pub fn measure(
             Exit::Usage => MissingKind::Refused,
             _ => MissingKind::Failed,
         };
-        let missing = MissingCell::of(&subjects[failure.subject], kind, &failure.stop.text);
+        let missing = MissingCell::new(&subjects[failure.subject], kind, &failure.stop.text);
         report.missing.push(missing);
     }
     for (at, subject) in subjects.iter().enumerate() {
-        let runs = outcome.measured.iter().filter(|(of, _)| *of == at);
-        let runs: Vec<&TaskResult> = runs.map(|(_, measured)| measured).collect();
+        let runs: Vec<&TaskResult> = outcome
+            .measured
+            .iter()
+            .filter(|(subject, _)| *subject == at)
+            .map(|(_, measured)| measured)
+            .collect();
         if let EngineTask::Pair { a, .. } = &subject.work {
             let paired = |measured: &&TaskResult| {
                 Some(PairedRow {
@@ -139,10 +148,10 @@ pub fn measure(
                 })
             };
             report.pairs.extend(runs.iter().filter_map(paired));
-        } else if let Some(cell) = BenchCell::of(subject, &runs) {
+        } else if let Some(cell) = BenchCell::from_runs(subject, &runs) {
             report.cells.push(cell);
         } else if !outcome.skips(at, &subject.device) {
-            let missing = MissingCell::of(subject, MissingKind::Interrupted, "interrupted");
+            let missing = MissingCell::new(subject, MissingKind::Interrupted, "interrupted");
             report.missing.push(missing);
         }
     }
@@ -150,7 +159,10 @@ pub fn measure(
 }
 
 impl BenchReport {
-    /// Reads an earlier `bench --json`.
+    /// Reads the output of an earlier `bench --json`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, holds something else, or has a newer format.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |what: String| {
             let shown = path.display();
@@ -178,7 +190,7 @@ impl BenchReport {
         Err(refuse(problem))
     }
 
-    /// Judges every cell by an earlier result.
+    /// Compares every cell with an earlier result.
     pub fn compare(&mut self, then: &Self, min_ratio: f64) {
         for cell in &mut self.cells {
             cell.judge(&then.cells, min_ratio);
@@ -190,10 +202,11 @@ impl BenchReport {
         self.only_then = Some(dropped.map(BenchCell::name).collect());
     }
 
-    /// Whether something passed and nothing got slower since the earlier result, and it in words:
-    /// `2 passed, 1 slower (cpu tiny v3), 1 not comparable`. None where nothing was compared.
+    /// Returns true if something passed and nothing got slower since the earlier result, and a summary such as
+    /// `2 passed, 1 slower (cpu tiny v3), 1 not comparable`. `None` without an earlier result.
     pub fn compared(&self) -> Option<(bool, String)> {
-        let (mut passed, mut slower) = (0, Vec::new());
+        let mut passed = 0;
+        let mut slower = Vec::new();
         let mut other = self.only_then.as_ref()?.len();
         for cell in &self.cells {
             match &cell.since {
@@ -216,7 +229,7 @@ impl BenchReport {
         Some((passed > 0 && slower.is_empty(), text))
     }
 
-    /// The exit code: interrupted; or failed where a run broke off or got slower; or no device, where nothing ran.
+    /// Returns the exit code: interrupted, failed if a run failed or got slower, or no device if nothing ran.
     pub fn exit(&self) -> Exit {
         let any = !self.cells.is_empty() || !self.pairs.is_empty();
         let mut missing = self.missing.iter();
@@ -233,14 +246,14 @@ impl BenchReport {
 }
 
 impl Subject {
-    /// What messages call it.
+    /// Returns the name of the subject in messages.
     fn name(&self) -> String {
         format!("{} {} on {}", self.preset, self.version, self.device)
     }
 }
 
 impl Machine {
-    fn of(hello: &Hello) -> Self {
+    fn from_hello(hello: &Hello) -> Self {
         Self {
             version: hello.version.clone(),
             os: hello.os.clone(),
@@ -251,7 +264,7 @@ impl Machine {
 }
 
 impl MissingCell {
-    fn of(subject: &Subject, kind: MissingKind, reason: &str) -> Self {
+    fn new(subject: &Subject, kind: MissingKind, reason: &str) -> Self {
         let named = kind != MissingKind::NoDevice;
         Self {
             kind,
@@ -262,7 +275,7 @@ impl MissingCell {
         }
     }
 
-    /// `gpu is skipped: …`.
+    /// Returns the cell and the reason in words, as in `gpu is skipped: …`.
     pub fn text(&self) -> String {
         let what = match (&self.preset, &self.version) {
             (Some(preset), Some(version)) => format!("{preset} {version} on {}", self.device),
@@ -317,10 +330,10 @@ mod tests {
             ..BenchReport::default()
         };
         let (then, now) = (cell("v1", &[20.0], 25), cell("v1", &[30.0], 25));
-        let compared = |now: &[BenchCell], min_ratio| {
-            let mut now = report(now);
-            now.compare(&report(std::slice::from_ref(&then)), min_ratio);
-            now.compared().expect("compared")
+        let compared = |cells: &[BenchCell], min_ratio| {
+            let mut later = report(cells);
+            later.compare(&report(std::slice::from_ref(&then)), min_ratio);
+            later.compared().expect("compared")
         };
         let slower = "0 passed, 1 slower (cpu tiny v1), 0 not comparable";
         assert_eq!(

@@ -1,5 +1,5 @@
-//! An engine that measures one job after the other. It is started when the first job needs it, its stream is recorded
-//! where that was asked for, and ctrl-c becomes `stop`.
+//! The runner drives an engine that measures one job after the other. It starts the engine for the first job, records its stream if a
+//! file was named, and turns ctrl-c into `stop`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use protocol::handle::{
 };
 use protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 
-/// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
+/// The time that an engine may take to end when it is no longer needed, because it may still be writing its caches.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What an engine is asked to do.
+/// A task for an engine.
 #[derive(Clone, Debug)]
 pub enum EngineTask {
     Run(RunSpec),
-    /// Time of `a` over time of `b`. With 0 `pairs` it goes on until the verdict is clear.
+    /// A comparison whose ratio is the time of `a` divided by the time of `b`. With 0 `pairs` it ends when the verdict is clear.
     Pair {
         a: RunSpec,
         b: RunSpec,
@@ -34,7 +34,7 @@ pub enum EngineTask {
 }
 
 impl EngineTask {
-    /// A run that belongs to no stage.
+    /// Makes the task of a run that belongs to no stage.
     pub fn run(variant: &str, config: &RunConfig, steps: u64) -> Self {
         Self::Run(RunSpec {
             steps: Some(steps),
@@ -42,24 +42,32 @@ impl EngineTask {
         })
     }
 
-    /// A comparison of two variants, each with its name, that belong to no stage.
+    /// Makes the task of a comparison of two named configurations that belong to no stage.
     pub fn pair(a: (&str, &RunConfig), b: (&str, &RunConfig), pairs: u32) -> Self {
-        let (a, b) = (RunSpec::new(a.0, a.1), RunSpec::new(b.0, b.1));
-        let b = RunSpec { slot: Slot::B, ..b };
-        Self::Pair { a, b, pairs }
+        Self::Pair {
+            a: RunSpec::new(a.0, a.1),
+            b: RunSpec {
+                slot: Slot::B,
+                ..RunSpec::new(b.0, b.1)
+            },
+            pairs,
+        }
     }
 
-    /// The same as part of a stage.
+    /// Labels the task with the number of the stage it belongs to.
     #[must_use]
     pub fn of_stage(mut self, number: u32) -> Self {
         match &mut self {
             Self::Run(run) => run.stage = number,
-            Self::Pair { a, b, .. } => (a.stage, b.stage) = (number, number),
+            Self::Pair { a, b, .. } => {
+                a.stage = number;
+                b.stage = number;
+            }
         }
         self
     }
 
-    /// The configurations that are in memory together.
+    /// Returns the configurations that are in memory together.
     pub fn configs(&self) -> Vec<&RunConfig> {
         match self {
             Self::Run(run) => vec![&run.config],
@@ -68,15 +76,14 @@ impl EngineTask {
     }
 
     fn command(&self, device: &str) -> Command {
-        let device = device.to_owned();
         match self.clone() {
             Self::Run(run) => Command::Start {
-                device,
+                device: device.to_owned(),
                 run,
                 request: 0,
             },
             Self::Pair { a, b, pairs } => Command::Pair {
-                device,
+                device: device.to_owned(),
                 stage: if a.stage == b.stage { a.stage } else { 0 },
                 a,
                 b,
@@ -87,14 +94,14 @@ impl EngineTask {
     }
 }
 
-/// What came of one piece of work.
+/// The result of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskResult {
-    /// The summary; none where an interrupted engine did not send it.
+    /// The summary. `None` if an interrupted engine did not send it.
     pub finished: Option<Finished>,
-    /// The comparison, as far as it came.
+    /// The last result of the comparison.
     pub pair: Option<Pair>,
-    /// Seconds from the engine's start to its first loss.
+    /// The seconds from the engine's start to its first loss.
     pub first_loss_s: Option<f64>,
     pub interrupted: bool,
 }
@@ -115,25 +122,26 @@ impl TaskResult {
     }
 }
 
-/// Takes a notice: something about the engine that is worth a sentence.
+/// A function that shows a sentence about the engine.
 pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 
+/// The driver of an engine.
 pub struct Runner {
     command: EngineCommand,
     engine: Option<EngineHandle>,
     recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
-    /// What an interruption wants.
+    /// How the engine ends when it is interrupted.
     interruption: Interruption,
     notify: NoticeHandler,
-    /// What was written beside the stream last.
+    /// The last line that the engine wrote outside its stream.
     last_stray: Option<String>,
     hello: Option<Hello>,
-    /// How long the engine may take.
+    /// The time limits of the engine.
     pub limits: EngineLimits,
 }
 
-/// The engine command that `--engine` names, or this program's own.
+/// Returns the engine command that `--engine` names, or this program's own.
 pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
     match named {
         None => EngineCommand::own(),
@@ -142,11 +150,11 @@ pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
 }
 
 impl Runner {
-    /// For a command: ctrl-c asks the engine to stop, notices go to stderr, the stream into the file `record`.
+    /// Makes the runner of a command: ctrl-c asks the engine to stop, notices go to stderr, and the stream goes into the file `record`.
     pub fn new(command: EngineCommand, record: Option<&Path>) -> Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // The second one ends the process as usual; the engine follows when its input closes.
+            // The second signal ends the process as usual. The engine then ends because its input closes.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
                 .context("Failed to watch for ctrl-c")?;
@@ -162,7 +170,7 @@ impl Runner {
         })
     }
 
-    /// For a screen: `stop` ends the engine at once, and notices go to `notify`.
+    /// Makes the runner of a screen: setting `stop` ends the engine at once, and notices go to `notify`.
     pub fn in_background(
         command: EngineCommand,
         stop: Arc<AtomicBool>,
@@ -184,17 +192,17 @@ impl Runner {
         }
     }
 
-    /// What the engine said of itself, once one was started.
+    /// Returns the greeting of the engine. `None` before the first engine has sent it.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
     }
 
-    /// Whether someone asked to end.
+    /// Returns true if the user or the screen asked to stop.
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Refuses work that does not fit into the memory of this machine, where the engine runs on it.
+    /// Returns an error if the task does not fit into the memory of this machine. An engine elsewhere is not checked.
     pub fn check_memory(&self, device: &str, work: &EngineTask) -> Result<()> {
         if self.command.is_own() {
             machine::check_memory(device, &work.configs())
@@ -203,7 +211,7 @@ impl Runner {
         }
     }
 
-    /// Lets the engine end in its own time: the next work begins with a fresh one.
+    /// Lets the engine end in its own time, so that the next task begins with a fresh one.
     pub fn restart(&mut self) {
         if let Some(mut engine) = self.engine.take()
             && self.interruption == Interruption::Kill
@@ -213,14 +221,15 @@ impl Runner {
         }
     }
 
-    /// Does one piece of work and hands every line of the stream to `hear`, as an event and as text.
+    /// Carries out one task and calls `on_line` with every line of the stream, parsed and as text.
     ///
-    /// Errors are [`ExitError`]s where the engine refused the work, the device is not here, or the engine broke.
+    /// # Errors
+    /// Returns an [`ExitError`] if the engine refused the task, if the device is missing, or if the engine broke; and errors of `on_line`.
     pub fn measure(
         &mut self,
         device: &str,
         work: &EngineTask,
-        mut hear: impl FnMut(&StreamLine, &str) -> Result<()>,
+        mut on_line: impl FnMut(&StreamLine, &str) -> Result<()>,
     ) -> Result<TaskResult> {
         self.check_memory(device, work)?;
         let mut found = TaskResult::default();
@@ -234,16 +243,16 @@ impl Runner {
                 .map_err(|error| usage(format!("{error:#}")))?,
         };
         let interrupted = Arc::clone(&self.interrupted);
-        let unless = Some((&*interrupted, self.interruption));
-        let outcome = engine.drive(work.command(device), unless, |heard| {
-            if let EngineMessage::Line(line, text) = heard {
+        let interruption = Some((&*interrupted, self.interruption));
+        let outcome = engine.drive(work.command(device), interruption, |message| {
+            if let EngineMessage::Line(line, text) = message {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.add(line, text)?;
                 }
-                hear(line, text)?;
+                on_line(line, text)?;
                 found.note(line);
             }
-            self.tell(heard);
+            self.notify_of(message);
             Ok(())
         });
         self.hello = engine.hello().cloned().or(self.hello.take());
@@ -276,11 +285,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Tells what is worth a sentence.
-    fn tell(&mut self, heard: &EngineMessage) {
-        match heard {
-            // Drivers repeat themselves, once for each adapter they look at. `doctor` lists the lines that are known to mean
-            // nothing, with the reason.
+    /// Shows a sentence about a message that is no line of the stream.
+    fn notify_of(&mut self, message: &EngineMessage) {
+        match message {
+            // Drivers repeat a line for each adapter. `doctor` lists the lines that are known to be harmless, with the reason.
             EngineMessage::Stray(text) => {
                 if self.last_stray.as_ref() != Some(text) && harmless(text).is_none() {
                     (self.notify)(&format!("engine: {text}"));

@@ -1,9 +1,9 @@
 //! The table of `run all`: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
-//! device. A table as data: the command prints it, and whoever shows it later reads the same rows.
+//! device. The table is data; the command prints it, and cards and reports show the saved rows later.
 //!
-//! Every stage, broken and fixed, and the plain baseline `v1` are subjects of one bench, so that rounds go forwards and backwards through all of
-//! them. A stage with sizes of its own has a baseline with the sizes of its fixed variant, and the ratio is of times per token: a stage that
-//! changes the batch is compared with the work it does. What does not fit, or what the device cannot run, is a row with its reason.
+//! Every stage, broken and fixed, and the plain baseline `v1` are subjects of one bench, so that rounds go forwards and backwards through all
+//! of them. A stage with its own sizes has a baseline with the sizes of its fixed variant. The ratio compares times per token, so that a
+//! change of the batch is no advantage. A configuration that does not fit, or that the device cannot run, is a row with its reason.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,17 @@ use crate::course::{Course, Stage};
 use crate::exit::Exit;
 use protocol::config::{Changes, KNOBS, KnobValue, Preset, RunConfig};
 
-/// Version of the JSON form.
+/// The version of the JSON form.
 pub const FORMAT: u32 = 1;
-/// What the stages are compared with: every operation in its plain version.
+/// The version with which the stages are compared. It has every operation in its plain form.
 pub const BASELINE: &str = "v1";
 
-/// What is asked for.
+/// The request for a table.
 #[derive(Clone, Debug)]
 pub struct StageTablePlan {
     pub preset: Preset,
     pub device: String,
-    /// Steps of each run.
+    /// The number of steps of each run.
     pub steps: u64,
     pub rounds: u32,
 }
@@ -41,52 +41,53 @@ pub struct StageTable {
     pub rounds: u32,
     /// Baselines first, then the stages in their order, broken before fixed.
     pub rows: Vec<StageTiming>,
-    /// Whether it was broken off before all was measured.
+    /// The measurement was interrupted before everything was measured.
     pub interrupted: bool,
 }
 
-/// One configuration.
+/// A row of the table, about one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageTiming {
-    /// 0: a baseline.
+    /// The number of the stage, or 0 for a baseline.
     pub stage: u32,
-    /// Of the stage; empty for a baseline.
+    /// The id of the stage. Empty for a baseline.
     pub id: String,
     pub title: String,
-    /// `broken`, `fixed`; of a baseline its version, and the stages for whose sizes it is.
+    /// `broken` or `fixed`. For a baseline, its version and the stages whose sizes it has.
     pub variant: String,
-    /// What is wrong, or what was changed, in a phrase.
+    /// A phrase about the fault or the fix.
     pub phrase: String,
-    /// What was measured.
+    /// The measured figures.
     pub cell: Option<BenchCell>,
-    /// Why nothing was, and of what kind that is.
+    /// The reason why there are no figures.
     pub reason: Option<String>,
+    /// The kind of that reason.
     pub missing: Option<MissingKind>,
-    /// Speed over that of the baseline with the same model and context; none for a baseline.
+    /// The ratio of the speed to that of the baseline with equal sizes. `None` for a baseline.
     pub ratio: Option<Ratio>,
-    /// Why there is no ratio.
+    /// The reason why there is no ratio.
     pub ratio_reason: Option<String>,
-    /// Files about it, where they were asked for.
+    /// The paths of written files about this row, if they were requested.
     #[serde(default)]
     pub files: Vec<String>,
 }
 
-/// A row that is to be measured.
+/// A row that will be measured.
 struct Planned {
     row: StageTiming,
     config: RunConfig,
-    /// Its place among the baselines, or that of the one it is compared with.
+    /// The index of its baseline. For a baseline, its own index.
     baseline: usize,
 }
 
-/// What is measured: the baseline at the preset's sizes, at those of each stage that has its own, and every stage twice.
+/// Returns the rows to measure: a baseline at the preset's sizes, one at the sizes of each stage that has its own, and every stage twice.
 fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
     let mut baselines = vec![RunConfig::preset(preset)];
     let mut stages = Vec::new();
     for stage in &course.stages {
         let fixed = stage.fixed_at(preset);
         let plain = plain(&fixed, preset);
-        let known = baselines.iter().position(|it| *it == plain);
+        let known = baselines.iter().position(|config| *config == plain);
         let baseline = known.unwrap_or(baselines.len());
         if known.is_none() {
             baselines.push(plain);
@@ -108,20 +109,20 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
         }
     }
     let baseline = |(at, config): (usize, RunConfig)| {
-        let of: Vec<String> = stages
+        let numbers: Vec<String> = stages
             .iter()
-            .filter(|it| it.baseline == at && it.row.variant == "fixed")
-            .map(|it| it.row.stage.to_string())
+            .filter(|stage| stage.baseline == at && stage.row.variant == "fixed")
+            .map(|stage| stage.row.stage.to_string())
             .collect();
         let row = StageTiming {
             title: "plain baseline".to_owned(),
             variant: match at {
                 0 => BASELINE.to_owned(),
-                _ => format!("{BASELINE} for {}", of.join(", ")),
+                _ => format!("{BASELINE} for {}", numbers.join(", ")),
             },
             phrase: match at {
                 0 => "every operation in its plain version".to_owned(),
-                _ => format!("the same at the sizes of stage {}", of.join(", ")),
+                _ => format!("the same at the sizes of stage {}", numbers.join(", ")),
             },
             ..StageTiming::default()
         };
@@ -136,17 +137,17 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
     all
 }
 
-/// The baseline with the sizes of a configuration.
-fn plain(like: &RunConfig, preset: Preset) -> RunConfig {
+/// Returns the baseline with the sizes of a configuration.
+fn plain(sizes: &RunConfig, preset: Preset) -> RunConfig {
     let mut plain = RunConfig::preset(preset);
-    for knob in KNOBS.iter().filter(|it| it.changes == Changes::Size) {
-        // A value that a configuration already holds is one its key takes.
-        let _ = knob.set(&mut plain, &KnobValue::from_word(&(knob.get)(like)));
+    for knob in KNOBS.iter().filter(|knob| knob.changes == Changes::Size) {
+        // This cannot fail, because the value comes from a valid configuration.
+        let _ = knob.set(&mut plain, &KnobValue::from_word(&(knob.get)(sizes)));
     }
     plain
 }
 
-/// What the stage says is wrong: its first clause that needs no measured figure. Of the fixed variant, what was changed.
+/// Returns the fix of a stage for the fixed variant, else the first clause about its fault that needs no measured figure.
 fn phrase(stage: &Stage, variant: &str) -> String {
     if variant == "fixed" {
         return stage.fix.trim().to_owned();
@@ -160,11 +161,11 @@ fn phrase(stage: &Stage, variant: &str) -> String {
         .unwrap_or_else(|| stage.title.clone())
 }
 
-/// Measures every row in so many rounds. A configuration that does not fit into this machine's memory is a row with its reason.
-/// `tell` learns which row a job belongs to.
+/// Measures every row in the planned rounds. A configuration that does not fit into this machine's memory is a row with its reason.
+/// `tell` is called with each event and its row.
 ///
 /// # Errors
-/// What `tell` said, or an engine that never greeted.
+/// Returns an error of `tell`, and an error if the engine never sent its greeting.
 pub fn measure(
     runner: &mut Runner,
     course: &Course,
@@ -175,12 +176,12 @@ pub fn measure(
     let mut subjects = Vec::new();
     // The row of each subject.
     let mut places = Vec::new();
-    for (at, it) in all.iter_mut().enumerate() {
-        let work = EngineTask::run(&it.row.variant, &it.config, plan.steps);
-        let work = work.of_stage(it.row.stage);
+    for (at, planned) in all.iter_mut().enumerate() {
+        let row = &mut planned.row;
+        let work = EngineTask::run(&row.variant, &planned.config, plan.steps).of_stage(row.stage);
         if let Err(why) = runner.check_memory(&plan.device, &work) {
-            it.row.reason = Some(format!("{why:#}"));
-            it.row.missing = Some(MissingKind::Refused);
+            row.reason = Some(format!("{why:#}"));
+            row.missing = Some(MissingKind::Refused);
             continue;
         }
         places.push(at);
@@ -188,7 +189,7 @@ pub fn measure(
             group: 0,
             device: plan.device.clone(),
             preset: plan.preset,
-            version: it.row.name(),
+            version: row.name(),
             work,
         });
     }
@@ -199,28 +200,37 @@ pub fn measure(
     Ok(table(all, report, plan))
 }
 
-/// Puts what was measured into the rows.
+/// Puts the measured figures, or the reasons why there are none, into the rows.
 fn table(mut all: Vec<Planned>, report: BenchReport, plan: &StageTablePlan) -> StageTable {
-    for it in &mut all {
-        let name = it.row.name();
-        it.row.cell = report
+    for planned in &mut all {
+        let row = &mut planned.row;
+        let name = row.name();
+        row.cell = report
             .cells
             .iter()
             .find(|cell| cell.version == name)
             .cloned();
-        let about = |missing: &&MissingCell| missing.version.as_ref().is_none_or(|of| *of == name);
-        if it.row.cell.is_none() && it.row.reason.is_none() {
-            let missing = report.missing.iter().find(about);
-            it.row.reason = missing.map(|it| it.reason.clone());
-            it.row.missing = missing.map(|it| it.kind);
+        let about_row = |missing: &&MissingCell| {
+            let version = missing.version.as_ref();
+            version.is_none_or(|version| *version == name)
+        };
+        if row.cell.is_none()
+            && row.reason.is_none()
+            && let Some(missing) = report.missing.iter().find(about_row)
+        {
+            row.reason = Some(missing.reason.clone());
+            row.missing = Some(missing.kind);
         }
     }
-    let baselines = all.iter().filter(|it| it.row.stage == 0);
-    let baselines: Vec<StageTiming> = baselines.map(|it| it.row.clone()).collect();
-    for it in all.iter_mut().filter(|it| it.row.stage > 0) {
-        match against(&it.row, &baselines[it.baseline]) {
-            Ok(ratio) => it.row.ratio = Some(ratio),
-            Err(why) => it.row.ratio_reason = Some(why),
+    let baselines: Vec<StageTiming> = all
+        .iter()
+        .filter(|planned| planned.row.stage == 0)
+        .map(|planned| planned.row.clone())
+        .collect();
+    for planned in all.iter_mut().filter(|planned| planned.row.stage > 0) {
+        match against(&planned.row, &baselines[planned.baseline]) {
+            Ok(ratio) => planned.row.ratio = Some(ratio),
+            Err(why) => planned.row.ratio_reason = Some(why),
         }
     }
     StageTable {
@@ -229,7 +239,7 @@ fn table(mut all: Vec<Planned>, report: BenchReport, plan: &StageTablePlan) -> S
         preset: plan.preset.to_string(),
         steps: plan.steps,
         rounds: plan.rounds,
-        rows: all.into_iter().map(|it| it.row).collect(),
+        rows: all.into_iter().map(|planned| planned.row).collect(),
         interrupted: report.interrupted,
     }
 }
@@ -242,7 +252,7 @@ fn against(row: &StageTiming, baseline: &StageTiming) -> Result<Ratio, String> {
 }
 
 impl StageTiming {
-    /// `stage 2 broken`, `v1 for 2`.
+    /// Returns the name of the row, as in `stage 2 broken` or `v1 for 2`.
     pub fn name(&self) -> String {
         match self.stage {
             0 => self.variant.clone(),
@@ -252,15 +262,19 @@ impl StageTiming {
 }
 
 impl StageTable {
-    /// The exit code: a row that cannot be measured here is no failure, a run that broke off is.
+    /// Returns the exit code. A run that failed is a failure; a row that cannot be measured on this machine is not.
     pub fn exit(&self) -> Exit {
         let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));
-        match self.rows.iter().any(|row| row.cell.is_some()) {
-            _ if self.interrupted => Exit::Interrupted,
-            _ if lacks(MissingKind::Failed) => Exit::Failed,
-            true => Exit::Ok,
-            false if lacks(MissingKind::NoDevice) => Exit::NoDevice,
-            false => Exit::Usage,
+        if self.interrupted {
+            Exit::Interrupted
+        } else if lacks(MissingKind::Failed) {
+            Exit::Failed
+        } else if self.rows.iter().any(|row| row.cell.is_some()) {
+            Exit::Ok
+        } else if lacks(MissingKind::NoDevice) {
+            Exit::NoDevice
+        } else {
+            Exit::Usage
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Which lines of a long run a recording keeps: all of the first minute, then a bounded number a second.
-//! Starts, lints, verdicts, failures and summaries are always kept; heartbeats never.
+//! Decides which lines of a long run a recording keeps: all lines of the first minute, then a limited number a second.
+//! Starts, lints, verdicts, failures and summaries are always kept, heartbeats never.
 
 use std::collections::HashMap;
 
 use protocol::{Event, Slot};
 
-/// Seconds of a stream that are kept whole.
+/// The seconds at the beginning of a stream whose lines are all kept.
 const WHOLE_S: f64 = 60.0;
 
-/// What was last kept, by kind of line and slot.
+/// The times of the last kept lines, by kind of line and slot.
 #[derive(Debug, Default)]
 pub(super) struct Thinning {
     last: HashMap<(&'static str, Slot), f64>,
 }
 
 impl Thinning {
-    /// Whether the line goes into the file. At most 10 steps a second and a profile every 5 s make an hour about
-    /// 10 + 19 MB at 250 bytes a step and 26 KB a profile with its calls and gradients.
+    /// Returns true if a line at `t` seconds is kept. With at most 10 steps a second of 250 bytes, and a profile of 26 KB every 5 s, an
+    /// hour has about 10 + 19 MB.
     pub(super) fn keeps(&mut self, t: f64, event: &Event) -> bool {
         if event.begins_run().is_some() || matches!(event, Event::Run(_)) {
             self.last.clear();

@@ -9,7 +9,7 @@ use super::prose::FRAME;
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;
 use super::theme::Theme;
-use crate::app::busy::busy;
+use crate::app::busy;
 use crate::app::{App, Overlay, ScreenSize, View};
 use crate::course::TextBlock;
 use crate::panel::Panel;
@@ -78,7 +78,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.unsaved = take_top(&mut rest, unsaved.min(3));
     it.header = take_top(&mut rest, u16::from(area.height >= 20));
     it.vitals = take_top(&mut rest, 1);
-    it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));
+    it.busy = take_top(&mut rest, u16::from(busy::wordings(app).is_some()));
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
     // Three lines for a pointer of the evidence, so that panels seldom move.

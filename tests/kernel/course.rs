@@ -72,7 +72,7 @@ fn every_starter_fails_as_declared() {
             assert_eq!(asked.name, found.name);
             assert_eq!(
                 found.outcome,
-                Outcome::of(asked.starter == KernelStarter::Passes),
+                Outcome::from_passed(asked.starter == KernelStarter::Passes),
                 "{}: {}: {}",
                 exercise.id,
                 found.name,

@@ -7,7 +7,7 @@ use protocol::random::Rng;
 
 use super::*;
 
-/// A figure as it is written, with the most by which its last digit is rounded.
+/// Returns a written figure and half a unit of its last digit.
 fn written(text: &str) -> (f64, f64) {
     let digits = text.replace(',', "");
     let value: f64 = digits.parse().unwrap_or_else(|_| panic!("{text}"));
@@ -15,23 +15,23 @@ fn written(text: &str) -> (f64, f64) {
     (value, 0.5 * 10f64.powi(-(decimals as i32)))
 }
 
-/// Fails where `share`, in percent, is not `part` of `whole` within the rounding of all three.
+/// Fails if `share`, in percent, is not `part` of `whole` within the rounding of all three.
 fn quotient(share: &str, part: &str, whole: &str, screen: &str) {
     let [share, part, whole] = [share, part, whole].map(written);
     let least = 100.0 * (part.0 - part.1) / (whole.0 + whole.1) - share.1;
     let most = 100.0 * (part.0 + part.1) / (whole.0 - whole.1) + share.1;
-    // What is nearly all is not written as 100 %.
+    // Figures just below 100 % are not rounded up to it.
     let held = least <= share.0 + 0.1 && share.0 <= most + 0.1;
     assert!(held, "{} % of {part:?} and {whole:?}\n{screen}", share.0);
 }
 
-/// The word before `mark` in a line that has it.
+/// Returns the word before `mark`. `None` if the line does not contain it.
 fn before<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let (head, _) = line.split_once(mark)?;
     head.split_whitespace().last()
 }
 
-/// A profile of rows that swing from one profile to the next.
+/// Makes a profile whose times vary randomly.
 fn profile(rng: &mut Rng, slot: Slot, step: u64) -> StepProfile {
     let names = ["mlp.gate", "mlp.up", "attention", "norm", "optimizer"];
     let rows = names.map(|part| KernelRow {
@@ -58,9 +58,9 @@ fn profile(rng: &mut Rng, slot: Slot, step: u64) -> StepProfile {
 }
 
 #[test]
-fn there_is_no_share_of_a_peak_that_was_measured_under_load() {
+fn a_peak_that_was_measured_under_load_has_no_share() {
     let shown = |peak_load| {
-        let mut app = first();
+        let mut app = a_trains();
         let Event::Throughput(it) = sample::throughput(&app.bench.comparison.run_a(), 40) else {
             panic!("figures of a run")
         };
@@ -72,23 +72,17 @@ fn there_is_no_share_of_a_peak_that_was_measured_under_load() {
                 ..it
             }),
         );
-        text(&screen::screen(
-            &mut app,
-            200,
-            50,
-            ThemeName::Dark,
-            Markers::Braille,
-        ))
+        text_at((200, 50), &mut app)
     };
     assert!(shown(None).contains("120.0 of 98.00 GFLOP/s (122 %)"));
     assert!(!shown(Some(0.6)).contains("122 %"));
 }
 
 #[test]
-fn every_share_is_the_quotient_of_the_figures_beside_it() {
+fn every_share_is_the_quotient_of_the_figures_next_to_it() {
     let mut rng = Rng::named(1, "shares", 0);
     for case in 0..60 {
-        let mut app = first();
+        let mut app = a_trains();
         let slot = app.bench.run.active;
         for step in 0..1 + case % 7 {
             hear(&mut app, Event::Kernels(profile(&mut rng, slot, step)));
@@ -129,9 +123,10 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
             .expect("a share");
         let of = before(of, " ms").expect("the step");
         quotient(covers, clock, of, &kernels);
-        let whole = match written(clock).0 > written(of).0 {
-            true => clock,
-            false => of,
+        let whole = if written(clock).0 > written(of).0 {
+            clock
+        } else {
+            of
         };
         for line in kernels
             .lines()
@@ -173,7 +168,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
     }
 }
 
-/// Figures in a text, with the column after the last character of each.
+/// Returns the figures in a line, with the first column and the column after the last character of each.
 fn figures(line: &[String]) -> Vec<(usize, usize, String)> {
     let part = |cell: &String| {
         cell.chars()
@@ -199,16 +194,15 @@ fn plain(figure: &str) -> String {
     figure.trim_matches(['.', ',']).to_owned()
 }
 
-/// Cells of an area, a row each.
+/// Returns the cells of an area, row by row.
 fn rows(buffer: &Buffer, area: Rect) -> Vec<Vec<String>> {
     let cell = |x, y| buffer[(x, y)].symbol().to_owned();
     let row = |y| (area.left()..area.right()).map(|x| cell(x, y)).collect();
     (area.top()..area.bottom()).map(row).collect()
 }
 
-/// What stands at an edge or beside a mark of omission stands whole on a screen with more room.
 #[test]
-fn a_figure_is_whole_or_absent_at_every_size() {
+fn no_figure_is_cut_at_any_size() {
     let sizes = [
         (60, 16),
         (66, 20),
@@ -220,7 +214,12 @@ fn a_figure_is_whole_or_absent_at_every_size() {
         (181, 48),
     ];
     let mut states = all_states();
-    states.extend([riddled(), detached(), busy(), went_on()]);
+    states.extend([
+        mystery_not_solved(),
+        without_gradients(),
+        on_a_busy_machine(),
+        b_continues_a(),
+    ]);
     // A card covers what lies behind it.
     states.retain(|app| app.view.overlay.is_none());
     for app in states {
@@ -240,7 +239,7 @@ fn a_figure_is_whole_or_absent_at_every_size() {
             known.extend(
                 all.iter()
                     .flat_map(|row| figures(row))
-                    .map(|it| plain(&it.2)),
+                    .map(|figure| plain(&figure.2)),
             );
         }
         for size in sizes {
@@ -276,10 +275,9 @@ fn a_figure_is_whole_or_absent_at_every_size() {
     }
 }
 
-/// The speed is said to be a share of the peak wherever the whole line fits with it.
 #[test]
-fn the_speed_is_named_as_a_share_of_the_peak() {
-    let mut wrong = first();
+fn the_speed_is_called_a_share_of_the_peak_if_the_line_has_room() {
+    let mut wrong = a_trains();
     let run = wrong.bench.run.wanted.clone().expect("a run");
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
@@ -288,7 +286,7 @@ fn the_speed_is_named_as_a_share_of_the_peak() {
     hear(&mut wrong, Event::Step(step));
     let mut shipped = session::begin(Course::builtin(), Options::default()).0;
     train(&mut shipped, 40);
-    for mut app in [shipped, first(), wrong, toggled(), detached()] {
+    for mut app in [shipped, a_trains(), wrong, b_trains(), without_gradients()] {
         for width in 60..=200 {
             let theme = ThemeName::Dark;
             let drawn = screen::screen(&mut app, width, 36, theme, Markers::Braille);
@@ -306,7 +304,7 @@ fn the_speed_is_named_as_a_share_of_the_peak() {
     }
 }
 
-/// Parts of the lines with these words, as they stand between dots.
+/// Returns the phrases between dots that contain one of these words.
 fn phrases(app: &mut App, panel: Panel, width: u16, marks: &[&str]) -> BTreeSet<String> {
     let (theme, markers) = (ThemeName::Dark, Markers::Braille);
     let drawn = text(&screen::panel(app, panel, width, 20, theme, markers));
@@ -316,13 +314,16 @@ fn phrases(app: &mut App, panel: Panel, width: u16, marks: &[&str]) -> BTreeSet<
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
-/// What a line has room for stands whole, also what comes first.
 #[test]
-fn a_phrase_is_whole_or_absent_at_every_width() {
+fn no_phrase_is_cut_at_any_width() {
     let panels: [(Make, Panel, &[&str]); 3] = [
-        (unsynced, Panel::Throughput, &["no sync:", "submitted at"]),
-        (first, Panel::Kernels, &["launches", "covers"]),
-        (first, Panel::Roofline, &["roofs:"]),
+        (
+            stage_without_syncs,
+            Panel::Throughput,
+            &["no sync:", "submitted at"],
+        ),
+        (a_trains, Panel::Kernels, &["launches", "covers"]),
+        (a_trains, Panel::Roofline, &["roofs:"]),
     ];
     for (make, panel, marks) in panels {
         let mut app = make();
@@ -336,7 +337,7 @@ fn a_phrase_is_whole_or_absent_at_every_width() {
         }
     }
     // Stage 3, whose panel is a strip beside large numerals.
-    let mut app = unsynced();
+    let mut app = stage_without_syncs();
     for width in 60..160 {
         let drawn = screen::screen(&mut app, width, 24, ThemeName::Dark, Markers::Braille);
         let drawn = text(&drawn);

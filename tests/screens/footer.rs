@@ -1,5 +1,5 @@
-//! Footer and behaviour agree: on every page of a stage, and in every mode, each key that the footer names does something that is
-//! seen, or leaves the screen.
+//! The footer names only keys that work: on every page of a stage and in every mode, each of its keys changes something that is visible,
+//! or leaves the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::Refusal;
@@ -7,10 +7,10 @@ use perflings::tui::keys::{BINDINGS, action, footer, key_name};
 
 use super::*;
 
-/// A stage with every kind of page, each as the learner comes to it.
+/// Returns a stage at each page and activity, with a name.
 fn pages() -> Vec<(String, App)> {
     let mut all = Vec::new();
-    let mut app = shipped();
+    let mut app = built_in_course();
     let mut page = |name: &str, app: &App| all.push((name.to_owned(), app.clone()));
     page("the panels", &app);
     act(&mut app, Action::Lesson);
@@ -66,14 +66,14 @@ fn pages() -> Vec<(String, App)> {
     all
 }
 
-/// Other modes. A presentation has no footer.
+/// Returns the other modes with their names. A presentation has no footer.
 fn modes() -> Vec<(String, App)> {
     let mut all = vec![
-        ("free run".to_owned(), free()),
-        ("mystery".to_owned(), riddled()),
-        ("recorded".to_owned(), recorded("d01")),
+        ("free run".to_owned(), free_run()),
+        ("mystery".to_owned(), mystery_not_solved()),
+        ("recorded".to_owned(), recorded_run("d01")),
         ("no engine".to_owned(), {
-            let mut app = first();
+            let mut app = a_trains();
             app.bench.run.state = RunState::EngineGone {
                 reason: String::new(),
             };
@@ -81,13 +81,13 @@ fn modes() -> Vec<(String, App)> {
         }),
     ];
     for label in ["k01", "c01", "d02"] {
-        let mut app = shipped();
+        let mut app = built_in_course();
         open(&mut app, label);
         all.push((label.to_owned(), app));
     }
     // A kernel of the CPU has no text that could be large.
-    for card in CARDS.iter().filter(|it| it.overlay != Overlay::Kernel) {
-        let mut app = shipped();
+    for card in CARDS.iter().filter(|card| card.overlay != Overlay::Kernel) {
+        let mut app = built_in_course();
         if card.overlay == Overlay::Skipped {
             act(&mut app, Action::Stage(3));
         }
@@ -97,9 +97,9 @@ fn modes() -> Vec<(String, App)> {
     all
 }
 
-/// A stage that is presented, at each of its first beats, and a question that waits for yes or no.
+/// Returns a presented stage at each of its first beats, and an open confirmation.
 fn presented() -> Vec<(String, App)> {
-    let mut app = shipped();
+    let mut app = built_in_course();
     let mut asking = app.clone();
     asking.view.confirm = Some(perflings::app::Confirm::Reset);
     let mut all = vec![("asking".to_owned(), asking)];
@@ -111,16 +111,17 @@ fn presented() -> Vec<(String, App)> {
     all
 }
 
-/// Everything that can be seen or saved of a state, but for the notice and the time.
+/// Returns everything visible or saved of a state as text, except the notice and the time.
 fn fingerprint(app: &App) -> String {
     let mut app = app.clone();
-    (app.view.notice, app.view.revision) = (None, 0);
+    app.view.notice = None;
+    app.view.revision = 0;
     let work = (&app.lesson.study, &app.bench, &app.exercise, &app.mode);
     let rest = (&app.view, &app.devices, &app.class, &app.presenter);
     format!("{work:?} {rest:?}")
 }
 
-/// Actions that only move within what is seen, and are possible at its ends too.
+/// Returns true for actions that only move the view. They are possible even at its ends.
 fn moves(action: Action) -> bool {
     matches!(
         action,
@@ -138,7 +139,7 @@ fn moves(action: Action) -> bool {
 }
 
 #[test]
-fn what_may_not_be_done_changes_nothing_and_what_may_does() {
+fn a_refused_action_changes_nothing_and_an_allowed_one_changes_something() {
     let mut wrong = Vec::new();
     let states = pages().into_iter().chain(modes()).chain(presented());
     let exercises = crate::exercises::states().into_iter();
@@ -173,7 +174,7 @@ fn what_may_not_be_done_changes_nothing_and_what_may_does() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The key that the footer writes so.
+/// Returns the key with this name in the footer.
 fn key(written: &str) -> KeyEvent {
     let first = written.strip_prefix("a-").map_or(written, |_| "a");
     let mut keys = BINDINGS.iter().flat_map(|binding| binding.keys);
@@ -185,7 +186,7 @@ fn key(written: &str) -> KeyEvent {
 }
 
 #[test]
-fn every_key_of_the_footer_does_what_can_be_seen() {
+fn every_key_of_the_footer_changes_something_visible() {
     let mut silent = Vec::new();
     let states: Vec<(String, App)> = pages().into_iter().chain(modes()).collect();
     for (name, mut app) in states {

@@ -1,4 +1,4 @@
-//! The learner says which panel shows the fault, and which number there: keys mark a panel and a row, and the row is judged.
+//! The question which panel and which row show the fault: keys mark a panel and a row, and the row is judged.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::tui::keys;
@@ -11,7 +11,7 @@ struct Play {
 }
 
 impl Play {
-    /// A stage of the course whose prediction is made.
+    /// A stage of the built-in course after the prediction.
     fn of_stage(number: u32, size: (u16, u16)) -> Self {
         let options = Options {
             stage: Some(number),
@@ -49,8 +49,9 @@ impl Play {
         self.draw();
     }
 
-    /// Goes to a panel and to its first row with these words, and says that the fault is seen there.
-    fn says(&mut self, panel: Panel, row: &str) -> (Option<bool>, String) {
+    /// Marks a panel and its first row with these words, and answers that the fault shows there. Returns whether the answer was right, and
+    /// the notice.
+    fn answer(&mut self, panel: Panel, row: &str) -> (Option<bool>, String) {
         while self.app.view.focus != Some(panel) {
             self.key(KeyCode::Tab);
         }
@@ -63,19 +64,24 @@ impl Play {
         }
         self.key(KeyCode::Enter);
         let stage = self.app.stage().expect("a stage").clone();
-        let said = self.app.view.notice.as_ref().map(|it| it.text.clone());
+        let said = self
+            .app
+            .view
+            .notice
+            .as_ref()
+            .map(|notice| notice.text.clone());
         (
-            self.app.lesson.study.of(&stage).located,
+            self.app.lesson.study.progress_of(&stage).located,
             said.unwrap_or_default(),
         )
     }
 }
 
 #[test]
-fn the_row_counts_where_the_evidence_names_one() {
+fn the_answer_needs_the_right_row_if_the_evidence_names_one() {
     for size in [(80, 24), (120, 36), (200, 50)] {
         for (stage, panel, row, right, says) in [
-            (1, Panel::Evidence, "rms", true, "shows it there"),
+            (1, Panel::Evidence, "rms", true, "you can see it"),
             (
                 1,
                 Panel::Evidence,
@@ -84,10 +90,10 @@ fn the_row_counts_where_the_evidence_names_one() {
                 "another row: rms or logits",
             ),
             (1, Panel::Memory, "weights", false, "does not show it"),
-            (2, Panel::Evidence, "parity", true, "shows it there"),
-            // The evidence names it because nothing is wrong there.
+            (2, Panel::Evidence, "parity", true, "you can see it"),
+            // The evidence names this panel because it shows no fault.
             (2, Panel::Loss, "", false, "does not show it"),
-            (6, Panel::Ledger, "backward", true, "shows it there"),
+            (6, Panel::Ledger, "backward", true, "you can see it"),
             (
                 6,
                 Panel::Ledger,
@@ -95,21 +101,21 @@ fn the_row_counts_where_the_evidence_names_one() {
                 false,
                 "another row: backward",
             ),
-            (5, Panel::Kernels, "norm", true, "shows it there"),
+            (5, Panel::Kernels, "norm", true, "you can see it"),
             (5, Panel::Kernels, "linear", false, "another row: norm or"),
-            (7, Panel::Kernels, "gate", true, "shows it there"),
+            (7, Panel::Kernels, "gate", true, "you can see it"),
             (7, Panel::Kernels, "adamw", false, "another row: gate"),
-            (8, Panel::Memory, "the rest", true, "shows it there"),
+            (8, Panel::Memory, "the rest", true, "you can see it"),
         ] {
             let mut play = Play::of_stage(stage, size);
-            let (found, said) = play.says(panel, row);
+            let (found, said) = play.answer(panel, row);
             assert_eq!(found, Some(right), "{stage} {row} at {size:?}: {said}");
             if right {
                 assert!(said.contains(says), "{said}");
             } else {
                 assert!(said.contains("Try once more"), "{said}");
                 assert!(play.app.reading().asks_where());
-                let (found, said) = play.says(panel, row);
+                let (found, said) = play.answer(panel, row);
                 assert_eq!(found, Some(false), "the first answer counts");
                 assert!(said.contains(says), "{said}");
             }
@@ -121,14 +127,17 @@ fn the_row_counts_where_the_evidence_names_one() {
     }
 }
 
-/// Issue 41, f: whatever panel is said to show the fault, in each stage.
+/// Issue 41, f.
 #[test]
-fn what_shows_nothing_is_no_answer_and_the_walk_begins_at_its_first_panel() {
+fn a_panel_without_figures_is_no_answer_and_the_walk_begins_at_the_first_panel() {
     for size in [(80, 24), (120, 36)] {
         for stage in 1..=9 {
-            for panel in Panel::VARIANTS.iter().filter(|it| **it != Panel::Lesson) {
+            for panel in Panel::VARIANTS
+                .iter()
+                .filter(|panel| **panel != Panel::Lesson)
+            {
                 let mut play = Play::of_stage(stage, size);
-                let (found, said) = play.says(*panel, "");
+                let (found, said) = play.answer(*panel, "");
                 let case = format!("stage {stage}, {panel:?}, {size:?}: {said}");
                 if found.is_none() {
                     assert!(said.contains("shows no figure now"), "{case}");
@@ -140,7 +149,7 @@ fn what_shows_nothing_is_no_answer_and_the_walk_begins_at_its_first_panel() {
                     assert!(play.app.reading().asks_where(), "{case}");
                     let row = play.app.reading().marked_row();
                     assert!(!said.contains("another row") || !row.is_empty(), "{case}");
-                    play.says(*panel, "");
+                    play.answer(*panel, "");
                 }
                 assert_eq!(play.app.lesson.study.pointer, Some(0), "{case}");
                 let evidence = play.app.stage().expect("a stage").evidence.clone();
@@ -157,7 +166,7 @@ fn what_shows_nothing_is_no_answer_and_the_walk_begins_at_its_first_panel() {
 }
 
 #[test]
-fn the_question_gives_no_answer_away() {
+fn the_question_does_not_give_the_answer_away() {
     let mut play = Play::of_stage(6, (120, 36));
     let event = KeyEvent::new(KeyCode::Char('E'), KeyModifiers::NONE);
     assert_eq!(
@@ -170,7 +179,7 @@ fn the_question_gives_no_answer_away() {
 
 /// Issue 25: at 120x36 the third panel was the one that shows the fault.
 #[test]
-fn no_panel_order_says_where_the_fault_shows() {
+fn the_order_of_the_panels_does_not_give_the_answer_away() {
     let neutral = [
         "lesson",
         "loss",
@@ -188,7 +197,7 @@ fn no_panel_order_says_where_the_fault_shows() {
             let drawn = play.draw();
             for panel in Panel::VARIANTS.iter().map(Panel::into_str) {
                 let there = [format!("╭ {panel} ─"), format!("\n {panel} ─")];
-                let shown = there.iter().any(|it| drawn.contains(it));
+                let shown = there.iter().any(|row| drawn.contains(row));
                 assert!(!shown || neutral.contains(&panel), "stage {stage}: {panel}");
                 let first = panel == "kernels";
                 assert!(shown || !first, "stage {stage} at {size:?}:\n{drawn}");

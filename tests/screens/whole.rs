@@ -1,4 +1,4 @@
-//! Nothing on a screen ends in the middle of a word, and what a beat is about is on every screen.
+//! No text on a screen is cut in the middle of a word, and the rows that a beat names are on every screen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use perflings::tui::theme::Theme;
 use ratatui::backend::TestBackend;
 use ratatui::{Frame, Terminal};
 
-/// The sizes at which every beat is looked at.
+/// The sizes at which every beat is drawn.
 const BEATS: [(u16, u16); 5] = [(60, 16), (80, 24), (120, 36), (160, 45), (200, 50)];
 
-/// Goes through all beats of the course, each with what its run shows.
+/// Calls `look` at every beat of the course, after its run or its pairs were measured.
 fn each_beat(mut look: impl FnMut(&mut App)) {
-    let mut app = shipped();
+    let mut app = built_in_course();
     act(&mut app, Action::Present);
     let all = app.lesson.course.stages.iter();
     let beats: usize = all.map(|stage| stage.cues.len()).sum();
@@ -31,13 +31,13 @@ fn each_beat(mut look: impl FnMut(&mut App)) {
     }
 }
 
-/// The words of a text, without figures and signs.
+/// Returns the words of a text, without figures and signs.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphabetic());
     words.filter(|word| word.len() > 1).map(str::to_lowercase)
 }
 
-/// What stands in the quotes of a file of code.
+/// Returns the texts in quotes of a source file.
 fn quoted(code: &str) -> String {
     let (mut out, mut inside) = (String::new(), false);
     let mut letters = code.chars().peekable();
@@ -53,7 +53,7 @@ fn quoted(code: &str) -> String {
             }
             '\'' if !inside && letters.peek() == Some(&'"') => drop(letters.next()),
             '/' if !inside && letters.peek() == Some(&'/') => {
-                letters.by_ref().find(|it| *it == '\n');
+                letters.by_ref().find(|letter| *letter == '\n');
             }
             _ => out.extend(inside.then_some(letter)),
         }
@@ -61,7 +61,7 @@ fn quoted(code: &str) -> String {
     out
 }
 
-/// All words that a screen may show: those of the course, and those in quotes in the code.
+/// Returns all words that a screen may show: those of the course, and those in quotes in the source.
 fn vocabulary() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders: Vec<PathBuf> = ["src", "crates", "tests/sample", "lessons", "exercises"]
@@ -74,7 +74,7 @@ fn vocabulary() -> BTreeSet<String> {
             if path.is_dir() {
                 folders.push(path);
             } else if let Ok(text) = std::fs::read_to_string(&path) {
-                let is_code = path.extension().is_some_and(|it| it == "rs");
+                let is_code = path.extension().is_some_and(|extension| extension == "rs");
                 let text = if is_code { quoted(&text) } else { text };
                 known.extend(words(&text));
             }
@@ -84,7 +84,7 @@ fn vocabulary() -> BTreeSet<String> {
     known
 }
 
-/// Words of a screen that are no words: beginnings or ends of others. What a mark shortens may be one.
+/// Returns the words on a screen that are only the beginning or the end of a known word. A word with a mark of omission may be cut.
 fn pieces(shown: &str, known: &BTreeSet<String>) -> Vec<String> {
     let shown: String = shown
         .split_inclusive(char::is_whitespace)
@@ -128,13 +128,20 @@ fn no_text_of_a_panel_or_a_card_ends_in_the_middle_of_a_word() {
         .iter()
         .filter(|panel| **panel != Panel::Roofline);
     let expanded = expanded.flat_map(|panel| {
-        [toggled(), unsynced(), detached(), paired(), went_on()].map(|mut app| {
+        [
+            b_trains(),
+            stage_without_syncs(),
+            without_gradients(),
+            pairs_measured(),
+            b_continues_a(),
+        ]
+        .map(|mut app| {
             act(&mut app, Action::Focus(*panel));
             act(&mut app, Action::Expand);
             (format!("{panel:?}"), app)
         })
     });
-    for (name, app) in overlays() {
+    for (name, app) in open_cards() {
         for (width, height) in BEATS {
             let theme = Theme::new(ThemeName::Dark, Markers::Braille, screen::ABLE);
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
@@ -163,7 +170,7 @@ fn no_text_of_a_panel_or_a_card_ends_in_the_middle_of_a_word() {
     assert!(found.is_empty(), "{}", listed(&found));
 }
 
-/// Each piece of a word with its place, and the first screen.
+/// Describes each cut word with its place, and the first screen.
 fn listed(found: &BTreeMap<String, (String, String)>) -> String {
     let all: Vec<String> = found
         .iter()
@@ -173,7 +180,6 @@ fn listed(found: &BTreeMap<String, (String, String)>) -> String {
     format!("{}\n{first}", all.join("\n"))
 }
 
-/// What a beat or the evidence is about is on every screen: the rows that it names.
 #[test]
 fn rows_that_a_beat_names_are_on_every_screen() {
     each_beat(|app| {
@@ -202,12 +208,11 @@ fn rows_that_a_beat_names_are_on_every_screen() {
     });
 }
 
-/// Rows that the evidence of a lesson names are on every screen.
 #[test]
 fn rows_that_a_lesson_names_are_on_every_screen() {
-    let stages = shipped().lesson.course.stages.clone();
+    let stages = built_in_course().lesson.course.stages.clone();
     for stage in &stages {
-        let mut app = shipped();
+        let mut app = built_in_course();
         act(&mut app, Action::Stage(stage.number));
         act(&mut app, Action::Yes);
         train(&mut app, 60);
@@ -242,9 +247,8 @@ fn rows_that_a_lesson_names_are_on_every_screen() {
     }
 }
 
-/// The choices of a vote stand in large letters on a large screen, and most of them on a common one.
 #[test]
-fn choices_fill_the_screen() {
+fn the_choices_of_a_vote_have_large_letters_on_a_large_screen() {
     let mut large = BTreeMap::new();
     each_beat(|app| {
         if app.beat().expect("a beat").vote == perflings::app::beats::VoteState::Open {
@@ -252,8 +256,9 @@ fn choices_fill_the_screen() {
             for size in BEATS {
                 let buffer = screen::screen(app, size.0, size.1, ThemeName::Dark, Markers::Braille);
                 let mut choices = stage.prediction.choices.iter();
-                let first = |choice: &String| choice.split(' ').next().map(str::to_owned);
-                let all = choices.all(|it| first(it).is_some_and(|word| has_large(&buffer, &word)));
+                let first_word = |choice: &String| choice.split(' ').next().map(str::to_owned);
+                let all = choices
+                    .all(|choice| first_word(choice).is_some_and(|word| has_large(&buffer, &word)));
                 *large.entry(size).or_insert(0) += usize::from(all);
             }
         }
@@ -262,10 +267,16 @@ fn choices_fill_the_screen() {
     assert_eq!((counts[4], counts[2] >= 5), (9, true), "{large:?}");
 }
 
-/// A sentence that explains a term stands only where the term does.
 #[test]
-fn what_is_explained_is_drawn() {
-    for make in [first as Make, toggled, unsynced, paired, detached, went_on] {
+fn a_term_is_explained_only_if_it_is_on_the_screen() {
+    for make in [
+        a_trains as Make,
+        b_trains,
+        stage_without_syncs,
+        pairs_measured,
+        without_gradients,
+        b_continues_a,
+    ] {
         for panel in Panel::VARIANTS {
             for width in [40, 60, 72, 100, 140] {
                 for height in [8, 12, 20, 40] {
@@ -290,10 +301,9 @@ fn what_is_explained_is_drawn() {
     }
 }
 
-/// A rate that an audience reads stays until it is of twice as many steps, and the screen has one of it.
 #[test]
-fn a_figure_for_an_audience_settles() {
-    let mut app = shipped();
+fn a_rate_for_an_audience_changes_only_after_twice_as_many_steps() {
+    let mut app = built_in_course();
     act(&mut app, Action::Stage(6));
     act(&mut app, Action::Present);
     train(&mut app, 40);
@@ -323,10 +333,9 @@ fn a_figure_for_an_audience_settles() {
     assert!(text(&later).contains("161.3 samples/s"));
 }
 
-/// The legend, the chart and the notice name one step as the first whose loss is not a number.
 #[test]
-fn a_run_diverges_at_one_step() {
-    let mut app = went_on();
+fn the_legend_the_chart_and_the_notice_name_the_same_step_of_a_nan() {
+    let mut app = b_continues_a();
     let run = app.bench.run.wanted.clone().expect("a run");
     for at in 80..120 {
         let Event::Step(mut step) = sample::step(&run, at) else {
@@ -347,7 +356,6 @@ fn a_run_diverges_at_one_step() {
     }
 }
 
-/// A recording shows the lesson of its stage, or none.
 #[test]
 fn a_recording_of_a_free_run_has_no_lesson() {
     for stage in [None, Some(2)] {

@@ -1,21 +1,20 @@
-//! The log of attempts: whatever is pressed, a figure on the screen is of the configuration beside which it stands. An engine that
-//! answers as the real one does is played along with the keys.
+//! The log of attempts. After any keys, each figure on the screen belongs to the configuration that is named with it. An engine in the
+//! test answers like the real one.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::{
     App, DrawnFrame, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::save_file::ProgressChange;
-use perflings::judge::CriterionResult;
 use perflings::tui::keys;
 use protocol::config::{Init, RunConfig};
 use protocol::story::RunStory;
 use protocol::*;
 
-use super::session::{begin, hear};
+use super::session::{begin, hear, side};
 use super::{sample, screen};
 
-/// What the engine is busy with.
+/// The work of the engine.
 #[derive(Clone)]
 enum Work {
     Nothing,
@@ -23,7 +22,7 @@ enum Work {
     Pairs(RunSpec, RunSpec, u32),
 }
 
-/// A learner at the keys, and an engine behind them.
+/// A learner at the keys, and an engine that answers at once.
 struct Play {
     app: App,
     work: Work,
@@ -32,7 +31,7 @@ struct Play {
 }
 
 impl Play {
-    /// A stage, its prediction made; A has trained for some steps.
+    /// A stage after the prediction, with open knobs. A has trained this many steps.
     fn of_stage(number: u32, steps: u64) -> Self {
         let options = Options {
             stage: Some(number),
@@ -58,21 +57,25 @@ impl Play {
 
     fn key(&mut self, code: KeyCode) {
         let event = KeyEvent::new(code, KeyModifiers::NONE);
-        let action = keys::action(event, &self.app);
-        let action = action.unwrap_or_else(|| panic!("{code:?} does nothing"));
+        let action =
+            keys::action(event, &self.app).unwrap_or_else(|| panic!("{code:?} does nothing"));
         let effects = update(&mut self.app, Message::Action(action));
         self.answer(effects);
     }
 
     fn keys(&mut self, letters: &str) {
-        letters.chars().for_each(|it| self.key(KeyCode::Char(it)));
+        for letter in letters.chars() {
+            self.key(KeyCode::Char(letter));
+        }
     }
 
-    /// Marks the knob of this path, and turns it.
+    /// Selects the knob with this path and presses a key there.
     fn turn(&mut self, path: &str, key: KeyCode) {
         let offers = &self.app.bench.comparison.offers;
-        let row = offers.iter().position(|knob| knob.path == path);
-        let row = row.expect("offered");
+        let row = offers
+            .iter()
+            .position(|knob| knob.path == path)
+            .expect("offered");
         while self.app.bench.comparison.row < row {
             self.key(KeyCode::Down);
         }
@@ -93,7 +96,7 @@ impl Play {
         self.answer(effects);
     }
 
-    /// Carries the commands out.
+    /// Carries out the commands.
     fn answer(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let Effect::Send(command) = effect else {
@@ -102,7 +105,8 @@ impl Play {
             match command {
                 Command::Start { run, .. } => {
                     self.end();
-                    (self.step, self.paused) = (0, false);
+                    self.step = 0;
+                    self.paused = false;
                     self.work = Work::Run(run.clone());
                     self.say(sample::started(&run, 0));
                 }
@@ -114,10 +118,7 @@ impl Play {
                     self.end();
                     self.work = Work::Pairs(a.clone(), b.clone(), 0);
                     for run in [a, b] {
-                        if let Event::Started(it) = sample::started(&run, 0) {
-                            let paired = true;
-                            self.say(Event::Started(Started { paired, ..it }));
-                        }
+                        self.say(side(&run));
                     }
                     self.say(sample::pair(0, false));
                 }
@@ -135,7 +136,7 @@ impl Play {
         }
     }
 
-    /// The summary of what was under way.
+    /// Ends the work in progress. Pairs send their summary.
     fn end(&mut self) {
         let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Pairs(_, _, n) => match sample::pair(n, n >= 40) {
@@ -152,7 +153,7 @@ impl Play {
         self.say(Event::Finished(Box::new(finished)));
     }
 
-    /// Trains, or measures as many pairs.
+    /// Makes this many steps or pairs.
     fn train(&mut self, steps: u64) {
         for at in 0..steps {
             match self.work.clone() {
@@ -182,17 +183,18 @@ impl Play {
         self.app.bench.run.slot(slot)
     }
 
-    /// What a slot shows is of one configuration and one start.
-    fn holds(&self) {
+    /// Checks that each slot shows one configuration and one start only.
+    fn assert_consistent(&self) {
         for slot in [Slot::A, Slot::B] {
             let shown = self.slot(slot);
             let Some(config) = &shown.description.config else {
                 continue;
             };
             let present = &self.app.bench.comparison;
-            let now = match present.same() {
-                true => present.run_a(),
-                false => present.run_b(),
+            let now = if present.b_equals_a() {
+                present.run_a()
+            } else {
+                present.run_b()
             };
             let settled =
                 self.app.bench.run.wanted.as_ref() == Some(&now) && !self.app.bench.pairing();
@@ -202,7 +204,7 @@ impl Play {
             if slot == Slot::A {
                 assert_eq!(config, &self.app.bench.comparison.config_a);
             }
-            // The made-up losses tell the two initialisations apart.
+            // The losses of the sample differ clearly between the two initialisations.
             let high = config.model.init == Init::LibraryDefault;
             for (step, loss) in shown.loss.recent() {
                 let other_weights = shown.went_on_from.is_some();
@@ -211,8 +213,8 @@ impl Play {
                     "{slot:?} {step}: {loss}"
                 );
             }
-            let steps: Vec<u64> = shown.loss.recent().map(|it| it.0).collect();
-            assert!(steps.is_sorted(), "{slot:?} runs back: {steps:?}");
+            let steps: Vec<u64> = shown.loss.recent().map(|(step, _)| step).collect();
+            assert!(steps.is_sorted(), "{slot:?} goes back: {steps:?}");
         }
         if let Some(pair) = &self.app.lesson.study.pair {
             let b = &self.app.bench.comparison.config_b;
@@ -220,42 +222,64 @@ impl Play {
         }
     }
 
-    /// Whether pairs were measured with this B.
+    /// Returns true if pairs were measured with this B.
     fn measured(&self, b: &RunConfig) -> bool {
-        let mut attempts = self.app.bench.run.attempts().into_iter();
-        attempts.any(|it| it.description.has(b) && self.app.bench.run.pair_of_attempt(it).is_some())
+        let run = &self.app.bench.run;
+        let mut attempts = run.attempts().into_iter();
+        attempts.any(|attempt| attempt.description.has(b) && run.pair_of_attempt(attempt).is_some())
+    }
+
+    /// Returns the number of pairs shown. `None` without a result.
+    fn pairs_shown(&self) -> Option<u32> {
+        self.app.lesson.study.pair.as_ref().map(|pair| pair.n)
+    }
+
+    /// Returns the text of the whole screen.
+    fn text_at(&mut self, width: u16, height: u16) -> String {
+        let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+        screen::text(&screen::screen(
+            &mut self.app,
+            width,
+            height,
+            theme,
+            markers,
+        ))
     }
 }
 
-/// What a later look finds: parity falls while a run trains.
+/// Evidence at a step, whose parity falls while a run trains.
 fn evidence(run: &RunSpec, step: u64) -> Event {
-    let Event::Evidence(seen) = sample::evidence(run, step) else {
+    let Event::Evidence(evidence) = sample::evidence(run, step) else {
         unreachable!()
     };
-    let parity = seen.parity.map(|it| Num(it.0 / (step + 1) as f64));
-    Event::Evidence(Evidence { parity, ..seen })
+    let parity = evidence
+        .parity
+        .map(|Num(parity)| Num(parity / (step + 1) as f64));
+    Event::Evidence(Evidence { parity, ..evidence })
+}
+
+fn first_step(run: &RunStory) -> Option<u64> {
+    run.loss.first().map(|(step, _)| step)
+}
+
+fn last_step(run: &RunStory) -> Option<u64> {
+    run.loss.last().map(|(step, _)| step)
 }
 
 /// Issue 25, 1.1.
 #[test]
-fn pairs_begin_again_with_the_b_that_was_changed_meanwhile() {
+fn pairs_restart_with_a_b_that_was_changed_meanwhile() {
     for (measured, later) in [(15, 0), (15, 3), (39, 3)] {
         let mut play = Play::of_stage(1, 20);
         play.turn("model.gradient", KeyCode::Right);
         play.train(10);
         play.keys("T");
         play.train(measured);
-        assert_eq!(
-            play.app.lesson.study.pair.as_ref().map(|it| it.n),
-            Some(measured as u32)
-        );
+        assert_eq!(play.pairs_shown(), Some(measured as u32));
         play.turn("model.norm", KeyCode::Right);
-        assert!(play.app.lesson.study.pair.is_none(), "it was of another B");
+        assert_eq!(play.pairs_shown(), None, "the result was of another B");
         play.train(later);
-        assert!(
-            play.app.lesson.study.pair.is_none(),
-            "{later} more of the other B"
-        );
+        assert_eq!(play.pairs_shown(), None, "{later} more of the other B");
         play.wait(600);
         assert!(play.app.bench.pairing(), "{measured}, {later}");
         let Work::Pairs(_, b, 0) = &play.work else {
@@ -263,55 +287,59 @@ fn pairs_begin_again_with_the_b_that_was_changed_meanwhile() {
         };
         assert_eq!(b.config, play.app.bench.comparison.config_b);
         play.train(40);
-        play.holds();
+        play.assert_consistent();
         assert!(play.app.pairs_ended() && !play.app.bench.pairing());
-        assert_eq!(play.app.lesson.study.pair.as_ref().map(|it| it.n), Some(40));
+        assert_eq!(play.pairs_shown(), Some(40));
     }
 }
 
 /// Issue 25, 1.2.
 #[test]
-fn a_restart_knob_that_is_tried_and_taken_back_costs_nothing() {
+fn a_knob_that_restarts_b_and_is_turned_back_loses_nothing_of_a() {
     let mut play = Play::of_stage(2, 120);
     let first = play.slot(Slot::A).first_loss();
     let parity = |play: &Play| {
         let figures = perflings::app::figures::figures(&play.app).expect("a stage");
         let of_a = figures.slots[0].as_ref().expect("A ran");
-        (of_a.steps, of_a.evidence.as_ref().and_then(|it| it.parity))
+        let evidence = of_a.evidence.as_ref();
+        (of_a.steps, evidence.and_then(|evidence| evidence.parity))
     };
     let before = parity(&play);
     play.turn("model.init", KeyCode::Right);
     play.wait(600);
     play.train(30);
-    play.holds();
-    assert!(play.slot(Slot::B).first_loss() > first, "the other start");
+    play.assert_consistent();
+    assert!(
+        play.slot(Slot::B).first_loss() > first,
+        "B has another start"
+    );
     play.turn("model.init", KeyCode::Left);
     play.wait(600);
     play.train(10);
-    play.holds();
-    assert_eq!(parity(&play), before, "A is not thrown away");
-    let said = play.app.view.notice.as_ref().map(|it| it.text.clone());
-    assert!(said.is_some_and(|it| it.contains("run of 120 steps stays")));
-    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
-    let drawn = screen::screen(&mut play.app, 120, 36, theme, markers);
-    let drawn = screen::text(&drawn);
-    assert!(drawn.contains(" at step 119"), "behind it: {drawn}");
+    play.assert_consistent();
+    assert_eq!(parity(&play), before, "the figures of A stay");
+    assert!(super::notice(&play.app).contains("earlier run (120 steps) stays"));
+    let drawn = play.text_at(120, 36);
+    assert!(
+        drawn.contains(" at step 119"),
+        "the earlier run is in the chart: {drawn}"
+    );
     play.turn("model.gradient", KeyCode::Right);
     play.train(10);
-    play.holds();
+    play.assert_consistent();
     assert_eq!(play.slot(Slot::B).went_on_from, Some(Slot::A));
     assert_eq!(
         play.app.bench.run.first_loss(),
         first,
-        "of the weights that train now"
+        "the first loss is that of the weights that train now"
     );
-    assert_eq!(play.slot(Slot::B).loss.first().map(|it| it.0), Some(10));
-    assert_eq!(play.slot(Slot::A).loss.last().map(|it| it.0), Some(119));
+    assert_eq!(first_step(play.slot(Slot::B)), Some(10));
+    assert_eq!(last_step(play.slot(Slot::A)), Some(119));
 }
 
-/// Issue 25: B taken back showed the figures and the checks of the B before.
+/// Issue 25.
 #[test]
-fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
+fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
     for path in ["model.init", "model.norm"] {
         let mut play = Play::of_stage(1, 20);
         play.turn(path, KeyCode::Right);
@@ -319,11 +347,11 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         play.train(80);
         assert!(play.slot(Slot::B).has_begun() && play.app.lesson.study.report.is_some());
         play.turn(path, KeyCode::Left);
-        // The engine is still at the old B.
+        // The engine still trains the old B.
         play.train(3);
         let report = play.app.lesson.study.report.as_ref();
-        let judged = report.is_some_and(|it| {
-            it.lines.iter().any(|line| {
+        let judged = report.is_some_and(|report| {
+            report.lines.iter().any(|line| {
                 line.asked.contains("loss")
                     && line.outcome != perflings::judge::Outcome::NotMeasured
             })
@@ -331,25 +359,29 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         assert!(!judged, "{path}: the old B is judged as the present one");
         play.wait(600);
         play.train(10);
-        assert!(play.app.bench.comparison.same());
-        // What is judged is the run of A, which B equals, not a run that is still to come.
+        assert!(play.app.bench.comparison.b_equals_a());
+        // The run of A is judged now, because B equals A.
         let report = play.app.lesson.study.report.as_ref().expect("judged");
-        let ran = |it: &CriterionResult| it.measured != "no run yet";
-        assert!(report.lines.iter().all(ran), "{path}: {:?}", report.lines);
+        for line in &report.lines {
+            assert_ne!(line.measured, "no run yet", "{path}: {}", line.name);
+        }
         assert!(!play.slot(Slot::B).has_begun(), "{path}");
         assert_eq!(play.app.bench.run.attempts().len(), 2, "the log keeps it");
         let figures = perflings::app::figures::figures(&play.app).expect("a stage");
-        assert!(figures.slots[1].is_some(), "the lesson looks back at it");
-        // The same B again gets its figures back.
+        assert!(
+            figures.slots[1].is_some(),
+            "the lesson still describes the latest B"
+        );
+        // The earlier configuration gets its figures back.
         play.turn(path, KeyCode::Right);
         play.wait(600);
         play.train(3);
         assert_eq!(play.app.bench.run.attempts().len(), 2);
-        play.holds();
+        play.assert_consistent();
     }
 }
 
-/// Issue 25: a stage passed by a loss that was low for one step, beside a check that then failed.
+/// Issue 25: a stage passed because the loss was low at one step.
 #[test]
 fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
     let (mut app, _) = begin(perflings::course::Course::builtin(), Options::default());
@@ -361,13 +393,11 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
     hear(&mut app, sample::started(&run, 0));
     let outcome = |app: &App| {
         let report = app.lesson.study.report.as_ref().expect("judged");
-        let line = report
-            .lines
-            .iter()
-            .find(|it| it.asked.starts_with("loss_last"));
+        let mut lines = report.lines.iter();
+        let line = lines.find(|line| line.asked.starts_with("loss_last"));
         line.expect("a check").outcome
     };
-    let mut passed = Vec::new();
+    let mut outcomes = Vec::new();
     for at in 0..stage.steps + 40 {
         let loss = match at {
             0 => 6.93,
@@ -386,40 +416,39 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
             }),
         );
         hear(&mut app, sample::throughput(&run, at));
-        passed.push(outcome(&app));
+        outcomes.push(outcome(&app));
     }
     use perflings::judge::Outcome::*;
-    let early = stage.steps as usize - 1;
-    assert!(
-        passed[..early].iter().all(|it| *it == NotMeasured),
-        "{passed:?}"
-    );
-    assert!(passed[early..].iter().all(|it| *it == Passed), "{passed:?}");
+    let (early, late) = outcomes.split_at(stage.steps as usize - 1);
+    assert!(early.iter().all(|outcome| *outcome == NotMeasured));
+    assert!(late.iter().all(|outcome| *outcome == Passed));
 }
 
 #[test]
-fn figures_of_a_stay_what_they_were_over_a_toggle() {
+fn the_figures_of_a_stay_during_toggles() {
     let mut play = Play::of_stage(2, 40);
-    let text = |play: &Play| {
+    let figures = |play: &Play| {
         let of_a = play.slot(Slot::A);
-        let parity = of_a.evidence.as_ref().and_then(|it| it.parity);
-        (of_a.first_loss(), parity)
+        let evidence = of_a.evidence.as_ref();
+        (
+            of_a.first_loss(),
+            evidence.and_then(|evidence| evidence.parity),
+        )
     };
-    let before = text(&play);
+    let before = figures(&play);
     play.turn("model.norm", KeyCode::Right);
     play.train(20);
     play.keys("t");
     play.train(20);
-    assert_eq!(text(&play), before);
+    assert_eq!(figures(&play), before);
     play.turn("model.norm", KeyCode::Right);
     play.train(20);
-    assert_eq!(text(&play), before, "B taken back");
-    play.holds();
+    assert_eq!(figures(&play), before, "B equals A again");
+    play.assert_consistent();
 }
 
-/// A that is gone back to trains what B has trained: its own loss is the one before.
 #[test]
-fn a_loss_is_of_the_run_that_reached_it() {
+fn an_a_that_continues_with_the_weights_of_b_keeps_its_own_last_loss() {
     let mut play = Play::of_stage(2, 40);
     let own = play.slot(Slot::A).own_loss();
     play.turn("model.norm", KeyCode::Right);
@@ -427,45 +456,45 @@ fn a_loss_is_of_the_run_that_reached_it() {
     play.keys("t");
     play.train(20);
     assert_eq!(play.slot(Slot::A).own_loss(), own);
-    assert!(play.slot(Slot::A).loss.last() != own, "it trains");
+    assert!(play.slot(Slot::A).loss.last() != own, "A trains");
     let figures = perflings::app::figures::figures(&play.app).expect("a stage");
     let of_a = figures.slots[0].as_ref().expect("A ran");
-    assert_eq!(Some(of_a.loss_last.0), own.map(|it| it.1));
-    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
-    let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
-    let [before, now] = [own, play.slot(Slot::A).loss.last()].map(|it| it.expect("a loss").1);
-    let says = format!("{before:.2}, then {now:.2} ");
-    assert!(drawn.contains(&says), "{says}: {drawn}");
+    let (_, own_loss) = own.expect("a loss");
+    let (_, present_loss) = play.slot(Slot::A).loss.last().expect("a loss");
+    assert_eq!(of_a.loss_last.0, own_loss);
+    let panels = play.text_at(200, 50);
+    let both = format!("{own_loss:.2}, then {present_loss:.2} ");
+    assert!(panels.contains(&both), "{both}: {panels}");
     play.keys("B");
-    let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
+    let attempts = play.text_at(200, 50);
     assert!(
-        drawn.contains(&format!("loss {before:.2} at step 39")),
-        "{drawn}"
+        attempts.contains(&format!("loss {own_loss:.2} at step 39")),
+        "{attempts}"
     );
-    // The knobs say the same, where they cover the panels.
+    // On small screens the knobs cover the panels and show the loss.
     play.key(KeyCode::Esc);
     assert!(play.app.knobs_open());
-    let drawn = screen::text(&screen::screen(&mut play.app, 80, 24, theme, markers));
-    assert!(drawn.contains(&format!("A loss {before:.2}")), "{drawn}");
-    play.holds();
+    let knobs = play.text_at(80, 24);
+    assert!(knobs.contains(&format!("A loss {own_loss:.2}")), "{knobs}");
+    play.assert_consistent();
 }
 
 #[test]
-fn each_b_has_a_curve_of_its_own_and_gets_it_back() {
+fn each_configuration_of_b_has_its_own_curve() {
     let mut play = Play::of_stage(1, 20);
     play.turn("model.norm", KeyCode::Right);
     play.train(10);
-    let of_norm = play.slot(Slot::B).loss.first().map(|it| it.0);
+    let begin_of_norm = first_step(play.slot(Slot::B));
     play.turn("model.loss", KeyCode::Right);
     play.train(10);
-    assert_eq!(play.slot(Slot::B).loss.first().map(|it| it.0), Some(30));
+    assert_eq!(first_step(play.slot(Slot::B)), Some(30));
     assert_eq!(play.slot(Slot::B).went_on_from, Some(Slot::B));
     play.turn("model.loss", KeyCode::Left);
     play.train(10);
     let shown = play.slot(Slot::B);
-    assert_eq!(shown.loss.first().map(|it| it.0), of_norm);
-    assert_eq!(shown.loss.last().map(|it| it.0), Some(49));
-    play.holds();
+    assert_eq!(first_step(shown), begin_of_norm);
+    assert_eq!(last_step(shown), Some(49));
+    play.assert_consistent();
 }
 
 #[test]
@@ -481,10 +510,12 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     assert!(play.app.lesson.study.pair.is_none());
     play.keys("B");
     assert_eq!(play.app.view.overlay, Some(Overlay::Attempts));
-    let knobs = |play: &Play| {
-        let attempts = play.app.bench.run.attempts().into_iter();
-        let knobs = attempts.map(|it| play.app.bench.knobs_of_attempt(it));
-        knobs.collect::<Vec<_>>()
+    let knobs = |play: &Play| -> Vec<String> {
+        let bench = &play.app.bench;
+        let attempts = bench.run.attempts().into_iter();
+        attempts
+            .map(|attempt| bench.knobs_of_attempt(attempt))
+            .collect()
     };
     assert_eq!(
         knobs(&play),
@@ -495,32 +526,30 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.key(KeyCode::Enter);
     play.wait(600);
     assert_eq!(play.app.bench.comparison.differences(), "model.norm fused");
-    assert_eq!(play.app.lesson.study.pair.as_ref().map(|it| it.n), Some(40));
+    assert_eq!(play.pairs_shown(), Some(40));
     play.train(10);
-    play.holds();
-    // A is the first line: everything is undone.
+    play.assert_consistent();
+    // The first line is A, so choosing it undoes all changes.
     play.keys("B");
     play.keys("g");
     play.key(KeyCode::Enter);
     play.wait(600);
-    assert!(play.app.bench.comparison.same() && play.app.lesson.study.pair.is_none());
+    assert!(play.app.bench.comparison.b_equals_a() && play.app.lesson.study.pair.is_none());
     assert_eq!(knobs(&play).len(), 3, "nothing is forgotten");
 }
 
 #[test]
-fn after_pairs_the_screen_says_that_nothing_runs() {
+fn after_pairs_the_next_move_says_that_nothing_runs() {
     let mut play = Play::of_stage(1, 20);
     play.turn("model.norm", KeyCode::Right);
     play.train(10);
     play.keys("T");
     play.train(40);
     assert_eq!(play.app.bench.run.state, RunState::Finished);
-    let said = perflings::app::guide::next_move(&play.app);
-    let said = format!("{said:?}");
-    assert!(said.contains("nothing runs"), "{said}");
+    let sentence = super::next_move(&play.app);
+    assert!(sentence.contains("nothing runs"), "{sentence}");
 }
 
-/// Random keys: what holds after one sequence holds after any.
 #[test]
 fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
     let knobs = ["model.init", "model.norm", "model.loss", "model.gradient"];
@@ -535,13 +564,13 @@ fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
                         play.turn(knob, KeyCode::Right);
                     }
                 }
-                2 if !play.app.bench.comparison.same() => play.keys("T"),
-                3 if !play.app.bench.comparison.same() => play.keys("t"),
+                2 if !play.app.bench.comparison.b_equals_a() => play.keys("T"),
+                3 if !play.app.bench.comparison.b_equals_a() => play.keys("t"),
                 4 => play.keys("r"),
                 5 => play.wait(600),
                 _ => play.train(1 + (random.bits() >> 59)),
             }
-            play.holds();
+            play.assert_consistent();
         }
     }
 }
@@ -553,8 +582,7 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
     play.turn("train.learning-rate", KeyCode::Enter);
     play.keys("0.025");
     assert!(play.app.view.typing());
-    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
-    let drawn = screen::text(&screen::screen(&mut play.app, 120, 36, theme, markers));
+    let drawn = play.text_at(120, 36);
     assert!(drawn.contains("Type a value for B"), "{drawn}");
     play.key(KeyCode::Backspace);
     play.key(KeyCode::Enter);
@@ -570,8 +598,8 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
             .comparison
             .rows()
             .nth(play.app.bench.comparison.row);
-        let said = row.and_then(|row| row.refused.map(str::to_owned));
-        assert!(said.as_ref().is_some_and(|it| it.contains(why)), "{said:?}");
+        let reason = row.and_then(|row| row.refused).expect("a reason");
+        assert!(reason.contains(why), "{reason}");
         assert_eq!(play.app.bench.comparison.config_b.train.learning_rate, 0.02);
     }
     // Letters are keys again after esc.
@@ -579,7 +607,7 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
     play.keys("9");
     play.key(KeyCode::Esc);
     assert!(play.app.knobs_open() && !play.app.view.typing());
-    play.holds();
+    play.assert_consistent();
 }
 
 #[test]
@@ -592,21 +620,20 @@ fn a_range_is_placed_before_it_is_kept() {
             update(&mut app, Message::Action(action));
         }
         let stage = app.stage().expect("a stage").clone();
-        (app.lesson.study.range, app.lesson.study.of(&stage).estimate)
+        (
+            app.lesson.study.range,
+            app.lesson.study.progress_of(&stage).estimate,
+        )
     };
     press(KeyCode::Char('a'));
-    assert_eq!(
-        press(KeyCode::Enter),
-        (None, None),
-        "nothing was thought of"
-    );
+    assert_eq!(press(KeyCode::Enter), (None, None), "no range was placed");
     let (range, kept) = press(KeyCode::Left);
-    assert!(range.is_some_and(|it| it.high == 32) && kept.is_none());
+    assert!(range.is_some_and(|range| range.high == 32) && kept.is_none());
     assert!(press(KeyCode::Enter).1.is_some());
 }
 
 #[test]
-fn the_panel_that_shows_the_fault_is_asked_for_twice_at_most() {
+fn the_learner_has_two_tries_to_name_the_panel_with_the_fault() {
     for (panel, right) in [
         (perflings::app::Panel::Loss, true),
         (perflings::app::Panel::Memory, false),
@@ -628,15 +655,15 @@ fn the_panel_that_shows_the_fault_is_asked_for_twice_at_most() {
             ..DrawnFrame::default()
         };
         update(&mut app, Message::Drawn(drawn));
-        let says = |app: &mut App| {
+        let press_enter = |app: &mut App| {
             let action = keys::action(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), app);
-            update(app, Message::Action(action.expect("says so")))
+            update(app, Message::Action(action.expect("an answer")))
         };
-        let effects = says(&mut app);
-        let saved = effects.iter().any(|it| matches!(it, Effect::Save(ProgressChange::Stage(_, progress)) if progress.located == Some(right)));
+        let effects = press_enter(&mut app);
+        let saved = effects.iter().any(|effect| matches!(effect, Effect::Save(ProgressChange::Stage(_, progress)) if progress.located == Some(right)));
         assert!(saved && app.reading().asks_where() != right);
         if !right {
-            says(&mut app);
+            press_enter(&mut app);
         }
         assert!(!app.reading().asks_where() && app.lesson.study.pointer == Some(0));
         let score = app.lesson.study.progress.calibration();

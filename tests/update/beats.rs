@@ -32,23 +32,24 @@ fn last_of(app: &App, stage: usize) -> usize {
     app.lesson.course.stages[stage].cues.len() - 1
 }
 
-/// An engine that does at once what it is told, and tells of it later.
+/// An engine that carries out commands at once and reports later.
 #[derive(Default)]
 struct Engine {
     work: Option<(Work, u64)>,
     resting: bool,
     said: VecDeque<(Event, Option<Asked>)>,
-    /// Runs and pairs that were asked for, and those of which the screen has heard enough to keep them.
+    /// The requested runs and pairs.
     asked: Vec<Asked>,
+    /// The runs and pairs that were reported long enough for the screen to keep them.
     made: BTreeSet<Asked>,
 }
 
-/// A stage, and one of its runs or its pairs.
+/// A run of a stage, by the stage's number and the slot. `None` stands for pairs.
 type Asked = (u32, Option<u8>);
 
 enum Work {
     Run(RunSpec),
-    /// The stage, and the number of the request.
+    /// Pairs of a stage, by its number and the number of the request.
     Pairs(u32, u64),
 }
 
@@ -84,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// Works for some steps.
+    /// Makes this many steps or pairs.
     fn work(&mut self, steps: u64) {
         if let (Some((work, at)), false) = (&mut self.work, self.resting) {
             match work {
@@ -108,14 +109,18 @@ impl Engine {
         }
     }
 
-    /// Says so much of what there is to say.
+    /// Reports at most this many events.
     fn say(&mut self, app: &mut App, lines: usize) {
         let lines = lines.min(self.said.len());
         for (event, made) in self.said.drain(..lines) {
-            // What the screen no longer waits for does not count.
+            // Events that the screen no longer waits for do not count.
             let here = app.lesson.study.at as u32 + 1;
-            let heard = |it: &Asked| app.bench.is_current() && it.0 == here;
-            self.made.extend(made.filter(heard));
+            if let Some(run) = made
+                && app.bench.is_current()
+                && run.0 == here
+            {
+                self.made.insert(run);
+            }
             let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
         }
@@ -139,8 +144,8 @@ fn does() -> impl Strategy<Value = Does> {
     ]
 }
 
-/// The screen is what the beat declares.
-fn holds(app: &App, beat: BeatState) {
+/// Checks that the screen is in the state of the beat.
+fn assert_shows(app: &App, beat: BeatState) {
     let stage = &app.lesson.course.stages[beat.stage];
     assert_eq!(app.beat(), Some(beat));
     assert_eq!(app.lesson.study.at, beat.stage);
@@ -166,7 +171,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_beat_is_the_same_from_every_side(sequence in proptest::collection::vec(does(), 1..80)) {
+    fn a_beat_is_the_same_after_any_way_to_it(sequence in proptest::collection::vec(does(), 1..80)) {
         let mut app = presented();
         let work = Some((Work::Run(wanted(&app)), 4));
         let mut engine = Engine { work, ..Engine::default() };
@@ -177,7 +182,7 @@ proptest! {
                 Does::Work(steps, lines) => {
                     engine.work(steps);
                     engine.say(&mut app, lines);
-                    holds(&app, beats(here.0, &app.lesson.course.stages[here.0])[here.1]);
+                    assert_shows(&app, beats(here.0, &app.lesson.course.stages[here.0])[here.1]);
                     continue;
                 }
                 Does::Next if here.1 == last => (Action::NextBeat, (here.0 + 1, 0)),
@@ -193,12 +198,12 @@ proptest! {
             let effects = act(&mut app, action);
             engine.say(&mut app, usize::MAX);
             engine.take(&effects);
-            let again = engine.asked[before..].iter().find(|it| made.contains(it));
+            let again = engine.asked[before..].iter().find(|run| made.contains(run));
             prop_assert_eq!(again, None, "measured before");
             let beat = beats(here.0, &app.lesson.course.stages[here.0])[here.1];
-            holds(&app, beat);
+            assert_shows(&app, beat);
             engine.say(&mut app, usize::MAX);
-            holds(&app, beat);
+            assert_shows(&app, beat);
             // What is on the screen is the run that the beat names, or nothing yet.
             let number = app.lesson.course.stages[here.0].number;
             let run = app.shown_run();
@@ -216,14 +221,14 @@ proptest! {
             if here.1 == 0 {
                 let effects = act(&mut app, Action::Stage(number));
                 prop_assert_eq!(commands(&effects), Vec::<&Command>::new());
-                holds(&app, beat);
+                assert_shows(&app, beat);
             }
         }
     }
 }
 
 #[test]
-fn beats_go_forth_and_back_across_stages() {
+fn beats_go_forward_and_back_across_stages() {
     let mut app = presented();
     assert_eq!(at(&app), (0, 0));
     act(&mut app, Action::PreviousBeat);
@@ -245,7 +250,7 @@ fn beats_go_forth_and_back_across_stages() {
 }
 
 #[test]
-fn a_run_that_was_made_is_shown_again() {
+fn a_run_that_was_measured_is_shown_again() {
     let mut app = presented();
     train(&mut app, 80);
     let loss = app.shown_bench().run.slot(Slot::A).loss.last();
@@ -276,7 +281,7 @@ fn a_run_that_was_made_is_shown_again() {
 }
 
 #[test]
-fn leaving_gives_the_learner_s_own_stage_back() {
+fn the_end_of_a_presentation_brings_the_learner_s_stage_back() {
     let mut app = presented();
     for _ in 0..5 {
         act(&mut app, Action::NextBeat);
@@ -284,13 +289,13 @@ fn leaving_gives_the_learner_s_own_stage_back() {
     act(&mut app, Action::Present);
     let stage = app.stage().expect("a stage").clone();
     assert!(!app.lesson.study.predicted(&stage) && !app.lesson.study.nothing_hidden);
-    assert_eq!(app.lesson.study.of(&stage).hints, 0);
+    assert_eq!(app.lesson.study.progress_of(&stage).hints, 0);
     assert_eq!((app.beat(), app.view.expanded), (None, false));
     assert_eq!(wanted(&app).variant, "broken");
 }
 
 #[test]
-fn every_shipped_stage_has_its_beats_and_others_get_some() {
+fn every_built_in_stage_has_beats_and_other_stages_get_default_ones() {
     for (at, stage) in Course::builtin().stages.iter().enumerate() {
         let all = beats(at, stage);
         assert!(all.len() >= 5, "{}", stage.id);
@@ -313,7 +318,7 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
 }
 
 #[test]
-fn the_curtain_hides_and_freezes_and_no_key_answers() {
+fn the_audience_s_screen_can_be_blank_or_frozen_and_the_presenter_does_not_vote() {
     use perflings::app::AudienceScreen;
     let mut app = presented();
     act(&mut app, Action::NextBeat);
@@ -351,7 +356,7 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
 }
 
 #[test]
-fn the_next_presentation_goes_on_where_the_last_one_was() {
+fn the_next_presentation_continues_at_the_last_beat() {
     let mut app = presented();
     act(&mut app, Action::Stage(3));
     let effects = act(&mut app, Action::NextBeat);
@@ -384,7 +389,7 @@ fn the_next_presentation_goes_on_where_the_last_one_was() {
 }
 
 #[test]
-fn the_speaker_reads_notes_and_the_time_used() {
+fn the_speaker_view_has_notes_and_times() {
     use perflings::app::notes::{SpeakerNotes, notes};
     let mut app = presented();
     update(&mut app, Message::Tick { now_ms: 90_000 });
@@ -416,7 +421,7 @@ fn the_speaker_reads_notes_and_the_time_used() {
 }
 
 #[test]
-fn a_presentation_that_was_left_goes_on_at_the_beat_that_was_shown() {
+fn a_presentation_continues_at_the_beat_where_it_was_left() {
     let mut app = presented();
     act(&mut app, Action::Stage(2));
     act(&mut app, Action::NextBeat);
@@ -433,10 +438,12 @@ fn nothing_shows_b_before_the_vote() {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new());
         assert!(!app.knobs_open() && app.bench.run.active == Slot::A);
-        let said = app.view.notice.as_ref().map(|it| it.text.clone());
-        assert!(said.is_some_and(|it| it.contains("after the vote")));
+        assert!(super::notice(&app).contains("after the vote"));
     }
-    while app.beat().is_some_and(|it| it.vote != VoteState::Closed) {
+    while app
+        .beat()
+        .is_some_and(|beat| beat.vote != VoteState::Closed)
+    {
         act(&mut app, Action::NextBeat);
     }
     act(&mut app, Action::Toggle);
@@ -444,7 +451,7 @@ fn nothing_shows_b_before_the_vote() {
 }
 
 #[test]
-fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
+fn pairs_continue_while_an_earlier_beat_shows_its_kept_figures() {
     let mut app = presented();
     act(&mut app, Action::Stage(2));
     train(&mut app, 3);
@@ -466,9 +473,8 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     }
 }
 
-/// Where nothing is expected to be found, a room does not wait for the last pair that fits into a minute.
 #[test]
-fn a_beat_measures_at_most_as_many_pairs_as_it_asks_for() {
+fn a_beat_measures_at_most_the_pairs_that_its_file_names() {
     for (number, most) in [(2, 0), (3, 40)] {
         let mut app = presented();
         act(&mut app, Action::Stage(number));
@@ -487,7 +493,7 @@ fn a_beat_measures_at_most_as_many_pairs_as_it_asks_for() {
 }
 
 #[test]
-fn the_answer_is_marked_at_the_beat_of_the_vote() {
+fn the_right_choice_is_marked_at_the_beat_of_the_vote() {
     let mut app = presented();
     act(&mut app, Action::ShowAnswer);
     assert!(
@@ -510,7 +516,7 @@ fn the_answer_is_marked_at_the_beat_of_the_vote() {
 }
 
 #[test]
-fn the_speaker_goes_to_beats_and_ends() {
+fn the_speaker_can_go_to_a_beat_and_end_the_presentation() {
     use perflings::app::notes::{SpeakerRequest, notes};
     let mut app = presented();
     let said = notes(&app).expect("something is presented");
@@ -552,11 +558,11 @@ fn previews_and_agendas_are_complete() {
         .course
         .agendas
         .iter()
-        .map(|it| it.minutes)
+        .map(|agenda| agenda.minutes)
         .collect();
     assert_eq!(lengths, [30, 90, 180]);
     for agenda in &app.lesson.course.agendas {
-        let sum: u32 = agenda.parts.iter().map(|it| it.minutes).sum();
+        let sum: u32 = agenda.parts.iter().map(|part| part.minutes).sum();
         assert_eq!(sum, agenda.minutes);
         for part in &agenda.parts {
             assert!(
@@ -571,7 +577,7 @@ fn previews_and_agendas_are_complete() {
 }
 
 #[test]
-fn every_vote_has_a_beat_that_shows_what_happened() {
+fn every_vote_is_followed_by_a_beat_with_its_figures() {
     for stage in &Course::builtin().stages {
         let vote = stage
             .cues
@@ -579,7 +585,9 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
             .position(|cue| cue.does == BeatChange::Vote);
         let after = &stage.cues[vote.expect("a vote") + 1..];
         let shows = |cue: &perflings::course::Beat| {
-            let figures = [&cue.large, &cue.say].iter().any(|it| it.contains("{{"));
+            let figures = [&cue.large, &cue.say]
+                .iter()
+                .any(|text| text.contains("{{"));
             figures || !cue.row.is_empty() || cue.does == BeatChange::Pair
         };
         assert!(after.iter().any(shows), "stage {}", stage.number);
@@ -590,10 +598,10 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
     assert!(stage.cues.iter().any(double));
 }
 
-/// The runs of A and B, each with its variant, the points of its curve and its last step; the pairs; the vote and the page.
+/// The runs of A and B (variant, points of the curve, last step), the pairs, the vote and the page.
 type Drawn = (Vec<(String, usize, Option<u64>)>, Option<u32>, String);
 
-/// What a beat shows.
+/// Returns the measurements that the screen shows.
 fn drawn(app: &App) -> Drawn {
     let bench = app.shown_bench();
     let slots = bench.run.story.slots.iter().map(|slot| {
@@ -613,7 +621,7 @@ fn drawn(app: &App) -> Drawn {
     (slots.collect(), pair, said)
 }
 
-/// Hears what the engine has to say, lets it work for some steps and hears of them.
+/// Takes the waiting events of the engine, lets it make this many steps, and takes their events.
 fn measure(app: &mut App, engine: &mut Engine, steps: u64) {
     engine.say(app, usize::MAX);
     engine.work(steps);
@@ -621,7 +629,7 @@ fn measure(app: &mut App, engine: &mut Engine, steps: u64) {
 }
 
 #[test]
-fn every_visit_of_a_beat_shows_what_it_showed() {
+fn every_visit_of_a_beat_shows_its_first_figures() {
     let (mut app, _) = begin(Course::builtin(), Options::default());
     let mut engine = Engine::default();
     engine.take(&act(&mut app, Action::PresentFrom(true)));
@@ -647,9 +655,10 @@ fn every_visit_of_a_beat_shows_what_it_showed() {
     // Back to the first beat, forward to the last, and jumps to each stage.
     for back in [true, false, true] {
         for _ in 1..all.len() {
-            let (action, to) = match back {
-                true => (Action::PreviousBeat, at_place - 1),
-                false => (Action::NextBeat, at_place + 1),
+            let (action, to) = if back {
+                (Action::PreviousBeat, at_place - 1)
+            } else {
+                (Action::NextBeat, at_place + 1)
             };
             engine.take(&act(&mut app, action));
             at_place = to;
@@ -675,7 +684,7 @@ fn every_visit_of_a_beat_shows_what_it_showed() {
 }
 
 #[test]
-fn a_beat_that_is_jumped_over_shows_nothing_that_comes_later() {
+fn a_skipped_beat_shows_no_figures_of_later_beats() {
     let mut app = presented();
     let mut engine = Engine::default();
     let last = last_of(&app, 0);
@@ -698,10 +707,11 @@ fn a_beat_that_is_jumped_over_shows_nothing_that_comes_later() {
     }
 }
 
-/// Everything that is the learner's: progress, A and B with their curves and pairs, and what they look at.
-fn of_learner(app: &App) -> String {
+/// Returns the learner's state as text: progress, A and B with their curves and pairs, and the view.
+fn learner_state(app: &App) -> String {
     let mut view = app.view.clone();
-    (view.revision, view.notice) = (0, None);
+    view.revision = 0;
+    view.notice = None;
     let mut progress = app.lesson.study.progress.clone();
     progress.presented = None;
     let study = &app.lesson.study;
@@ -719,13 +729,13 @@ fn of_learner(app: &App) -> String {
 }
 
 #[test]
-fn leaving_changes_nothing_of_the_learner_s() {
+fn a_presentation_changes_nothing_of_the_learner_s_state() {
     let (mut app, _) = begin(Course::builtin(), Options::default());
     train(&mut app, 30);
     act(&mut app, Action::Lesson);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::Focus(Panel::Gradients));
-    let before = of_learner(&app);
+    let before = learner_state(&app);
     for stage in 0..app.lesson.course.stages.len() {
         for beat in 0..=last_of(&app, stage) {
             let mut engine = Engine::default();
@@ -739,7 +749,7 @@ fn leaving_changes_nothing_of_the_learner_s() {
             assert!(app.beat().is_none());
             // What the engine says late is not the learner's either.
             measure(&mut app, &mut engine, 3);
-            assert_eq!(of_learner(&app), before, "stage {stage}, beat {beat}");
+            assert_eq!(learner_state(&app), before, "stage {stage}, beat {beat}");
         }
     }
     // What they save meanwhile is their B once the presentation is left, and never the room's.

@@ -1,4 +1,4 @@
-//! Stages that were jumped over, recorded runs as exercises, background texts.
+//! Skipped stages, exercises about recorded runs, and the background texts.
 
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
@@ -9,8 +9,8 @@ use protocol::{Command, Event, StreamLine};
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
 use super::{sample, start_of};
 
-/// The course inside the program, at its first stage, trained a little.
-fn shipped() -> App {
+/// The built-in course at 80 columns. A of stage 1 has trained 3 steps.
+fn built_in_course() -> App {
     let (mut app, _) = begin(Course::builtin(), Options::default());
     resize(&mut app, 80, 24);
     train(&mut app, 3);
@@ -22,16 +22,16 @@ fn state(app: &App, id: &str) -> StageState {
 }
 
 #[test]
-fn stages_jumped_over_are_marked_and_never_passed() {
-    let mut app = shipped();
+fn skipped_stages_are_marked_and_do_not_count_as_passed() {
+    let mut app = built_in_course();
     let effects = act(&mut app, Action::Stage(4));
     for id in ["broken-init", "strides", "missing-sync"] {
         assert_eq!(state(&app, id), StageState::Skipped, "{id}");
         let saved = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(stage, progress)) if stage == id && progress.state == StageState::Skipped);
-        assert!(effects.iter().any(saved), "{id} is kept");
+        assert!(effects.iter().any(saved), "{id} is saved");
     }
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
-    // The stage is as anybody finds it, whatever was done before.
+    // The new stage begins with its broken configuration.
     let run = start_of(&effects).1;
     let stage = app.lesson.course.stage(4).expect("stage 4");
     assert_eq!((run.stage, &run.config), (4, &stage.broken));
@@ -41,14 +41,14 @@ fn stages_jumped_over_are_marked_and_never_passed() {
     act(&mut app, Action::Stage(1));
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     let stage = app.lesson.course.stages[0].clone();
-    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Stage(6));
     assert_eq!(state(&app, "broken-init"), StageState::Passed);
     assert_eq!(state(&app, "hybrid"), StageState::Skipped);
 }
 
 #[test]
-fn a_start_at_a_later_stage_marks_the_ones_before() {
+fn a_start_at_a_later_stage_marks_the_earlier_ones_as_skipped() {
     let options = Options {
         stage: Some(3),
         ..Options::default()
@@ -59,8 +59,8 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
 }
 
 #[test]
-fn a_recorded_run_is_looked_at_named_and_left() {
-    let mut app = shipped();
+fn the_fault_of_a_recorded_run_is_named_and_the_live_run_resumes() {
+    let mut app = built_in_course();
     let first_loss = app.bench.run.shown().first_loss();
     let effects = open(&mut app, "d02");
     assert!(
@@ -73,10 +73,10 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(
         app.mode
             .recording()
-            .is_some_and(|it| !it.device.name.is_empty())
+            .is_some_and(|recording| !recording.device.name.is_empty())
     );
-    // The engine's last words are about another run.
-    let run = wanted(&shipped());
+    // Late events of the engine are about the live run.
+    let run = wanted(&built_in_course());
     for event in sample::until(&run, 2) {
         update(
             &mut app,
@@ -86,7 +86,8 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(!app.bench.run.shown().has_begun());
     assert!(play_recording(&mut app) > 100);
     let shown = app.bench.run.shown();
-    assert_eq!(shown.gradients.as_ref().map(|it| it.with_grad), Some(1));
+    let gradients = shown.gradients.as_ref().expect("gradients");
+    assert_eq!(gradients.with_grad, 1);
     assert!(shown.lints.is_empty());
     assert_eq!(
         act(&mut app, Action::Pause),
@@ -96,7 +97,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         app.question().map(|question| question.choices.len()),
         Some(4)
     );
-    // The first answer stays in the score; after a wrong one a right one is seen, not passed.
+    // The first answer counts. A right answer after a wrong one makes the exercise seen, not passed.
     assert!(app.is_unsolved());
     act(&mut app, Action::Answer(0));
     assert!(app.is_unsolved() && app.question().is_some(), "another try");
@@ -114,7 +115,11 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
     assert!(effects.contains(&Effect::Send(Command::Resume)));
-    assert_eq!(app.bench.run.shown().first_loss(), first_loss, "it goes on");
+    assert_eq!(
+        app.bench.run.shown().first_loss(),
+        first_loss,
+        "the live run is on the screen again"
+    );
     assert!(app.mode.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
@@ -122,18 +127,17 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         (known(&app).prediction, known(&app).state),
         (first, StageState::Seen)
     );
-    // What was answered rightly after a wrong answer counts as seen.
     assert_eq!(app.lesson.study.progress.calibration().answered, 0);
 }
 
 #[test]
 fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
-    let mut app = shipped();
+    let mut app = built_in_course();
     act(&mut app, Action::Present);
     act(&mut app, Action::NextBeat);
     let effects = open(&mut app, "k01");
     let saves = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(..)));
-    assert!(!effects.iter().any(saves), "it is nobody's progress");
+    assert!(!effects.iter().any(saves), "a presentation saves nothing");
     assert!(app.exercise().is_some() && app.beat().is_none());
     act(&mut app, Action::LeaveExercise);
     assert_eq!(app.beat().map(|beat| beat.at), Some(1));
@@ -143,8 +147,8 @@ fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
 }
 
 #[test]
-fn an_engine_that_ends_meanwhile_is_replaced() {
-    let mut app = shipped();
+fn an_engine_that_ends_during_a_recording_is_replaced_afterwards() {
+    let mut app = built_in_course();
     open(&mut app, "d01");
     let reason = "gone".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
@@ -158,8 +162,8 @@ fn an_engine_that_ends_meanwhile_is_replaced() {
 }
 
 #[test]
-fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
-    let mut app = shipped();
+fn the_next_exercise_after_the_last_recording_has_the_live_run() {
+    let mut app = built_in_course();
     open(&mut app, "d05");
     play_recording(&mut app);
     let mut effects = act(&mut app, Action::NextStage);
@@ -169,7 +173,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     assert!(app.mode.recording().is_none());
     let resumes = effects.contains(&Effect::Send(Command::Resume));
     assert!(resumes, "kernels need a live run");
-    // A late line of the recording is about nothing now.
+    // Late lines of the recording are dropped.
     let late = FromEngine::Line(StreamLine {
         t: 9.0,
         event: Event::Heartbeat { device_s: None },
@@ -178,8 +182,8 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
 }
 
 #[test]
-fn the_glossary_has_pages() {
-    let mut app = shipped();
+fn the_pages_of_the_glossary_go_round() {
+    let mut app = built_in_course();
     act(&mut app, Action::Open(Overlay::Glossary));
     let pages = app.lesson.course.readings.len() + 1;
     assert!(pages >= 4);
@@ -190,8 +194,8 @@ fn the_glossary_has_pages() {
 }
 
 #[test]
-fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
-    let mut app = shipped();
+fn the_card_of_skipped_stages_leads_back_to_them() {
+    let mut app = built_in_course();
     act(&mut app, Action::Stage(4));
     assert_eq!(app.lesson.skipped_stages(), [0, 1, 2]);
     let effects = act(&mut app, Action::Open(Overlay::Skipped));

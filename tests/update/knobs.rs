@@ -8,7 +8,7 @@ use protocol::*;
 use super::sample;
 use super::session::{act, begin, hear, pair, solve, train, wanted};
 
-/// Stage 1, predicted; A has trained for some steps.
+/// Stage 1 after the prediction. A has trained 30 steps.
 fn at_the_knobs() -> App {
     let (mut app, _) = begin(sample::course(), Options::default());
     train(&mut app, 30);
@@ -18,11 +18,13 @@ fn at_the_knobs() -> App {
     app
 }
 
+/// Lets this many milliseconds pass.
 fn later(app: &mut App, ms: u64) -> Vec<Effect> {
     let now_ms = app.clock.now_ms + ms;
     update(app, Message::Tick { now_ms })
 }
 
+/// Returns the commands among these effects.
 fn sent(effects: &[Effect]) -> Vec<&Command> {
     let sent = effects.iter().filter_map(|effect| match effect {
         Effect::Send(command) => Some(command),
@@ -31,6 +33,7 @@ fn sent(effects: &[Effect]) -> Vec<&Command> {
     sent.collect()
 }
 
+/// Returns the configuration that is written to the learner's file.
 fn written(effects: &[Effect]) -> Option<&RunConfig> {
     effects.iter().find_map(|effect| match effect {
         Effect::WriteKnobs { config, .. } => Some(&**config),
@@ -45,13 +48,14 @@ fn select(app: &mut App, path: &str) {
     app.bench.comparison.select(row);
 }
 
+/// Saves the learner's file.
 fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
     let config = config.map(Box::new).map_err(str::to_owned);
     update(app, Message::FileSaved { config })
 }
 
 #[test]
-fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
+fn the_key_f_opens_the_knobs_instead_of_the_lesson_and_closes_them() {
     let mut app = at_the_knobs();
     assert!(app.view.lesson_visible());
     act(&mut app, Action::Knobs);
@@ -74,7 +78,7 @@ fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
 }
 
 #[test]
-fn before_the_prediction_the_knobs_ask_once() {
+fn the_knobs_ask_for_confirmation_once_before_the_prediction() {
     let (mut app, _) = begin(sample::course(), Options::default());
     act(&mut app, Action::Knobs);
     assert!(matches!(app.view.confirm, Some(Confirm::SkipPrediction(_))));
@@ -110,7 +114,7 @@ fn a_knob_that_keeps_the_weights_changes_b_at_the_next_step() {
 }
 
 #[test]
-fn a_knob_that_needs_new_weights_starts_b_once_the_changes_have_settled() {
+fn a_knob_that_needs_new_weights_restarts_b_after_the_last_change() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.init");
@@ -131,7 +135,7 @@ fn a_knob_that_needs_new_weights_starts_b_once_the_changes_have_settled() {
 }
 
 #[test]
-fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
+fn toggles_and_pairs_open_the_knobs_while_b_equals_a() {
     for action in [Action::Toggle, Action::Pair] {
         let mut app = at_the_knobs();
         assert_eq!(sent(&act(&mut app, action)), Vec::<&Command>::new());
@@ -142,7 +146,7 @@ fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
 }
 
 #[test]
-fn t_goes_between_a_and_b_as_the_learner_has_it() {
+fn a_toggle_switches_between_a_and_the_learner_s_b() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.loss");
@@ -162,7 +166,7 @@ fn t_goes_between_a_and_b_as_the_learner_has_it() {
 }
 
 #[test]
-fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
+fn pairs_measure_the_learner_s_b_and_restart_when_it_changes() {
     let mut app = at_the_knobs();
     select(&mut app, "model.loss");
     act(&mut app, Action::Knobs);
@@ -199,10 +203,10 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
 }
 
 #[test]
-fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
+fn knobs_that_cover_the_panels_close_for_pairs() {
     for (width, height, stay) in [(80, 24, false), (120, 36, true)] {
         let mut app = at_the_knobs();
-        update(&mut app, Message::Resized { width, height });
+        super::session::resize(&mut app, width, height);
         act(&mut app, Action::Knobs);
         select(&mut app, "model.norm");
         act(&mut app, Action::KnobTurn(1));
@@ -213,7 +217,7 @@ fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
 }
 
 #[test]
-fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
+fn a_change_that_the_device_refuses_is_explained_on_its_row_and_undone() {
     let (mut app, _) = begin(
         sample::course(),
         Options {
@@ -255,7 +259,7 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
     };
     let (mut app, _) = begin(sample::course(), options);
     train(&mut app, 10);
-    let last = |app: &App| app.bench.run.shown().loss.last().map(|it| it.0);
+    let last = |app: &App| app.bench.run.shown().loss.last().map(|(step, _)| step);
     let before = last(&app);
     select(&mut app, "model.init");
     act(&mut app, Action::KnobTurn(1));
@@ -280,7 +284,8 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
     let run = wanted(&app);
     hear(&mut app, sample::step(&run, 11));
     assert!(before < last(&app), "the curve goes on");
-    assert_eq!(app.bench.run.shown().loss.first().map(|it| it.0), Some(0));
+    let first = app.bench.run.shown().loss.first();
+    assert_eq!(first.map(|(step, _)| step), Some(0));
     let row = app
         .bench
         .comparison
@@ -291,7 +296,7 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
 }
 
 #[test]
-fn what_was_said_of_a_b_goes_with_it() {
+fn a_notice_about_b_disappears_when_b_changes() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Toggle);
     assert!(app.view.notice.is_some(), "B is the same as A");
@@ -301,7 +306,7 @@ fn what_was_said_of_a_b_goes_with_it() {
 }
 
 #[test]
-fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
+fn the_learner_s_file_becomes_b_at_the_start_and_whenever_it_is_saved() {
     let mut app = at_the_knobs();
     let mut mine = app.bench.comparison.config_a.clone();
     mine.model.norm = Norm::Fused;
@@ -329,7 +334,7 @@ fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
 }
 
 #[test]
-fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
+fn a_file_that_cannot_be_read_leaves_b_and_is_not_written() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
@@ -345,7 +350,7 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
             .comparison
             .problem
             .as_deref()
-            .is_some_and(|it| it.contains("config.toml:4"))
+            .is_some_and(|problem| problem.contains("config.toml:4"))
     );
     select(&mut app, "model.loss");
     let effects = act(&mut app, Action::KnobTurn(1));
@@ -354,7 +359,7 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
         app.view
             .notice
             .as_ref()
-            .is_some_and(|it| it.text.contains("the file did not"))
+            .is_some_and(|notice| notice.text.contains("the file did not"))
     );
     saved(&mut app, Ok(before.clone()));
     assert_eq!(
@@ -369,21 +374,21 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
 }
 
 #[test]
-fn the_solution_is_shown_first_and_then_can_be_taken() {
+fn the_solution_can_be_taken_after_it_was_shown() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Solution);
     act(&mut app, Action::Yes);
-    assert!(app.bench.comparison.same(), "shown, not taken");
+    assert!(app.bench.comparison.b_equals_a(), "shown, not taken");
     let effects = act(&mut app, Action::TakeSolution);
     let run = wanted(&app);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     assert_eq!(written(&effects), Some(&run.config));
     let stage = app.stage().expect("a stage").clone();
-    assert!(app.lesson.study.of(&stage).solution_shown);
+    assert!(app.lesson.study.progress_of(&stage).solution_shown);
 }
 
 #[test]
-fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
+fn a_presentation_has_the_solution_as_b_and_brings_the_learner_s_b_back() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
@@ -448,5 +453,5 @@ fn a_free_run_has_every_knob_and_no_stage() {
     act(&mut app, Action::Open(perflings::app::Overlay::Stages));
     let last = app.lesson.course.stages.len() + app.lesson.course.exercises.len();
     act(&mut app, Action::ChooseLine(last));
-    assert!(app.stage().is_none() && app.bench.comparison.same());
+    assert!(app.stage().is_none() && app.bench.comparison.b_equals_a());
 }

@@ -1,4 +1,4 @@
-//! What a learner met in the stages, as scripts of keys over all of them.
+//! Faults that a learner met, as sequences of keys in all stages.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::figures::figures;
@@ -7,7 +7,7 @@ use perflings::tui::keys;
 
 use super::*;
 
-/// A stage of the course, after 40 steps of A.
+/// This stage of the built-in course, whose A has trained 40 steps.
 fn stage_at(number: u32) -> App {
     let options = Options {
         stage: Some(number),
@@ -18,6 +18,7 @@ fn stage_at(number: u32) -> App {
     app
 }
 
+/// Presses a key.
 fn key(app: &mut App, code: KeyCode) {
     let event = KeyEvent::new(code, KeyModifiers::NONE);
     if let Some(action) = keys::action(event, app) {
@@ -25,7 +26,7 @@ fn key(app: &mut App, code: KeyCode) {
     }
 }
 
-/// Answers the prediction, and keeps a range where one is asked for.
+/// Answers the prediction, and keeps a range if the stage asks for one.
 fn predict(app: &mut App) {
     key(app, KeyCode::Char('a'));
     if app.reading().estimates() {
@@ -34,7 +35,7 @@ fn predict(app: &mut App) {
     }
 }
 
-/// B is the solution and trains from this step on with A's weights.
+/// Makes B the solution and starts it at this step. Returns its run.
 fn run_b(app: &mut App, from_step: u64) -> RunSpec {
     solve(app);
     act(app, Action::Toggle);
@@ -45,27 +46,25 @@ fn run_b(app: &mut App, from_step: u64) -> RunSpec {
     run
 }
 
-fn notice(app: &App) -> String {
-    let notice = app.view.notice.as_ref();
-    notice.map_or_else(String::new, |notice| notice.text.clone())
-}
-
 #[test]
-fn a_range_begins_in_the_middle_takes_every_press_and_can_be_typed() {
-    let mut asked = 0;
+fn a_range_begins_in_the_middle_moves_with_every_key_and_can_be_typed() {
+    let mut stages_with_range = 0;
     for stage in 1..=9 {
         let mut app = stage_at(stage);
         key(&mut app, KeyCode::Char('a'));
-        let Some(of) = app.stage().and_then(|it| it.estimate.clone()) else {
+        let Some(estimate) = app.stage().and_then(|stage| stage.estimate.clone()) else {
             continue;
         };
-        asked += 1;
-        let range = |app: &App| app.lesson.study.range.map(|it| (it.low, it.high));
+        stages_with_range += 1;
+        let range = |app: &App| {
+            let range = app.lesson.study.range;
+            range.map(|range| (range.low, range.high))
+        };
         for presses in 1..=9 {
             key(&mut app, KeyCode::Right);
             assert_eq!(range(&app), Some((27 + presses, 33 + presses)), "{stage}");
         }
-        let value = of.from + 0.7 * (of.to - of.from);
+        let value = estimate.from + 0.7 * (estimate.to - estimate.from);
         let typed = format!("{value:.2}");
         for digit in typed.chars() {
             key(&mut app, KeyCode::Char(digit));
@@ -74,17 +73,17 @@ fn a_range_begins_in_the_middle_takes_every_press_and_can_be_typed() {
         assert_eq!(app.lesson.study.typed, typed);
         key(&mut app, KeyCode::Enter);
         let here = app.stage().expect("a stage");
-        let (low, high) = app.lesson.study.of(here).estimate.expect("kept");
+        let (low, high) = app.lesson.study.progress_of(here).estimate.expect("kept");
         assert!(
             low <= value && value <= high,
             "{stage}: {low} {value} {high}"
         );
     }
-    assert!(asked > 0);
+    assert!(stages_with_range > 0);
 }
 
 #[test]
-fn a_hint_beside_the_knobs_leaves_them_and_the_page() {
+fn a_hint_leaves_the_knobs_open_and_the_page_as_it_is() {
     for stage in 1..=9 {
         let mut app = stage_at(stage);
         predict(&mut app);
@@ -101,9 +100,9 @@ fn a_hint_beside_the_knobs_leaves_them_and_the_page() {
     }
 }
 
-/// Issue 41, l: the lesson's columns are about A as it was found, also where A goes on later with weights that B has trained.
+/// Issue 41, l: the lesson describes A as it was found, even if A continues later with weights that B has trained.
 #[test]
-fn a_that_goes_on_after_b_keeps_its_own_figures() {
+fn an_a_that_continues_after_b_keeps_its_own_figures() {
     for stage in 1..=9 {
         let mut app = stage_at(stage);
         let a = wanted(&app);
@@ -138,31 +137,31 @@ fn a_that_goes_on_after_b_keeps_its_own_figures() {
     }
 }
 
-/// Issue 41, q: what was seen at different steps is not set side by side.
+/// Issue 41, q.
 #[test]
-fn evidence_compares_equal_steps_only() {
+fn evidence_compares_a_and_b_at_equal_steps_only() {
     for both in [true, false] {
         for stage in 1..=9 {
             let mut app = stage_at(stage);
-            let of_a = app.bench.run.slot(Slot::A).evidence.as_ref();
-            let seen = of_a.expect("it was looked at").step;
-            let of_b = if both { seen } else { 61 };
+            let evidence_of_a = app.bench.run.slot(Slot::A).evidence.as_ref();
+            let step_of_a = evidence_of_a.expect("A was inspected").step;
+            let step_of_b = if both { step_of_a } else { 61 };
             predict(&mut app);
             let b = run_b(&mut app, 41);
-            hear(&mut app, sample::evidence(&b, of_b));
+            hear(&mut app, sample::evidence(&b, step_of_b));
             let theme = perflings::app::ThemeName::Dark;
             let markers = perflings::app::Markers::Braille;
             let drawn = screen::panel(&mut app, Panel::Evidence, 120, 36, theme, markers);
             let text = screen::text(&drawn);
             assert_eq!(text.contains("A at step"), both, "stage {stage}: {text}");
-            assert!(text.contains(&format!("B at step {of_b}")), "{text}");
+            assert!(text.contains(&format!("B at step {step_of_b}")), "{text}");
         }
     }
 }
 
-/// Issue 41, q: a run that went on with other weights has no first loss, also after a NaN.
+/// Issue 41, q.
 #[test]
-fn the_first_loss_of_a_run_that_went_on_is_not_told() {
+fn a_run_that_continues_another_has_no_first_loss() {
     for stage in 1..=9 {
         let mut app = stage_at(stage);
         let b = run_b(&mut app, 41);
@@ -177,9 +176,9 @@ fn the_first_loss_of_a_run_that_went_on_is_not_told() {
     }
 }
 
-/// Issue 41, r: a configuration that diverges is told once, by its side and its step, and is no failure of the engine.
+/// Issue 41, r.
 #[test]
-fn a_divergence_is_told_once() {
+fn a_divergence_is_reported_with_its_side_and_step_and_not_as_an_error() {
     for stage in 1..=9 {
         for paired in [false, true] {
             let mut app = stage_at(stage);
@@ -203,8 +202,8 @@ fn a_divergence_is_told_once() {
                 ..Finished::default()
             };
             hear(&mut app, Event::Finished(Box::new(end)));
-            let said = notice(&app);
-            assert!(said.starts_with("Your B diverged at step 8"), "{said}");
+            let text = notice(&app);
+            assert!(text.starts_with("Your B diverged at step 8"), "{text}");
             assert_eq!(app.bench.run.state, RunState::Finished, "stage {stage}");
             assert_eq!(app.devices.log.unseen, unseen, "no error");
             assert!(!app.bench.pairing());
@@ -212,10 +211,9 @@ fn a_divergence_is_told_once() {
     }
 }
 
-/// Issue 41, c, d and p: pairs that are asked for at any moment after a change are those of the present B, a toggle ends them with a word, and
-/// their end turns no page.
+/// Issue 41, c, d and p: pairs after a change compare the present B, a toggle ends them with a notice, and their end turns no page.
 #[test]
-fn pairs_after_a_change_are_measured_in_every_stage() {
+fn pairs_right_after_a_change_are_measured_in_every_stage() {
     for stage in 1..=9 {
         for delay_ms in (0..=500).step_by(100) {
             let mut app = stage_at(stage);
@@ -227,7 +225,7 @@ fn pairs_after_a_change_are_measured_in_every_stage() {
             let now_ms = app.clock.now_ms + delay_ms;
             update(&mut app, Message::Tick { now_ms });
             act(&mut app, Action::Pair);
-            // The change's own start comes after the pairs were asked for.
+            // The start of the changed B is reported after the request for pairs.
             hear(&mut app, answer(sample::started(&late, 41), request));
             let case = format!("stage {stage}, {delay_ms} ms");
             let Asked::Pairs { to_begin } = app.bench.pending.asked.clone() else {

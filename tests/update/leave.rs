@@ -1,4 +1,4 @@
-//! Leaving a stage, the welcome, and looking a word up.
+//! Leaving a stage, the welcome card, and the search in the glossary.
 
 use perflings::app::guide::{SentencePart, confirmation};
 use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Replay, update};
@@ -8,11 +8,11 @@ use protocol::Slot;
 use super::session::{act, pair, solve, train};
 use super::{begin_with, running, sample, start_of};
 
-/// The open question in words, a key as `_`.
-fn asked(app: &App) -> String {
+/// Returns the text of the open confirmation, with each key as `_`.
+fn question(app: &App) -> String {
     let confirm = app.view.confirm.expect("a question");
-    let pieces = confirmation(confirm, app).into_iter();
-    pieces
+    confirmation(confirm, app)
+        .into_iter()
         .map(|piece| match piece {
             SentencePart::Text(text) => text,
             SentencePart::Key(_) => "_".to_owned(),
@@ -20,7 +20,7 @@ fn asked(app: &App) -> String {
         .collect()
 }
 
-/// Predicted, toggled and measured: the debrief with its question.
+/// A learner has predicted, toggled and measured pairs, and the quiz is open.
 fn looking_back() -> App {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
@@ -35,27 +35,27 @@ fn looking_back() -> App {
 }
 
 #[test]
-fn nobody_is_asked_where_nothing_is_lost() {
+fn leaving_asks_nothing_if_nothing_is_unfinished() {
     for action in [Action::Stage(3), Action::NextStage] {
         let mut app = running(20);
         assert_eq!(start_of(&act(&mut app, action)).1.variant, "broken");
         assert_eq!(app.view.confirm, None);
     }
-    // Where the learner is already, there is nothing to leave.
+    // The learner is in this stage already.
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
     assert_eq!(act(&mut app, Action::Stage(1)), []);
     assert_eq!(app.view.confirm, None);
-    // A stage of an earlier day keeps what it has.
+    // The stage was passed in an earlier session.
     let mut app = running(20);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
     assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
 }
 
 #[test]
-fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
+fn leaving_an_unfinished_stage_asks_first_and_keeps_the_prediction() {
     for (action, to) in [
         (Action::Stage(3), 2),
         (Action::NextStage, 1),
@@ -66,7 +66,7 @@ fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
         act(&mut app, Action::Open(Overlay::Stages));
         assert_eq!(act(&mut app, action), []);
         assert_eq!(app.view.confirm, Some(Confirm::Leave { to }));
-        assert!(asked(&app).contains("your prediction is kept. _ _"));
+        assert!(question(&app).contains("your prediction is kept. _ _"));
         act(&mut app, Action::No);
         assert_eq!((app.lesson.study.at, app.view.confirm), (0, None));
         act(&mut app, action);
@@ -76,25 +76,29 @@ fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
         let kept = app.lesson.study.progress.stage("broken-init").prediction;
         assert!(matches!(kept, Some(Prediction::Choice { choice: 1, .. })));
     }
-    // Toggled without a prediction: there is none to keep.
+    // After a toggle without a prediction there is none to keep.
     let mut app = running(20);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     act(&mut app, Action::Yes);
     act(&mut app, Action::NextStage);
-    assert!(asked(&app).contains("it is not passed"), "{}", asked(&app));
+    assert!(
+        question(&app).contains("it is not passed"),
+        "{}",
+        question(&app)
+    );
 }
 
 #[test]
-fn an_open_question_is_not_skipped_in_silence() {
+fn leaving_asks_while_a_question_is_open() {
     let mut app = looking_back();
     act(&mut app, Action::NextStage);
-    assert!(asked(&app).starts_with("A question is still open, and the stage is not passed"));
+    assert!(question(&app).starts_with("A question is still open, and the stage is not passed"));
     act(&mut app, Action::No);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
-    assert!(asked(&app).starts_with("A question is still open; go on"));
+    assert!(question(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
@@ -103,13 +107,13 @@ fn an_open_question_is_not_skipped_in_silence() {
 }
 
 #[test]
-fn what_is_asked_fits_the_smallest_screen() {
+fn the_question_before_leaving_fits_the_smallest_screen() {
     let mut app = looking_back();
     for state in [StageState::Predicted, StageState::Passed] {
         let stage = app.stage().expect("a stage").clone();
-        app.lesson.study.of_mut(&stage.id).state = state;
+        app.lesson.study.progress_mut(&stage.id).state = state;
         act(&mut app, Action::NextStage);
-        assert!(asked(&app).chars().count() <= 74, "{}", asked(&app));
+        assert!(question(&app).chars().count() <= 74, "{}", question(&app));
         act(&mut app, Action::No);
     }
 }
@@ -122,6 +126,7 @@ fn a_presenter_and_a_recording_are_not_asked() {
     assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
 }
 
+/// Begins the first session of a learner.
 fn welcome(options: Options) -> (App, Vec<Effect>) {
     begin_with(Options {
         welcome: true,
@@ -130,11 +135,11 @@ fn welcome(options: Options) -> (App, Vec<Effect>) {
 }
 
 #[test]
-fn the_welcome_is_kept_as_shown_and_lets_the_run_begin() {
+fn the_welcome_is_shown_once_while_the_run_begins() {
     let (mut app, effects) = welcome(Options::default());
     assert_eq!(app.view.overlay, Some(Overlay::Welcome));
     assert_eq!(start_of(&effects).1.slot, Slot::A);
-    // After the run: the first thing that is waited for.
+    // The run starts before the card is noted as shown, so that the learner does not wait.
     assert_eq!(
         effects.last(),
         Some(&Effect::Save(ProgressChange::Welcomed))
@@ -146,7 +151,7 @@ fn the_welcome_is_kept_as_shown_and_lets_the_run_begin() {
 }
 
 #[test]
-fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
+fn a_recording_and_a_presentation_have_no_welcome() {
     let recording = Replay {
         file: "x".to_owned(),
         device: sample::device(),
@@ -177,7 +182,7 @@ fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
 }
 
 #[test]
-fn a_search_takes_letters_until_it_is_kept_or_cleared() {
+fn a_search_takes_letters_until_it_is_kept_or_closed() {
     let (mut app, _) = App::new(sample::course(), Progress::default(), Options::default());
     act(&mut app, Action::Search);
     assert_eq!(app.view.overlay, Some(Overlay::Glossary));
@@ -192,13 +197,13 @@ fn a_search_takes_letters_until_it_is_kept_or_cleared() {
     assert!(app.view.search.finds("a warp") && !app.view.search.finds("wrap"));
     act(&mut app, Action::KeepSearch);
     assert!(!app.view.typing() && app.view.search.is_open());
-    // One thing at a time: first the search, then the glossary.
+    // The first key closes the search, the second one the glossary.
     act(&mut app, Action::Close);
     assert_eq!(app.view.overlay, Some(Overlay::Glossary));
     assert!(!app.view.search.is_open());
     act(&mut app, Action::Close);
     assert_eq!(app.view.overlay, None);
-    // It belongs to the sitting with the glossary.
+    // Another card ends the search.
     act(&mut app, Action::Search);
     act(&mut app, Action::Type('w'));
     act(&mut app, Action::Open(Overlay::Log));

@@ -1,4 +1,4 @@
-//! A mystery: what is hidden, how B is judged, how it ends.
+//! A mystery: its hidden values, the verdict on B, and its end.
 
 use perflings::app::Message;
 use perflings::app::mystery::{JudgeStep, MysteryEnd};
@@ -11,7 +11,7 @@ use protocol::*;
 use super::sample;
 use super::session::{act, begin, hear, train, wanted};
 
-/// Seed 14 of level 1: the learning rate is far too low. A has trained for some steps.
+/// The mystery of seed 14 and level 1, whose learning rate is far too low. A has trained 30 steps.
 fn open() -> App {
     let options = Options {
         mystery: Some((Some(14), 1)),
@@ -22,20 +22,25 @@ fn open() -> App {
     app
 }
 
-/// The learning rate is turned once, which gives B the preset's.
+/// Opens the knobs and selects the one with this path.
+fn select_knob(app: &mut App, path: &str) {
+    act(app, Action::Knobs);
+    let mut knobs = app.bench.comparison.offers.iter();
+    let row = knobs.position(|knob| knob.path == path);
+    app.bench.comparison.select(row.expect("offered"));
+}
+
+/// The learner has turned the learning rate once, which gives B the right value. B has started.
 fn with_fix() -> App {
     let mut app = open();
-    act(&mut app, Action::Knobs);
-    let mut knobs = app.bench.comparison.offers.iter();
-    let row = knobs.position(|knob| knob.path == "train.learning-rate");
-    app.bench.comparison.select(row.expect("offered"));
+    select_knob(&mut app, "train.learning-rate");
     act(&mut app, Action::KnobTurn(1));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 31));
     app
 }
 
-/// The end of the run that is judged, with this last loss.
+/// Returns the end of the judged run, with this last loss and everything else right.
 fn finished(app: &App, loss: f64) -> Event {
     Event::Finished(Box::new(Finished {
         slot: Slot::B,
@@ -67,8 +72,8 @@ fn finished(app: &App, loss: f64) -> Event {
     }))
 }
 
-/// Asks for the verdict; the run that is judged has begun.
-fn asked() -> App {
+/// The learner has asked for the verdict, and the judged run has begun.
+fn verdict_asked() -> App {
     let mut app = with_fix();
     act(&mut app, Action::Pair);
     let run = wanted(&app);
@@ -77,7 +82,7 @@ fn asked() -> App {
     app
 }
 
-/// What the pairs compare.
+/// Returns the two sides of the requested pairs.
 fn paired(effects: &[Effect]) -> Option<(&RunSpec, &RunSpec)> {
     effects.iter().find_map(|effect| match effect {
         Effect::Send(Command::Pair { a, b, .. }) => Some((a, b)),
@@ -85,6 +90,7 @@ fn paired(effects: &[Effect]) -> Option<(&RunSpec, &RunSpec)> {
     })
 }
 
+/// Returns the end of pairs with this verdict.
 fn pair(verdict: Verdict) -> Event {
     let Event::Pair(pair) = sample::pair(40, true) else {
         unreachable!()
@@ -92,9 +98,9 @@ fn pair(verdict: Verdict) -> Event {
     Event::Pair(Pair { verdict, ..pair })
 }
 
-/// Everything but the speed is right; the pairs end with this verdict.
+/// B was judged: everything but the speed was right, and the pairs ended with this verdict. Returns the effects of their end too.
 fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
-    let mut app = asked();
+    let mut app = verdict_asked();
     let event = finished(&app, 6.7);
     let effects = hear(&mut app, event);
     let (a, b) = paired(&effects).expect("pairs begin");
@@ -120,31 +126,26 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
 }
 
 #[test]
-fn a_knob_that_needs_another_start_begins_again_also_with_the_value_of_a() {
+fn b_restarts_even_if_its_new_value_equals_the_hidden_one() {
     let mut app = open();
-    act(&mut app, Action::Knobs);
-    let mut knobs = app.bench.comparison.offers.iter();
-    let row = knobs.position(|knob| knob.path == "model.init");
-    app.bench.comparison.select(row.expect("offered"));
+    select_knob(&mut app, "model.init");
     let starts = |effects: &[Effect]| {
-        let mut sent = effects.iter();
-        sent.any(|it| matches!(it, Effect::Send(Command::Start { .. })))
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Send(Command::Start { .. })))
     };
     act(&mut app, Action::KnobTurn(1));
-    assert_eq!(
-        app.bench.comparison.config_b, app.bench.comparison.config_a,
-        "A has it, too"
-    );
+    assert_eq!(app.bench.comparison.config_b, app.bench.comparison.config_a);
     let now_ms = app.clock.now_ms + 1000;
     assert!(starts(&update(&mut app, Message::Tick { now_ms })));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
-    // The way back to A tells nothing, either.
+    // A toggle back to A reveals nothing either.
     assert!(starts(&act(&mut app, Action::Toggle)));
 }
 
 #[test]
-fn nothing_tells_the_values_of_a() {
+fn the_values_of_a_are_hidden() {
     let app = open();
     let mystery = app.mode.mystery().expect("open");
     assert_eq!(wanted(&app).config, mystery.mystery.broken);
@@ -159,7 +160,7 @@ fn nothing_tells_the_values_of_a() {
 }
 
 #[test]
-fn a_b_that_nobody_changed_is_not_judged() {
+fn b_is_not_judged_before_a_change() {
     let mut app = open();
     for action in [Action::Toggle, Action::Pair] {
         let effects = act(&mut app, action);
@@ -170,7 +171,7 @@ fn a_b_that_nobody_changed_is_not_judged() {
 }
 
 #[test]
-fn looks_and_tried_configurations_are_counted_once_each() {
+fn each_opened_panel_and_each_tried_configuration_counts_once() {
     let mut app = with_fix();
     for panel in [Panel::Kernels, Panel::Loss, Panel::Kernels, Panel::Lesson] {
         act(&mut app, Action::Focus(panel));
@@ -178,29 +179,30 @@ fn looks_and_tried_configurations_are_counted_once_each() {
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 40));
     let mystery = app.mode.mystery().expect("open");
-    assert_eq!(mystery.looked.len(), 1, "the loss is always there");
-    assert_eq!(mystery.changes, 0, "it began just now");
-    let later = |app: &mut App, ms: u64| {
+    assert_eq!(mystery.opened_panels.len(), 1, "the loss is always visible");
+    assert_eq!(mystery.changes, 0, "the run has just begun");
+    let changes_after = |app: &mut App, ms: u64| {
         let now_ms = app.clock.now_ms + ms;
         update(app, Message::Tick { now_ms });
         app.mode.mystery().expect("open").changes
     };
-    assert_eq!(later(&mut app, 2_000), 1);
-    // Values that are passed over are not tried; a set costs its knobs.
-    let mut many = wanted(&app);
-    many.config.train.learning_rate = 0.5;
-    hear(&mut app, sample::started(&many, 50));
-    assert_eq!(later(&mut app, 500), 1);
-    many.config.model.norm = Norm::Composed;
-    many.config.model.loss = Loss::Composed;
-    hear(&mut app, sample::started(&many, 60));
-    assert_eq!(later(&mut app, 2_000), 4);
-    hear(&mut app, sample::started(&many, 70));
-    assert_eq!(later(&mut app, 2_000), 4, "tried before");
+    assert_eq!(changes_after(&mut app, 2_000), 1);
+    // A configuration that runs for less than two seconds does not count.
+    let mut run = wanted(&app);
+    run.config.train.learning_rate = 0.5;
+    hear(&mut app, sample::started(&run, 50));
+    assert_eq!(changes_after(&mut app, 500), 1);
+    // A configuration costs each knob that differs from the nearest tried one.
+    run.config.model.norm = Norm::Composed;
+    run.config.model.loss = Loss::Composed;
+    hear(&mut app, sample::started(&run, 60));
+    assert_eq!(changes_after(&mut app, 2_000), 4);
+    hear(&mut app, sample::started(&run, 70));
+    assert_eq!(changes_after(&mut app, 2_000), 4, "tried before");
 }
 
 #[test]
-fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
+fn a_right_b_as_fast_as_the_known_good_configuration_solves_the_mystery() {
     let (app, effects) = judged(Verdict::Same);
     let mystery = app.mode.mystery().expect("open");
     let Some(MysteryEnd::Solved { points, .. }) = mystery.end else {
@@ -211,38 +213,34 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
         matches!(effect, Effect::Save(ProgressChange::Mystery(name, score)) if name == "14-1" && score.best == 90)
     });
     assert!(saved && !app.is_unsolved() && !app.bench.comparison.hidden);
-    // What ran before stays on the screen: the known-good configuration is not shown as A.
+    // The screen still shows the broken A, not the known-good configuration.
     let a = &app.bench.run.slot(Slot::A).description;
     assert!(a.has(&mystery.mystery.broken));
 }
 
 #[test]
-fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
+fn a_slower_b_does_not_solve_the_mystery_and_the_verdict_names_no_knob() {
     let (app, effects) = judged(Verdict::Slower);
     let mystery = app.mode.mystery().expect("open");
     assert!(mystery.end.is_none() && app.is_unsolved() && app.bench.comparison.hidden);
     assert!(
         !effects
             .iter()
-            .any(|it| matches!(it, Effect::Save(ProgressChange::Mystery(..))))
+            .any(|effect| matches!(effect, Effect::Save(ProgressChange::Mystery(..))))
     );
     let report = mystery.report.as_ref().expect("judged");
     assert!(!report.passed());
     for line in &report.lines {
-        let said = format!("{} {} {}", line.name, line.asked, line.measured);
-        assert!(
-            app.bench
-                .comparison
-                .offers
-                .iter()
-                .all(|knob| !said.contains(knob.path))
-        );
+        let words = format!("{} {} {}", line.name, line.asked, line.measured);
+        for knob in &app.bench.comparison.offers {
+            assert!(!words.contains(knob.path), "{words}");
+        }
     }
 }
 
 #[test]
-fn what_one_run_shows_needs_no_pairs() {
-    let mut app = asked();
+fn a_b_whose_run_fails_a_criterion_is_not_measured_in_pairs() {
+    let mut app = verdict_asked();
     let event = finished(&app, 6.94);
     let effects = hear(&mut app, event);
     assert!(paired(&effects).is_none());
@@ -252,14 +250,14 @@ fn what_one_run_shows_needs_no_pairs() {
 }
 
 #[test]
-fn another_change_ends_the_judging() {
-    let mut app = asked();
+fn a_change_or_a_toggle_cancels_the_verdict() {
+    let mut app = verdict_asked();
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobTurn(1));
     let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     assert!(app.mode.mystery().expect("open").judging.is_none());
-    let mut app = asked();
+    let mut app = verdict_asked();
     assert!(matches!(
         app.mode.mystery().expect("open").judging,
         Some(JudgeStep::Run)
@@ -269,7 +267,7 @@ fn another_change_ends_the_judging() {
 }
 
 #[test]
-fn giving_up_asks_and_shows_the_faults_without_points() {
+fn giving_up_asks_first_and_leads_to_the_next_mystery() {
     let mut app = open();
     act(&mut app, Action::Solution);
     assert_eq!(app.view.confirm, Some(Confirm::GiveUp));
@@ -288,7 +286,7 @@ fn giving_up_asks_and_shows_the_faults_without_points() {
 }
 
 #[test]
-fn a_report_would_name_the_faults() {
+fn a_report_is_written_only_after_the_end() {
     let mut app = open();
     assert!(act(&mut app, Action::Report).is_empty());
     let (mut app, _) = judged(Verdict::Same);
@@ -299,7 +297,7 @@ fn a_report_would_name_the_faults() {
 }
 
 #[test]
-fn leaving_asks_and_the_list_leads_there_and_back() {
+fn leaving_a_mystery_asks_first_and_the_list_leads_back() {
     let mut app = open();
     act(&mut app, Action::Stage(2));
     assert!(matches!(

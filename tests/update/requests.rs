@@ -1,5 +1,5 @@
-//! What was asked for last is what is measured, however late the engine answers: two keys after each other at every delay, with an engine whose
-//! answers come late and in order.
+//! The last request is measured even if the engine answers late. The tests press two keys at several delays, with an engine whose answers
+//! come late and in order.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use protocol::*;
 use super::sample;
 use super::session::{act, answer, begin, hear, side};
 
-/// What is pressed.
+/// A key that requests something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Key {
     /// A knob that keeps the weights.
     Knob,
-    /// A knob that needs another start.
+    /// A knob that restarts B.
     RestartKnob,
     Toggle,
     Pairs,
@@ -30,7 +30,7 @@ const KEYS: [Key; 7] = [Knob, RestartKnob, Toggle, Pairs, Restart, Pause, Device
 /// Milliseconds between two turns of the engine.
 const TURN_MS: u64 = 25;
 
-/// What the engine does.
+/// The work of the engine.
 #[derive(Clone, Debug)]
 enum Work {
     Nothing,
@@ -38,27 +38,26 @@ enum Work {
     Pairs([RunSpec; 2], u32),
 }
 
+/// A learner at the keys, and an engine whose answers arrive late.
 #[derive(Clone)]
-/// A learner at the keys, and an engine whose answers are on their way for a while.
-struct Late {
+struct LateEngine {
     app: App,
     late_ms: u64,
     work: Work,
     request: u64,
     step: u64,
     resting: bool,
-    /// What the engine has said, and when it is heard.
+    /// The events on their way, each with the time of its arrival.
     said: VecDeque<(u64, Event)>,
     /// The notices that the learner saw.
-    told: Vec<String>,
+    notices: Vec<String>,
 }
 
-impl Late {
-    /// A stage whose prediction is made; B differs from A and has run for a while.
+impl LateEngine {
+    /// Stage 2 after the prediction. B differs from A and has run for a while.
     fn new(late_ms: u64) -> Self {
-        let stage = Some(2);
         let options = Options {
-            stage,
+            stage: Some(2),
             ..Options::default()
         };
         let (app, effects) = begin(sample::course(), options);
@@ -70,7 +69,7 @@ impl Late {
             step: 0,
             resting: false,
             said: VecDeque::new(),
-            told: Vec::new(),
+            notices: Vec::new(),
         };
         late.take(effects);
         late.wait(1_000);
@@ -84,14 +83,14 @@ impl Late {
         late.act(Action::Answer(0));
         late.turn("model.gradient");
         late.wait(2_000);
-        assert!(!late.app.bench.comparison.same() && late.settled());
-        late.told.clear();
+        assert!(!late.app.bench.comparison.b_equals_a() && late.settled());
+        late.notices.clear();
         late
     }
 
     fn act(&mut self, action: Action) {
         let effects = act(&mut self.app, action);
-        self.note_told();
+        self.note_notice();
         self.take(effects);
     }
 
@@ -120,16 +119,17 @@ impl Late {
         }
     }
 
-    fn note_told(&mut self) {
-        let text = self.app.view.notice.as_ref().map(|notice| &notice.text);
-        self.told
-            .extend(text.filter(|text| self.told.last() != Some(text)).cloned());
+    fn note_notice(&mut self) {
+        if let Some(notice) = &self.app.view.notice
+            && self.notices.last() != Some(&notice.text)
+        {
+            self.notices.push(notice.text.clone());
+        }
     }
 
     fn say(&mut self, event: Event) {
         let at_ms = self.app.clock.now_ms + self.late_ms;
-        let event = answer(event, self.request);
-        self.said.push_back((at_ms, event));
+        self.said.push_back((at_ms, answer(event, self.request)));
     }
 
     /// Time passes.
@@ -143,14 +143,14 @@ impl Late {
                 let effects = hear(&mut self.app, event);
                 self.take(effects);
             }
-            self.note_told();
+            self.note_notice();
             if now_ms.is_multiple_of(50) {
                 self.work();
             }
         }
     }
 
-    /// A step, or a pair.
+    /// Makes the next step or pair.
     fn work(&mut self) {
         match &mut self.work {
             Work::Run(run) if !self.resting => {
@@ -167,7 +167,7 @@ impl Late {
         }
     }
 
-    /// Carries the commands out, as the engine's session does.
+    /// Carries out the commands like the engine's session.
     fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let Effect::Send(command) = effect else {
@@ -176,7 +176,9 @@ impl Late {
             match command {
                 Command::Start { run, request, .. } => {
                     self.end();
-                    (self.request, self.step, self.resting) = (request, 0, false);
+                    self.request = request;
+                    self.step = 0;
+                    self.resting = false;
                     self.say(sample::started(&run, 0));
                     self.work = Work::Run(run);
                 }
@@ -195,7 +197,8 @@ impl Late {
                 }
                 Command::Pair { a, b, request, .. } => {
                     self.end();
-                    (self.request, self.resting) = (request, false);
+                    self.request = request;
+                    self.resting = false;
                     for run in [&a, &b] {
                         self.say(side(run));
                     }
@@ -216,7 +219,7 @@ impl Late {
         }
     }
 
-    /// The summary of what was in progress.
+    /// Ends the work in progress and sends its summary.
     fn end(&mut self) {
         let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
@@ -231,7 +234,7 @@ impl Late {
         })));
     }
 
-    /// Whether nothing is awaited.
+    /// Returns true if nothing is awaited.
     fn settled(&self) -> bool {
         let pending = &self.app.bench.pending;
         let done = match &pending.asked {
@@ -242,8 +245,8 @@ impl Late {
         done && pending.due_ms.is_none()
     }
 
-    /// What the learner asked for last is what the engine does and what the screen shows.
-    fn holds(&self, keys: [Key; 2], case: &str) {
+    /// Checks that the engine does what the last of these keys requested, and that the screen shows it.
+    fn assert_last_request(&self, keys: [Key; 2], case: &str) {
         let (bench, b) = (&self.app.bench, &self.app.bench.comparison.config_b);
         assert!(self.settled(), "{case}: {:?}", bench.pending);
         let paired = match keys {
@@ -256,9 +259,9 @@ impl Late {
                 assert!(paired && bench.pairing(), "{case}: pairs nobody waits for");
                 assert_eq!(sides[0].config, bench.comparison.config_a, "{case}");
                 assert_eq!(sides[1].config, *b, "{case}");
-                let heard = self.app.lesson.study.pair.as_ref();
-                let heard = heard.unwrap_or_else(|| panic!("{case}: {n} pairs, none counts"));
-                assert!(heard.n > 0, "{case}");
+                let shown = self.app.lesson.study.pair.as_ref();
+                let counted = shown.map_or(0, |pair| pair.n);
+                assert!(counted > 0, "{case}: {n} pairs, none counts");
             }
             Work::Run(run) => {
                 assert!(!paired && !bench.pairing(), "{case}: the pairs are lost");
@@ -276,16 +279,16 @@ impl Late {
             Work::Nothing => panic!("{case}: nothing runs"),
         }
         if keys == [Pairs, Toggle] {
-            let said = self.told.iter().any(|text| text.contains("pairs ended"));
-            assert!(said, "{case}: lost without a word: {:?}", self.told);
+            let warned = self.notices.iter().any(|text| text.contains("pairs ended"));
+            assert!(warned, "{case}: no notice: {:?}", self.notices);
         }
     }
 }
 
 #[test]
-fn what_was_asked_last_is_measured_however_late_the_engine_answers() {
+fn the_last_request_is_measured_even_if_the_engine_answers_late() {
     for late_ms in [0, 120, 400] {
-        let ready = Late::new(late_ms);
+        let ready = LateEngine::new(late_ms);
         for first in KEYS {
             for second in KEYS {
                 for delay_ms in (0..=500).step_by(100) {
@@ -295,32 +298,32 @@ fn what_was_asked_last_is_measured_however_late_the_engine_answers() {
                     late.press(second);
                     late.wait(2_000);
                     let case = format!("{first:?}, {delay_ms} ms, {second:?}; {late_ms} ms late");
-                    late.holds([first, second], &case);
+                    late.assert_last_request([first, second], &case);
                 }
             }
         }
     }
 }
 
-/// Issue 41, p: a value, another one, and pairs while the first is on its way.
+/// Issue 41, p.
 #[test]
-fn pairs_after_two_changes_are_those_of_the_last() {
+fn pairs_after_two_changes_compare_the_last_one() {
     for delay_ms in (0..=500).step_by(50) {
-        let mut late = Late::new(300);
+        let mut late = LateEngine::new(300);
         late.press(Knob);
         late.wait(delay_ms);
         late.turn("model.loss");
         late.wait(delay_ms);
         late.press(Pairs);
         late.wait(2_000);
-        late.holds([Knob, Pairs], &format!("{delay_ms} ms"));
+        late.assert_last_request([Knob, Pairs], &format!("{delay_ms} ms"));
     }
 }
 
-/// Issue 41, c: the learner is at a question when the pairs end.
+/// Issue 41, c: the learner may be at a question when the pairs end.
 #[test]
-fn the_end_of_pairs_turns_no_page_and_says_where_the_result_is() {
-    let mut late = Late::new(50);
+fn the_end_of_pairs_turns_no_page_and_names_the_page_of_the_result() {
+    let mut late = LateEngine::new(50);
     late.press(Pairs);
     late.wait(1_000);
     late.act(Action::TurnPage(-1));
@@ -330,9 +333,9 @@ fn the_end_of_pairs_turns_no_page_and_says_where_the_result_is() {
     late.wait(200);
     assert!(late.app.pairs_ended());
     assert_eq!(late.app.reading().page().0, page);
-    let said = late
-        .told
+    let named = late
+        .notices
         .iter()
         .any(|text| text.contains("of the lesson shows the result"));
-    assert!(said, "{:?}", late.told);
+    assert!(named, "{:?}", late.notices);
 }

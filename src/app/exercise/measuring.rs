@@ -1,31 +1,33 @@
-//! The state of a config exercise: what the learner expects, how far the measurement has come, and what it found.
-//! Plain data; `measure.rs` changes it.
+//! The state of a config exercise: the learner's answers, the progress of the measurement, and its result.
+//! This file holds plain data; `measure.rs` changes it.
 
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{ConfigCheck, Configs};
 use crate::course::sweep::SweepTable;
 use crate::judge::CriterionResult;
 
-/// What the learner's answer file says.
+/// The content of the learner's answer file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AnswerFile {
-    /// Not read yet.
+    /// The file has not been read yet.
     #[default]
     Unread,
-    /// Answers are missing or wrong: where, and what to write.
+    /// Answers are missing or not allowed. Each sentence names a place and says what to write there.
     Open(Vec<String>),
-    /// Every question has an answer: its key, and the words.
+    /// Every question has an answer, given as the question's key and the words of the answer.
     Given(Vec<(String, String)>),
 }
 
-/// How far a measurement has come.
+/// The progress of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Which of how many runs and comparisons.
+    /// The number of the present run or comparison, from 1.
     pub number: usize,
+    /// The number of runs and comparisons in all.
     pub of: usize,
-    /// What the present one is about, and how far it is.
+    /// The configuration of the present run.
     pub what: String,
+    /// The progress of the present run.
     pub done: String,
     pub table: SweepTable,
 }
@@ -33,27 +35,27 @@ pub struct Sweep {
 /// A measurement in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measuring {
-    /// It has begun; before, it waits for the stage's run to pause.
+    /// The measurement has begun. Before that it waits for the stage's run to pause.
     pub begun: bool,
     pub since_ms: u64,
     pub sweep: Sweep,
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurement {
     pub passed: bool,
-    /// Each criterion: what was asked, what was measured.
+    /// One line for each criterion, with the answer and the measured result.
     pub lines: Vec<CriterionResult>,
     pub table: SweepTable,
     pub device: String,
     pub seconds: f64,
-    /// Why it failed; then there are no lines.
+    /// The reason why the measurement failed. There are no lines then.
     pub failed: Option<String>,
 }
 
 impl Measurement {
-    /// It failed.
+    /// Makes the result of a measurement that failed for the reason `why`.
     pub fn failed(why: &str) -> Self {
         Self {
             failed: Some(why.to_owned()),
@@ -62,11 +64,11 @@ impl Measurement {
     }
 }
 
-/// The words chosen so far, and which word is marked.
+/// The words chosen so far, and the marked word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerDraft {
     pub answers: Answers,
-    /// Index of the marked word.
+    /// The index of the marked word.
     pub at: usize,
 }
 
@@ -75,16 +77,16 @@ pub struct AnswerDraft {
 pub struct AnswerChoice {
     pub key: String,
     pub ask: String,
-    /// Each word, and what it stands for.
+    /// The words with the label of each. The label is empty if the word explains itself.
     pub words: Vec<(String, String)>,
-    /// Words taken before it, where the answer is an order.
+    /// The words taken so far, if the answer is an order of several words.
     pub taken: Vec<String>,
-    /// The marked one.
+    /// The index of the marked word.
     pub at: usize,
 }
 
 impl AnswerChoice {
-    /// The place of the word `by` places from the marked one, as far as there are words.
+    /// Returns the index of the word `by` places after the marked one, limited to the list.
     pub fn after(&self, by: i32) -> usize {
         let last = self.words.len().saturating_sub(1);
         self.at.saturating_add_signed(by as isize).min(last)
@@ -92,7 +94,7 @@ impl AnswerChoice {
 }
 
 impl AnswerDraft {
-    /// The words of this check, and how many of them make an answer.
+    /// Returns the words of this check with their labels, and the number of words that an answer consists of.
     fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {
         let ranked = configs.letters();
         let plain = check.words(configs.sweep.as_ref());
@@ -101,11 +103,11 @@ impl AnswerDraft {
             let labels = configs.rank.iter().map(|change| change.label.clone());
             return (ranked.into_iter().zip(labels).collect(), count);
         }
-        let unnamed = plain.into_iter().map(|word| (word, String::new()));
-        (unnamed.collect(), 1)
+        let unlabelled = plain.into_iter().map(|word| (word, String::new()));
+        (unlabelled.collect(), 1)
     }
 
-    /// The first question without a whole answer.
+    /// Returns the first question without a complete answer.
     pub fn next(&self, configs: &Configs) -> Option<AnswerChoice> {
         configs.checks.iter().find_map(|check| {
             let (key, ask) = check.answer.as_ref()?;
@@ -122,7 +124,7 @@ impl AnswerDraft {
         })
     }
 
-    /// Takes the marked word. In an order, the last word that is left is taken with the one before it.
+    /// Takes the marked word. In an order of words, the last remaining word is taken together with the one before it.
     pub fn take(&mut self, configs: &Configs) {
         let Some(choice) = self.next(configs) else {
             return;

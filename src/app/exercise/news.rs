@@ -1,16 +1,16 @@
-//! Takes in what happened to exercises: files, checks, and whether the model computes with a kernel. Only kernels that
-//! passed get into the model, and the last good one stays there where a later one fails.
+//! Handles news about exercises: files, checks, and whether the model computes with a kernel. Only a kernel that passed its
+//! check gets into the model. If a later one fails, the last good one stays there.
 
 use super::{Checking, Context, ExerciseNews, ExerciseState, Exercises, InModel};
 use crate::app::Overlay;
-use crate::app::part::{Follow, Follows};
+use crate::app::part::{FollowUp, FollowUps};
 use crate::judge::kernel::KernelVerdict;
 use protocol::Command;
 
 impl Exercises {
-    /// Takes in what happened to an exercise.
-    pub(in crate::app) fn hear(&mut self, news: ExerciseNews, context: &Context) -> Follows {
-        let state = self.of_mut(context.exercise);
+    /// Handles news about the exercise of `context`.
+    pub(in crate::app) fn on_news(&mut self, news: ExerciseNews, context: &Context) -> FollowUps {
+        let state = self.state_mut(context.exercise);
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
@@ -22,12 +22,13 @@ impl Exercises {
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
-                    (checking.card, checking.now) = (progress.card, progress.now);
+                    checking.card = progress.card;
+                    checking.now = progress.now;
                 }
             }
             ExerciseNews::Checked(report) => {
                 let mut follows = state.checked(*report, context);
-                // The file was saved under the open card.
+                // The learner saved the file while the card was open, so the card shows the new lanes.
                 if context.is_open && context.view.overlay == Some(Overlay::Lanes) {
                     follows.extend(self.open_lanes(context));
                 }
@@ -42,7 +43,7 @@ impl Exercises {
                     measuring.sweep = *sweep;
                 }
             }
-            // It was cancelled.
+            // The measurement was cancelled.
             ExerciseNews::Measured(_) if state.measuring.is_none() => {}
             ExerciseNews::Measured(found) => return state.measured(*found, context),
         }
@@ -51,33 +52,33 @@ impl Exercises {
 }
 
 impl ExerciseState {
-    /// After every message: begins a measurement that waits, and pauses or resumes the stage's run.
-    pub(in crate::app) fn settle(&mut self, context: &Context) -> Follows {
-        let rest = self.rest(context);
-        rest.into_iter()
-            .chain(self.begin_measurement(context))
-            .collect()
+    /// Pauses or resumes the stage's run, and begins a measurement that waits. This runs after every message.
+    pub(in crate::app) fn settle(&mut self, context: &Context) -> FollowUps {
+        let mut follows = Vec::from_iter(self.pause_or_resume(context));
+        follows.extend(self.begin_measurement(context));
+        follows
     }
 
     /// Pauses the stage's run while a check or a measurement needs the processors, and while a kernel exercise is open whose kernel
-    /// does not compute in it; resumes what was paused.
-    pub(super) fn rest(&mut self, context: &Context) -> Option<Follow> {
+    /// is not in the model. Resumes a run that was paused for that.
+    pub(super) fn pause_or_resume(&mut self, context: &Context) -> Option<FollowUp> {
         let works = self.checking.is_some() || self.measuring.is_some();
-        let apart = context.is_open && context.exercise.kernels().is_some() && !self.is_in_model();
-        if !works && !apart {
-            return std::mem::take(&mut self.holds_run).then_some(Follow::Resume);
+        let unrelated =
+            context.is_open && context.exercise.kernels().is_some() && !self.is_in_model();
+        if !works && !unrelated {
+            return std::mem::take(&mut self.holds_run).then_some(FollowUp::Resume);
         }
         let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
         self.holds_run |= moves;
-        moves.then_some(Follow::Pause)
+        moves.then_some(FollowUp::Pause)
     }
 
-    /// Whether the learner's kernel computes for the model, or does from the next step on.
+    /// Returns true if the model computes with the learner's kernel, or will from the next step on.
     fn is_in_model(&self) -> bool {
         matches!(self.in_model, InModel::Asked | InModel::Since(_))
     }
 
-    fn checked(&mut self, mut report: KernelVerdict, context: &Context) -> Follows {
+    fn checked(&mut self, mut report: KernelVerdict, context: &Context) -> FollowUps {
         self.checking = None;
         let (passed, swap) = (report.passed, report.swap.clone());
         if let Some(accepted) = &self.accepted {
@@ -86,8 +87,8 @@ impl ExerciseState {
         let mut follows = Vec::new();
         if context.is_open && (self.report.is_some() || passed) {
             self.text_first = false;
-            // The learner waited for the card.
-            follows.push(Follow::TextToTop);
+            // The learner has waited for the card with the result.
+            follows.push(FollowUp::TextToTop);
         }
         if passed {
             follows.extend(context.pass(&report.criteria, report.timing()));
@@ -101,8 +102,8 @@ impl ExerciseState {
         follows
     }
 
-    /// Asks for the last good kernel to compute for the model, where a kernel can. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self, context: &Context) -> Follows {
+    /// Asks the engine to put the last good kernel into the model, if the device allows that. A new engine has to be asked again.
+    pub(in crate::app) fn use_kernel(&mut self, context: &Context) -> FollowUps {
         let Some(swap) = self.good.clone() else {
             return Vec::new();
         };
@@ -111,41 +112,46 @@ impl ExerciseState {
             return Vec::new();
         }
         self.in_model = InModel::Asked;
-        vec![Follow::send(Command::UseKernel { swap })]
+        vec![FollowUp::send(Command::UseKernel { swap })]
     }
 
-    /// The engine says whether the model computes with the kernel.
+    /// Notes the engine's answer about the kernel. `why_not` is `None` if the model computes with it now.
     pub(in crate::app) fn kernel_used(
         &mut self,
         why_not: Option<String>,
         context: &Context,
-    ) -> Follows {
+    ) -> FollowUps {
         if self.in_model == InModel::No {
             return Vec::new();
         }
-        let last = context.bench.run.shown().last.as_ref();
-        let since = InModel::Since(last.map(|step| step.step));
+        if let Some(why_not) = why_not {
+            self.in_model = InModel::Not(why_not);
+            return Vec::new();
+        }
+        self.in_model = InModel::Since(context.bench.run.step());
         let label = context.exercise.label();
         let text = format!("{label}: the model computes with your kernel now");
-        let said = why_not.is_none().then_some(Follow::Tell(text));
-        self.in_model = why_not.map_or(since, InModel::Not);
-        Vec::from_iter(said)
+        vec![FollowUp::Tell(text)]
     }
 
-    /// The run stopped answering: a kernel with which the model computed is put into no model any more.
-    pub(in crate::app) fn distrust_kernel(&mut self) -> Follows {
+    /// Forgets the learner's kernel if the run stopped answering while it was in the model. It is never put into a model again.
+    pub(in crate::app) fn distrust_kernel(&mut self) -> FollowUps {
         if self.is_in_model() {
             let why = "the run stopped answering while it computed; save it to check it again";
-            (self.good, self.in_model) = (None, InModel::Not(why.to_owned()));
+            self.good = None;
+            self.in_model = InModel::Not(why.to_owned());
         }
         Vec::new()
     }
 
-    /// Gives the model its own kernels back.
-    pub(super) fn take_out(&mut self) -> Option<Follow> {
-        let was_in = std::mem::take(&mut self.in_model) != InModel::No;
-        let mut swap = self.good.take().filter(|_| was_in)?;
+    /// Gives the model its own kernels back. `None` if the engine was not asked to use the learner's.
+    pub(super) fn take_out(&mut self) -> Option<FollowUp> {
+        let good = self.good.take();
+        if std::mem::take(&mut self.in_model) == InModel::No {
+            return None;
+        }
+        let mut swap = good?;
         swap.kernels.clear();
-        Some(Follow::send(Command::UseKernel { swap }))
+        Some(FollowUp::send(Command::UseKernel { swap }))
     }
 }

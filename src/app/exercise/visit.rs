@@ -1,4 +1,4 @@
-//! Opening and leaving an exercise: what comes into view, and whether its recorded run takes the place of the live one.
+//! Opens and leaves exercises. While an exercise with a recording is open, the recorded run replaces the live one on the screen.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::course::exercise::Detective;
 use crate::course::save_file::StageState;
 
 impl App {
-    /// Opens an exercise: its text takes the lesson's place. The run goes on, but beside a kernel exercise.
+    /// Opens the exercise at index `at`. Its text replaces the lesson. The run continues, except during a kernel exercise.
     pub(in crate::app) fn open_exercise(&mut self, at: usize) {
         let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(at) else {
@@ -24,9 +24,9 @@ impl App {
         self.leave_exercise();
         self.view.show_text();
         self.view.notice = None;
-        let known = self.lesson.study.of_mut(&exercise.id);
+        let known = self.lesson.study.progress_mut(&exercise.id);
         known.state = known.state.max(StageState::Seen);
-        self.exercise.of_mut(exercise).text_first = true;
+        self.exercise.state_mut(exercise).text_first = true;
         self.effects.push(self.lesson.saved(&exercise.id));
         if !exercise.files().is_empty() {
             self.effects.push(Effect::OpenExercise {
@@ -40,7 +40,7 @@ impl App {
         }
     }
 
-    /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
+    /// Leaves the open exercise. The model gets its own kernels back, so that a stage never compares them with a learner's kernel.
     pub(in crate::app) fn leave_exercise(&mut self) {
         let (at, watched) = match &mut self.mode {
             Mode::Exercise(at) => (*at, None),
@@ -52,7 +52,7 @@ impl App {
             } => (*exercise, Some((*engine_gone, held.take()))),
             Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
-        // A free run goes on where it was.
+        // A free run continues where the learner left it for the exercise.
         let free = self.bench.comparison.stage == 0 && !self.bench.comparison.offers.is_empty();
         self.mode = if free { Mode::Free } else { Mode::Stage };
         let course = Arc::clone(&self.lesson.course);
@@ -60,24 +60,27 @@ impl App {
             return;
         };
         self.view.scroll.remove(&Panel::Lesson);
-        (self.view.confirm, self.view.lesson_open) = (None, false);
-        self.in_exercise(Some(at), |it, context| it.of_mut(exercise).left(context));
+        self.view.confirm = None;
+        self.view.lesson_open = false;
+        self.in_exercise(Some(at), |exercises, context| {
+            exercises.state_mut(exercise).leave(context)
+        });
         if let Some((engine_gone, held)) = watched {
-            self.run_again(engine_gone, held);
+            self.bring_back_run(engine_gone, held);
         }
         self.show_beat_again();
     }
 
-    /// Shows a recorded run in the place of the live one, which is paused.
+    /// Shows a recorded run instead of the live one, which pauses.
     fn watch(&mut self, exercise: &Exercise, detective: &Detective, at: usize) {
         if self.bench.pairing() {
             self.tell(PAIRS_ENDED, true);
         }
-        let (command, held) = self.bench.hold();
+        let (command, run) = self.bench.hold();
         self.effects.extend(command.map(Effect::Send));
         let study = &mut self.lesson.study;
         let (pair, report) = (study.pair.take(), study.report.take());
-        let held = held.map(|(run, resumes)| {
+        let held = run.map(|(run, resumes)| {
             Box::new(HeldRun {
                 run,
                 resumes,
@@ -100,24 +103,28 @@ impl App {
             engine_gone: false,
             held,
         };
-        let run = &mut self.bench.run;
-        (run.state, run.asked_ms) = (RunState::Starting, self.clock.now_ms);
-        self.exercise.of_mut(exercise).quiz.clear();
+        self.bench.run.state = RunState::Starting;
+        self.bench.run.asked_ms = self.clock.now_ms;
+        self.exercise.state_mut(exercise).quiz.clear();
         self.effects.push(Effect::ShowRecording {
             exercise: exercise.id.clone(),
         });
     }
 
-    /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
-    fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
+    /// Resumes the stage's run after a recorded one. If the run could not wait (`held` is `None`), it restarts from its first step.
+    fn bring_back_run(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.view.notice = None;
         self.effects.push(Effect::HideRecording);
-        if let Some(held) = held.filter(|_| !engine_gone && self.presenter.presentation.is_none()) {
-            (self.lesson.study.pair, self.lesson.study.report) = (held.pair, held.report);
-            let command = self.bench.take_up(held.run, held.resumes);
+        if let Some(held) = held
+            && !engine_gone
+            && self.presenter.presentation.is_none()
+        {
+            self.lesson.study.pair = held.pair;
+            self.lesson.study.report = held.report;
+            let command = self.bench.put_back(held.run, held.resumes);
             return self.effects.extend(command.map(Effect::Send));
         }
-        self.bench.take_up(RequestedRun::default(), false);
+        self.bench.put_back(RequestedRun::default(), false);
         if engine_gone {
             self.effects.push(Effect::Restart);
         }

@@ -1,8 +1,8 @@
-//! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
+//! The learner's actions in the open exercise: hints, the solution, answers and a fresh start. Answers and hints are saved.
 
 use super::{Checking, Context, ExerciseState, Exercises};
 use crate::app::lane_view::LaneMove;
-use crate::app::part::{Follow, Follows, Place};
+use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::study::Study;
 use crate::app::{Action, App, Confirm, Effect, Overlay};
 use crate::course::exercise::Detective;
@@ -11,17 +11,17 @@ use crate::course::{Exercise, Question};
 use crate::judge::{CriterionResult, met};
 
 impl App {
-    /// The open exercise.
+    /// Returns the open exercise.
     pub fn exercise(&self) -> Option<&Exercise> {
         self.lesson.course.exercises.get(self.mode.exercise()?)
     }
 
-    /// What is known of the open exercise.
+    /// Returns the state of the open exercise.
     pub(in crate::app) fn open_state(&self) -> Option<&ExerciseState> {
-        self.exercise.of(self.exercise()?)
+        self.exercise.state(self.exercise()?)
     }
 
-    /// The question that waits for an answer: the stage's, or that of the open exercise.
+    /// Returns the question that waits for an answer, from the open exercise or from the stage.
     pub fn question(&self) -> Option<&Question> {
         let study = &self.lesson.study;
         match self.exercise() {
@@ -30,29 +30,33 @@ impl App {
         }
     }
 
-    /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
-    /// named rightly nor wrongly twice.
+    /// Returns true if the learner still has to find the fault of the run on the screen: in a mystery that has not ended, and in a
+    /// recording until the fault was named correctly once or wrongly twice.
     pub fn is_unsolved(&self) -> bool {
         if let Some(mystery) = self.mode.mystery() {
             return mystery.end.is_none();
         }
         match self.open_state().zip(self.detective()) {
             Some((state, detective)) => state.is_unsolved(detective),
-            None => self.mode.recording().is_some_and(|it| it.unsolved),
+            None => self
+                .mode
+                .recording()
+                .is_some_and(|recording| recording.unsolved),
         }
     }
 
-    /// The recorded run that is looked at.
+    /// Returns the task of the open exercise if it is about a recorded run.
     pub fn detective(&self) -> Option<&Detective> {
         self.exercise()?.detective()
     }
 
-    /// The check of the open exercise that is in progress.
+    /// Returns the check in progress of the open exercise.
     pub fn checking(&self) -> Option<&Checking> {
         self.open_state()?.checking.as_ref()
     }
 
-    /// The file of the open exercise to look at next, and the line: where the last check found something.
+    /// Returns the file of the open exercise to edit next. This is the file in which the last check found a fault, with the line if it
+    /// is known, else the first file.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
         let mut results = self.open_state()?.checked_files().iter();
         let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
@@ -65,43 +69,52 @@ impl App {
 }
 
 impl Context<'_> {
-    /// The exercise is passed by these criteria, and this figure was found, unless one was before.
-    pub(super) fn pass(&self, criteria: &[CriterionResult], found: Option<String>) -> Follows {
+    /// Marks the exercise as passed by these criteria. Keeps the figure `found` unless an earlier one is kept.
+    pub(super) fn pass(&self, criteria: &[CriterionResult], found: Option<String>) -> FollowUps {
         let before = self.progress();
         let mut known = before.clone();
         known.found = known.found.or(found);
         known.state = StageState::Passed;
-        let text = format!("{} passed: {}", self.exercise.label(), met(criteria));
-        let said = (before.state != StageState::Passed).then_some(Follow::Tell(text));
-        let kept = (known != before).then(|| Follow::keep(&self.exercise.id, known));
-        said.into_iter().chain(kept).collect()
+        let mut follows = FollowUps::new();
+        if before.state != StageState::Passed {
+            let label = self.exercise.label();
+            follows.push(FollowUp::Tell(format!("{label} passed: {}", met(criteria))));
+        }
+        if known != before {
+            follows.push(FollowUp::keep(&self.exercise.id, known));
+        }
+        follows
     }
 }
 
 impl Exercises {
-    /// Carries out an action that the open exercise handles itself.
-    pub(in crate::app) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
+    /// Carries out an action that the open exercise handles itself. `None` for any other action.
+    pub(in crate::app) fn update(
+        &mut self,
+        action: Action,
+        context: &Context,
+    ) -> Option<FollowUps> {
         let exercise = context.exercise;
-        let state = self.of_mut(exercise);
+        let state = self.state_mut(exercise);
         let in_lanes = context.view.overlay == Some(Overlay::Lanes);
-        let to = |at| vec![Follow::Go(Place::Exercise(at))];
+        let go_to = |at| vec![FollowUp::Go(Place::Exercise(at))];
         Some(match action {
-            Action::NextStage => to(context.at + 1),
-            Action::PreviousStage => to(context.at.checked_sub(1)?),
+            Action::NextStage => go_to(context.at + 1),
+            Action::PreviousStage => go_to(context.at.checked_sub(1)?),
             Action::Answer(choice) => state.answer_question(choice, context),
             Action::Hint => {
                 state.text_first = true;
-                vec![Follow::ShowText, Follow::NextHint(exercise.id.clone())]
+                vec![FollowUp::ShowText, FollowUp::NextHint(exercise.id.clone())]
             }
             Action::Solution if state.solved(exercise, context.study) => {
-                vec![Follow::Look(Action::Open(Overlay::Solution))]
+                vec![FollowUp::View(Action::Open(Overlay::Solution))]
             }
-            Action::Solution => vec![Follow::Confirm(Confirm::ShowSolution)],
+            Action::Solution => vec![FollowUp::Confirm(Confirm::ShowSolution)],
             Action::Pair => state.measure(context),
             Action::Knobs => {
                 let text = "This exercise's configuration, as a free run; the list leads back";
                 let run = Place::Free(Box::new(exercise.configs()?.config.clone()));
-                vec![Follow::Go(run), Follow::tell(text)]
+                vec![FollowUp::Go(run), FollowUp::tell(text)]
             }
             Action::PickOther(by) => state.pick_other(by, context),
             Action::PickThis => Vec::from_iter(state.pick_this(context)),
@@ -115,92 +128,103 @@ impl Exercises {
 }
 
 impl ExerciseState {
-    /// Whether the solution may be shown without asking.
+    /// Returns true if the solution may be shown without a confirmation.
     fn solved(&self, exercise: &Exercise, study: &Study) -> bool {
         self.solution || study.progress.stage(&exercise.id).state == StageState::Passed
     }
 
-    /// Whether the runs were measured or the kernels passed, in this session or an earlier one. Then the quiz is asked.
-    pub fn looked_at(&self, exercise: &Exercise, study: &Study) -> bool {
-        let found = self.measured.as_ref();
-        let here = found.is_some_and(|found| found.failed.is_none());
-        self.measuring.is_none() && (here || self.solved(exercise, study))
+    /// Returns true once the quiz is asked: after the runs were measured or the kernels passed, in this session or an earlier one.
+    pub fn asks_quiz(&self, exercise: &Exercise, study: &Study) -> bool {
+        let result = self.measured.as_ref();
+        let measured = result.is_some_and(|result| result.failed.is_none());
+        self.measuring.is_none() && (measured || self.solved(exercise, study))
     }
 
-    /// The question that waits for an answer.
-    pub(super) fn question<'a>(&self, of: &'a Exercise, study: &Study) -> Option<&'a Question> {
-        if let Some(detective) = of.detective() {
+    /// Returns the question that waits for an answer.
+    pub(super) fn question<'a>(
+        &self,
+        exercise: &'a Exercise,
+        study: &Study,
+    ) -> Option<&'a Question> {
+        if let Some(detective) = exercise.detective() {
             return self.is_unsolved(detective).then_some(&detective.question);
         }
-        let question = of.quiz.get(study.progress.stage(&of.id).answers.len());
-        question.filter(|_| self.looked_at(of, study))
+        if !self.asks_quiz(exercise, study) {
+            return None;
+        }
+        let answered = study.progress.stage(&exercise.id).answers.len();
+        exercise.quiz.get(answered)
     }
 
-    /// Whether the fault of a recorded run was neither named rightly nor wrongly twice.
+    /// Returns true until the fault of a recorded run was named correctly once or wrongly twice.
     fn is_unsolved(&self, detective: &Detective) -> bool {
         self.quiz.len() < 2 && self.quiz.last() != Some(&detective.question.answer)
     }
 
-    /// Whether the learner's answer to a config exercise was judged, in this session or an earlier one.
+    /// Returns true if the learner's answer to a config exercise was judged, in this session or an earlier one.
     pub(in crate::app) fn is_judged(&self, exercise: &Exercise, study: &Study) -> bool {
         let passed = study.progress.stage(&exercise.id).state == StageState::Passed;
         self.measured.is_some() || passed
     }
 
     /// Answers the open question.
-    fn answer_question(&mut self, choice: usize, context: &Context) -> Follows {
+    fn answer_question(&mut self, choice: usize, context: &Context) -> FollowUps {
         let Some(question) = self.question(context.exercise, context.study) else {
             return Vec::new();
         };
         let right = choice == question.answer;
         let mut known = context.progress();
-        let (at, said) = if context.exercise.detective().is_some() {
+        let mut follows = FollowUps::new();
+        let answered = if context.exercise.detective().is_some() {
             self.quiz.push(choice);
             let passed = known.note_finding(choice, right);
-            let late = "Right, but not on the first try: this counts as seen, not as passed";
-            let said = (right && !passed).then(|| late.to_owned());
-            (self.quiz.len() - 1, said)
+            if right && !passed {
+                let text = "Right, but not on the first try: this counts as seen, not as passed";
+                follows.push(FollowUp::tell(text));
+            }
+            self.quiz.len() - 1
         } else {
             known.answers.push(choice);
-            let said = if right {
-                "Right.".to_owned()
+            follows.push(if right {
+                FollowUp::tell("Right.")
             } else {
-                format!("Wrong: the answer is {}.", letter(question.answer))
-            };
-            (known.answers.len() - 1, Some(said))
+                FollowUp::Tell(format!("Wrong: the answer is {}.", letter(question.answer)))
+            });
+            known.answers.len() - 1
         };
-        if right && !known.quiz.contains(&at) {
-            known.quiz.push(at);
+        if right && !known.quiz.contains(&answered) {
+            known.quiz.push(answered);
         }
-        let said = said.map(Follow::tell).into_iter();
-        said.chain([Follow::keep(&context.exercise.id, known)])
-            .collect()
+        follows.push(FollowUp::keep(&context.exercise.id, known));
+        follows
     }
 
-    /// The exercise was left.
-    pub(super) fn left(&mut self, context: &Context) -> Follows {
-        let files = !context.exercise.files().is_empty();
-        let leave = files.then_some(Follow::Effect(Effect::LeaveExercise));
+    /// Ends the work in progress as the learner leaves the exercise.
+    pub(super) fn leave(&mut self, context: &Context) -> FollowUps {
+        let has_files = !context.exercise.files().is_empty();
+        let leave = has_files.then_some(FollowUp::Effect(Effect::LeaveExercise));
         self.draft = Default::default();
-        (self.checking, self.measuring) = (None, None);
-        let follows = [self.take_out(), leave, self.rest(context)];
+        self.checking = None;
+        self.measuring = None;
+        let follows = [self.take_out(), leave, self.pause_or_resume(context)];
         follows.into_iter().flatten().collect()
     }
 
-    /// Forgets what was done in the exercise, whose progress was this, and puts its files back.
+    /// Forgets the learner's work in the exercise and puts its files back. `before` is the progress saved so far.
     pub(in crate::app) fn reset(
         &mut self,
-        was: Option<StageProgress>,
+        before: Option<StageProgress>,
         context: &Context,
-    ) -> Follows {
+    ) -> FollowUps {
         let id = &context.exercise.id;
-        let reset = Follow::Effect(Effect::ResetExercise {
+        let reset = FollowUp::Effect(Effect::ResetExercise {
             exercise: id.clone(),
             device: context.devices.for_kernels().to_owned(),
         });
-        let left = was.and_then(|was| was.after_reset());
-        let left = left.map(|left| Follow::keep(id, left));
-        let follows = [self.take_out(), Some(reset), left];
+        let keep = before
+            .and_then(|progress| progress.after_reset())
+            .map(|progress| FollowUp::keep(id, progress));
+        let follows = [self.take_out(), Some(reset), keep];
         *self = Self {
             files: std::mem::take(&mut self.files),
             text_first: self.text_first,

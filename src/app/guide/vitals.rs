@@ -6,16 +6,16 @@ use protocol::story::RunStory;
 use protocol::thresholds;
 use protocol::units::{number, percent, signed_percent};
 
-/// Whether a figure is as it should be.
+/// The verdict on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureState {
     Good,
     Bad,
-    /// Neither, or not known yet.
+    /// The figure is neither good nor bad, or it is not known yet.
     Open,
 }
 
-/// One figure every run shows.
+/// One of the figures that every run shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFigure {
     pub label: &'static str,
@@ -23,7 +23,8 @@ pub struct RunFigure {
     pub mark: FigureState,
 }
 
-/// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s as a share of the peak.
+/// Returns the four figures: the loss compared with ln(vocab), the share of parameters with a gradient, the share of the step that no
+/// phase accounts for, and FLOP/s as a share of the peak.
 pub fn vitals(app: &App) -> Vec<RunFigure> {
     if app.is_unsolved() {
         // A mark would reveal the fault; the panels have the figures.
@@ -33,20 +34,21 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
             .to_vec();
     }
     let slot = app.shown_run().shown();
-    let trained = slot.gradients.as_ref().map(|it| {
-        let value = format!("{} % of parameters", percent(it.params_pct));
-        (value, good(it.params_pct >= 100.0))
+    let trained = slot.gradients.as_ref().map(|gradients| {
+        let value = format!("{} % of parameters", percent(gradients.params_pct));
+        (value, good(gradients.params_pct >= 100.0))
     });
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
     let unaccounted = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;
         let value = format!("{} % of the step", signed_percent(share));
-        // One wait a step: the phases are times of submitting.
+        // With one wait a step the phases are only the times of submitting, so a gap is no fault.
         let once = slot.description.waits_once();
-        let most = 100.0 * thresholds::PHASES_MISS_STEP;
-        match share > most && once {
-            true => (value, FigureState::Open),
-            false => (value, good(share.abs() <= most)),
+        let limit = 100.0 * thresholds::PHASES_MISS_STEP;
+        if share > limit && once {
+            (value, FigureState::Open)
+        } else {
+            (value, good(share.abs() <= limit))
         }
     });
     let all = [
@@ -55,16 +57,22 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         vital(UNACCOUNTED, unaccounted),
         speed(slot),
     ];
-    // A course hides the speed as the peak.
-    let hidden = |label| {
-        app.reading()
-            .withholds_mark(if label == SPEED { "peak" } else { label })
-    };
-    let told = |it: RunFigure| match hidden(it.label) {
-        true => vital(it.label, Some(("told later".to_owned(), FigureState::Open))),
-        false => it,
-    };
-    all.map(told).to_vec()
+    let reading = app.reading();
+    all.map(|figure| {
+        // Stages name the speed `peak` in the list of what they hide.
+        let name = if figure.label == SPEED {
+            "peak"
+        } else {
+            figure.label
+        };
+        if reading.withholds_mark(name) {
+            let later = ("told later".to_owned(), FigureState::Open);
+            vital(figure.label, Some(later))
+        } else {
+            figure
+        }
+    })
+    .to_vec()
 }
 
 fn vital(label: &'static str, found: Option<(String, FigureState)>) -> RunFigure {
@@ -108,17 +116,18 @@ const UNACCOUNTED: &str = "unaccounted";
 const SPEED: &str = "speed";
 
 fn speed(run: &RunStory) -> RunFigure {
-    let Some(it) = &run.throughput else {
+    let Some(throughput) = &run.throughput else {
         return vital(SPEED, None);
     };
-    let found = match (it.flops, run.peak_flops()) {
-        // A peak that is too low because other programs ran during its measurement says nothing.
+    let found = match (throughput.flops, run.peak_flops()) {
+        // A peak that was measured too low because other programs ran meanwhile is no use.
         (Some(flops), Some((peak, load))) if peak > 0.0 && (flops <= peak || load.is_none()) => {
             let share = 100.0 * flops / peak;
-            // Plausible is not good: the roofline shows how near the peak a step should come.
-            let mark = match share > 100.0 {
-                true => FigureState::Bad,
-                false => FigureState::Open,
+            // A plausible speed is not yet a good one: the roofline shows how near the peak a step should come.
+            let mark = if share > 100.0 {
+                FigureState::Bad
+            } else {
+                FigureState::Open
             };
             Some((format!("{} % of peak FLOP/s", percent(share)), mark))
         }
@@ -126,8 +135,8 @@ fn speed(run: &RunStory) -> RunFigure {
             format!("{} GFLOP/s", number(flops / 1e9)),
             FigureState::Open,
         )),
-        (None, _) if it.state == TimingState::Warming => None,
-        // The work of another program's step is not known.
+        (None, _) if throughput.state == TimingState::Warming => None,
+        // The arithmetic of another program's step is not known.
         (None, _) if run.description.forward_flops.is_none() => None,
         (None, _) => Some(("not synchronised".to_owned(), FigureState::Open)),
     };

@@ -1,4 +1,4 @@
-//! What a key, a message and a tick do in each mode.
+//! Carries out keys, messages and ticks in each mode.
 
 use super::{Mode, Replay};
 use crate::app::source::{FromEngine, ReplayControl};
@@ -6,10 +6,11 @@ use crate::app::{Action, App, Effect};
 use protocol::config::RunConfig;
 
 impl App {
-    /// What an action means in the mode; false where it means what it means everywhere.
+    /// Carries out an action that the mode handles. Returns false for an action with the same meaning in all modes.
     pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
-        let recording = self.mode.recording_mut();
-        if let Some(control) = recording.and_then(|it| it.update(action)) {
+        if let Some(recording) = self.mode.recording_mut()
+            && let Some(control) = recording.update(action)
+        {
             self.effects.push(Effect::Replay(control));
             return true;
         }
@@ -24,19 +25,19 @@ impl App {
                     || self.in_lesson(|lesson, context| lesson.update(action, context))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
-                self.in_exercise(open, |it, context| it.update(action, context))
+                self.in_exercise(open, |exercises, context| exercises.update(action, context))
             }
-            Mode::Mystery(_) => self.in_mystery(|it, _| it.update(action)),
+            Mode::Mystery(_) => self.in_mystery(|mystery, _| mystery.update(action)),
             Mode::Free => false,
         }
     }
 
-    /// What the engine says, or the recording of the whole session in its place.
-    pub(in crate::app) fn hear_engine(&mut self, report: FromEngine) {
+    /// Handles a report of the engine, or of the recording that the whole session shows.
+    pub(in crate::app) fn on_engine_report(&mut self, report: FromEngine) {
         let Mode::Watching { engine_gone, .. } = &mut self.mode else {
-            return self.hear(report);
+            return self.on_report(report);
         };
-        // While a recorded run is watched, the engine does not concern what is seen.
+        // While a recorded run is on the screen, reports of the engine change nothing there.
         self.view.revision -= 1;
         *engine_gone |= matches!(report, FromEngine::Gone { .. } | FromEngine::Silent);
         if report == FromEngine::Silent {
@@ -44,7 +45,7 @@ impl App {
         }
     }
 
-    /// The learner saved the file of a stage's knobs. It has nothing to do with a mystery.
+    /// Handles the learner's saved configuration file. It has no effect during a mystery, and waits for the end of a presentation.
     pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
         match (&self.mode, &mut self.presenter.presentation) {
             (Mode::Mystery(_), _) => {}
@@ -56,7 +57,7 @@ impl App {
         }
     }
 
-    /// Time passed since the last tick.
+    /// Handles a tick. `before_ms` is the time of the last one.
     pub(in crate::app) fn tick_in_mode(&mut self, before_ms: u64) {
         match self.mode {
             Mode::Replay(_) | Mode::Watching { .. } => {}
@@ -70,7 +71,7 @@ impl App {
 }
 
 impl Replay {
-    /// Carries out an action on the recording that is shown; `None` for any other action.
+    /// Carries out an action on the recording. `None` for any other action.
     fn update(&mut self, action: Action) -> Option<ReplayControl> {
         let faster = match action {
             Action::ReplayFaster => 2.0,
@@ -82,9 +83,10 @@ impl Replay {
             }
             Action::Pause => {
                 self.paused = !self.paused;
-                return Some(match self.paused {
-                    true => ReplayControl::Pause,
-                    false => ReplayControl::Resume,
+                return Some(if self.paused {
+                    ReplayControl::Pause
+                } else {
+                    ReplayControl::Resume
                 });
             }
             _ => return None,

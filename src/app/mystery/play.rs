@@ -1,10 +1,10 @@
-//! How a mystery is played. The judge first makes a fresh run of B, because weights that a fault has ruined say nothing about B. It
-//! measures pairs with the known-good configuration only if that run meets every criterion but speed.
+//! The course of a mystery. The judge first makes a fresh run of B, because a fault may have ruined the present weights. It measures
+//! pairs with the known-good configuration only if that run meets every criterion except speed.
 
 use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::bench::Bench;
 use crate::app::comparison::Comparison;
-use crate::app::part::{Follow, Follows, Place};
+use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::study::Study;
 use crate::app::view::{Confirm, Overlay, View};
 use crate::app::{Action, App, Mode};
@@ -17,10 +17,10 @@ use crate::panel::Panel;
 use protocol::config::Preset;
 use protocol::{Finished, RunSpec, Slot, Started};
 
-/// How long a configuration runs before it counts as tried.
+/// The time that a configuration has to run before it counts as tried.
 const TRIED_MS: u64 = 2_000;
 
-/// What a mystery reads of other parts.
+/// The other parts of `App` that a mystery reads.
 pub(in crate::app) struct Context<'a> {
     pub study: &'a Study,
     pub bench: &'a Bench,
@@ -29,7 +29,7 @@ pub(in crate::app) struct Context<'a> {
 }
 
 impl App {
-    /// Runs the mystery of a seed.
+    /// Begins the mystery of this seed and level.
     pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
         self.leave_exercise();
         self.end_presentation();
@@ -42,14 +42,17 @@ impl App {
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
         let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
         self.mode = Mode::Mystery(Box::new(run));
-        (self.lesson.study.pair, self.lesson.study.report) = (None, None);
+        self.lesson.study.pair = None;
+        self.lesson.study.report = None;
         self.view.scroll.clear();
-        (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
+        self.view.overlay = None;
+        self.view.confirm = None;
+        self.view.third = None;
         self.begin_with_a();
         self.view.show_text();
     }
 
-    /// Goes to another line of the list; an unfinished mystery is asked about first.
+    /// Goes to another line of the list. Asks for confirmation first if the mystery is not solved.
     pub(in crate::app) fn leave_mystery(&mut self, to: usize) {
         if self.is_unsolved() {
             self.view.overlay = None;
@@ -61,22 +64,19 @@ impl App {
 
     /// Goes from a mystery to another line of the list.
     pub(in crate::app) fn enter_from_mystery(&mut self, to: usize) {
-        // A stage is entered anew, also the one from which the mystery was begun.
-        let stages = self.lesson.course.stages.len();
-        self.go_to(if to < stages {
-            to
+        if to < self.lesson.course.stages.len() {
+            self.go_to(to);
         } else {
-            self.lesson.study.at
-        });
-        if to >= stages {
+            // An exercise opens over a stage, so the stage from which the mystery began is entered again first.
+            self.go_to(self.lesson.study.at);
             self.view.overlay = Some(Overlay::Stages);
             self.choose(to);
         }
     }
 
-    /// Judges B: a fresh run of it comes first.
+    /// Begins to judge B, with a fresh run of it.
     pub(in crate::app) fn ask_for_verdict(&mut self) {
-        if !self.open_knobs_if_same() {
+        if !self.open_knobs_if_b_equals_a() {
             self.bench.pending.due_ms = None;
             self.lesson.study.pair = None;
             self.in_mystery(MysteryRun::run_for_verdict);
@@ -92,39 +92,42 @@ impl App {
 }
 
 impl MysteryRun {
-    /// The best score of this mystery, from this session or an earlier one.
+    /// Returns the best score of this mystery, from this session or an earlier one.
     pub fn score(&self, study: &Study) -> Option<MysteryScore> {
         study.progress.mysteries.get(&self.name()).copied()
     }
 
-    /// Carries out an action that a mystery handles itself.
-    pub(in crate::app) fn update(&self, action: Action) -> Option<Follows> {
+    /// Carries out an action that a mystery handles itself. `None` for any other action.
+    pub(in crate::app) fn update(&self, action: Action) -> Option<FollowUps> {
         Some(match action {
-            Action::Solution => vec![Follow::Confirm(Confirm::GiveUp)],
-            Action::NextStage if self.end.is_some() => {
-                let (seed, level) = (self.mystery.seed.wrapping_add(1), self.mystery.level());
-                vec![Follow::Go(Place::Mystery { seed, level })]
-            }
+            Action::Solution => vec![FollowUp::Confirm(Confirm::GiveUp)],
+            Action::NextStage if self.end.is_some() => vec![FollowUp::Go(Place::Mystery {
+                seed: self.mystery.seed.wrapping_add(1),
+                level: self.mystery.level(),
+            })],
             _ => return None,
         })
     }
 
-    /// Notes which panel was brought up. One that is on the screen anyway costs nothing.
-    pub(in crate::app) fn note_looks(&mut self, view: &View) {
-        let brought = |panel: &Panel| *panel != Panel::Lesson && !view.always_shows(*panel);
-        let panel = view.focus.filter(brought);
-        if view.overlay.is_none() && self.end.is_none() {
-            self.looked.extend(panel);
+    /// Notes the panel that the learner brought onto the screen. A panel that is always there costs nothing.
+    pub(in crate::app) fn note_opened_panel(&mut self, view: &View) {
+        if let Some(panel) = view.focus
+            && panel != Panel::Lesson
+            && !view.always_shows(panel)
+            && view.overlay.is_none()
+            && self.end.is_none()
+        {
+            self.opened_panels.insert(panel);
         }
     }
 
-    /// A run has begun. If it is B's, its configuration counts as tried once it has run for a while.
+    /// Notes the start of a run. If it is B's, its configuration counts as tried once it has run for `TRIED_MS`.
     pub(in crate::app) fn note_start(&mut self, started: &Started, now_ms: u64) {
         let run = &started.run;
         self.present = (run.slot == Slot::B).then(|| (run.config.clone(), now_ms));
     }
 
-    /// A configuration counts as tried once it has run for a while; values that were passed over do not count.
+    /// Notes B's configuration as tried once it has run for `TRIED_MS`, so that values the learner only steps over do not count.
     pub(in crate::app) fn note_time(&mut self, now_ms: u64) {
         let ran = |(_, since): &mut (_, u64)| *since + TRIED_MS <= now_ms;
         if self.end.is_none()
@@ -134,23 +137,22 @@ impl MysteryRun {
         }
     }
 
-    /// Ends as solved or given up: the faults and A's values are shown.
-    pub(in crate::app) fn finish(&mut self, end: MysteryEnd, now_ms: u64) -> Follows {
+    /// Ends the mystery as solved or given up, and shows the faults and A's values.
+    pub(in crate::app) fn finish(&mut self, end: MysteryEnd, now_ms: u64) -> FollowUps {
         self.end = Some(end);
         self.set_judging(None, now_ms);
-        let mut follows = vec![Follow::Reveal];
+        let mut follows = vec![FollowUp::Reveal];
         if let MysteryEnd::Solved { points, .. } = end {
-            let of = 100 * self.mystery.faults.len();
-            let name = self.name();
-            follows.push(Follow::KeepScore(name, points));
-            follows.push(Follow::tell(format!("Solved: {points} of {of} points")));
+            let most = 100 * self.mystery.faults.len();
+            follows.push(FollowUp::KeepScore(self.name(), points));
+            follows.push(FollowUp::tell(format!("Solved: {points} of {most} points")));
         }
-        follows.push(Follow::ShowText);
+        follows.push(FollowUp::ShowText);
         follows
     }
 
-    /// Begins to judge B.
-    fn run_for_verdict(&mut self, context: &Context) -> Follows {
+    /// Begins to judge B with a fresh run.
+    fn run_for_verdict(&mut self, context: &Context) -> FollowUps {
         self.note_tried(&context.bench.comparison.config_b);
         self.set_judging(Some(JudgeStep::Run), context.now_ms);
         self.report = None;
@@ -158,11 +160,15 @@ impl MysteryRun {
             steps: Some(STEPS),
             ..context.bench.comparison.run_b()
         };
-        vec![Follow::Run(run), Follow::ShowText]
+        vec![FollowUp::Run(run), FollowUp::ShowText]
     }
 
-    /// Judges the fresh run of B once it has ended; if only speed is left, measures pairs.
-    pub(in crate::app) fn judge_run(&mut self, finished: &Finished, context: &Context) -> Follows {
+    /// Judges the fresh run of B once it has ended. If only the speed is still open, measures pairs.
+    pub(in crate::app) fn judge_run(
+        &mut self,
+        finished: &Finished,
+        context: &Context,
+    ) -> FollowUps {
         if !matches!(self.judging, Some(JudgeStep::Run)) || finished.slot != Slot::B {
             return Vec::new();
         }
@@ -185,11 +191,11 @@ impl MysteryRun {
         self.set_judging(Some(step), context.now_ms);
         self.paired_with_good = true;
         self.report = Some(report);
-        vec![Follow::Pairs([a, b])]
+        vec![FollowUp::Pairs([a, b])]
     }
 
     /// Judges the pairs with the known-good configuration once they have ended.
-    pub(in crate::app) fn judge_pairs(&mut self, context: &Context) -> Follows {
+    pub(in crate::app) fn judge_pairs(&mut self, context: &Context) -> FollowUps {
         let Some(JudgeStep::Pairs(finished)) = self.judging.clone() else {
             return Vec::new();
         };
@@ -202,19 +208,19 @@ impl MysteryRun {
         self.verdict(report, context)
     }
 
-    fn verdict(&mut self, report: StageReport, context: &Context) -> Follows {
+    fn verdict(&mut self, report: StageReport, context: &Context) -> FollowUps {
         let (passed, now_ms) = (report.passed(), context.now_ms);
         self.report = Some(report);
         self.set_judging(None, now_ms);
         let (seconds, level) = (self.seconds(now_ms), self.mystery.level());
-        let points = score(level, self.looked.len(), self.changes, seconds);
+        let points = score(level, self.opened_panels.len(), self.changes, seconds);
         let mut follows = if passed {
             self.finish(MysteryEnd::Solved { points, seconds }, now_ms)
         } else {
             let text = "Not solved yet: the verdict names what is not right";
-            vec![Follow::Warn(text.to_owned()), Follow::ShowText]
+            vec![FollowUp::Warn(text.to_owned()), FollowUp::ShowText]
         };
-        follows.push(Follow::Run(RunSpec {
+        follows.push(FollowUp::Run(RunSpec {
             sealed: !passed,
             ..context.bench.comparison.run_b()
         }));

@@ -265,7 +265,7 @@ mod tests {
             name,
             asked: String::new(),
             measured: "so".to_owned(),
-            outcome: passed.map_or(Outcome::NotMeasured, Outcome::of),
+            outcome: passed.map_or(Outcome::NotMeasured, Outcome::from_passed),
             optional: false,
         });
         KernelVerdict {

@@ -9,18 +9,20 @@ use protocol::{
     KernelShape, KernelTime, KernelUntimed, Spread, with_names,
 };
 
-/// The beginning of the line about time, and a phrase in the lines that compare times.
+/// The beginning of the line about time.
 pub(super) const TIME: &str = "time at";
+/// The phrase of the lines that compare times.
 pub(super) const AS_FAST: &str = "times as fast as";
 
 /// A line of the card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CardLine {
-    /// Good, bad, or `None` for a remark.
+    /// True for a good result, false for a bad one, `None` for a remark.
     pub good: Option<bool>,
     pub text: String,
 }
-/// The results of each file.
+
+/// Returns the lines about the results of all files.
 pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
     let mut card = Vec::new();
     for result in files {
@@ -52,7 +54,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
     if let Some(fault) = &result.fault {
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let mut sizes = shape.map_or_else(String::new, |it| with_names(&it.sizes));
+        let mut sizes = shape.map_or_else(String::new, |shape| with_names(&shape.sizes));
         if let Some(values) = fault.values {
             sizes += &format!("; {}", values.into_str());
         }
@@ -78,13 +80,13 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         }
         return;
     }
-    let found = result.shapes.iter().filter_map(|found| {
-        let mut shapes = job.shapes.iter();
-        Some((shapes.find(|shape| shape.label == found.shape)?, found))
-    });
-    let found: Vec<(&KernelShape, &KernelMatch)> = found.collect();
-    // The shape whose error is closest to its bound.
-    let worst = found
+    let mut matches: Vec<(&KernelShape, &KernelMatch)> = Vec::new();
+    for found in &result.shapes {
+        let shape = job.shapes.iter().find(|shape| shape.label == found.shape);
+        matches.extend(shape.map(|shape| (shape, found)));
+    }
+    // The worst shape is the one whose error is closest to its bound.
+    let worst = matches
         .iter()
         .max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share));
     if let Some((_, worst)) = worst {
@@ -92,23 +94,26 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
             0.0 => "no error at all".to_owned(),
             share => format!("errors up to {} of what rounding explains", percent(share)),
         };
-        let fixed = found.iter().filter(|(shape, _)| !shape.is_drawn());
-        let mut at: Vec<String> = fixed.map(|(shape, _)| with_names(&shape.sizes)).collect();
-        match found.len() - at.len() {
+        let mut sizes: Vec<String> = matches
+            .iter()
+            .filter(|(shape, _)| !shape.is_drawn())
+            .map(|(shape, _)| with_names(&shape.sizes))
+            .collect();
+        match matches.len() - sizes.len() {
             0 => {}
-            1 => at.push("one drawn for this check".to_owned()),
-            drawn => at.push(format!("{drawn} drawn for this check")),
+            1 => sizes.push("one drawn for this check".to_owned()),
+            drawn => sizes.push(format!("{drawn} drawn for this check")),
         }
-        card.push(good(format!("correct at {}: {error}", at.join(" · "))));
+        card.push(good(format!("correct at {}: {error}", sizes.join(" · "))));
     }
-    for found in &result.remarks {
+    for suspect in &result.remarks {
         let KernelError {
             line,
             text,
             message,
             instead,
             ..
-        } = found;
+        } = suspect;
         card.push(remark(format!(
             "line {line}: `{text}`: {message}; write {instead}"
         )));
@@ -127,11 +132,12 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
 }
 
-/// What an error prevents.
+/// Returns the consequence of an error in words.
 pub(super) fn refusal(error: &KernelError) -> &'static str {
-    match error.launch {
-        true => "cannot be launched",
-        false => "does not compile",
+    if error.launch {
+        "cannot be launched"
+    } else {
+        "does not compile"
     }
 }
 
@@ -178,14 +184,17 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
     }
 }
 
-/// Two medians in milliseconds side by side: of what was there before, and of the kernel that was checked.
+/// Returns two medians side by side: of the kernel called `old`, and of the checked kernel.
 fn old_and_new(old_ms: f64, old: &str, new_ms: f64) -> String {
-    let (old_ms, new_ms) = (duration(old_ms), duration(new_ms));
-    format!("{old_ms} with {old}, {new_ms} with this kernel")
+    format!(
+        "{} with {old}, {} with this kernel",
+        duration(old_ms),
+        duration(new_ms)
+    )
 }
 
 impl KernelVerdict {
-    /// Adds the times of the last accepted kernels where both checks timed the same shape with the same clock.
+    /// Adds lines that compare the times with those of the last accepted kernels, if both checks timed the same shape with the same clock.
     pub fn set_beside(&mut self, accepted: &KernelReport) {
         for (result, before) in self.facts.files.iter().zip(&accepted.files) {
             if let (Some(new), Some(old)) = (&result.time, &before.time)
@@ -199,7 +208,7 @@ impl KernelVerdict {
     }
 }
 
-/// A share with two digits.
+/// Returns a share as a percentage with about two digits.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         small if small < 0.1 => "less than 0.1 %".to_owned(),
@@ -208,7 +217,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// `starter.wgsl:13:5 `upp`: no definition in scope`.
+/// Returns the place and message of an error, as in ``starter.wgsl:13:5 `upp`: no definition in scope``.
 fn place(name: &str, error: &KernelError) -> String {
     let place = match error.line {
         0 => name.to_owned(),
@@ -233,8 +242,10 @@ pub(super) fn shared(bytes: u64) -> String {
 }
 
 pub(super) fn card_line(good: Option<bool>, text: impl Into<String>) -> CardLine {
-    let text = text.into();
-    CardLine { good, text }
+    CardLine {
+        good,
+        text: text.into(),
+    }
 }
 
 fn good(text: String) -> CardLine {

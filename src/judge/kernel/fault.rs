@@ -1,20 +1,20 @@
-//! What went wrong when a kernel ran, in one sentence.
+//! Describes the fault of a kernel that ran, in one sentence.
 
 use protocol::{KernelError, KernelFault, KernelFaultKind, Num};
 
-/// The reference computes in f64; a kernel can only store what an f32 holds.
+/// Rounds an expected number to f32. The reference computes in f64, but a kernel can only store f32.
 pub(super) fn as_f32_holds_it(Num(expected): Num) -> Num {
     Num(f64::from(expected as f32))
 }
 
-/// What went wrong when a kernel ran.
+/// Returns a sentence about a fault. `array_length` is true if the kernel compares its index with `arrayLength`.
 pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
     let name = &fault.buffer;
     let at = fault.at.unwrap_or_default();
-    let place = fault.place.as_ref().map(|it| {
+    let place = fault.place.as_ref().map(|place| {
         let KernelError {
             line, column, text, ..
-        } = it;
+        } = place;
         format!("line {line}, column {column}: `{text}`")
     });
     match (fault.kind, place) {
@@ -83,7 +83,7 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
     }
 }
 
-/// An output whose error is too large.
+/// Returns a sentence about an output whose error is too large.
 fn wrong(fault: &KernelFault) -> String {
     let value = |x: Option<Num>| x.map_or(f64::NAN, |x| x.0);
     let (found, expected) = apart(value(fault.found), value(fault.expected));
@@ -115,14 +115,14 @@ fn wrong(fault: &KernelFault) -> String {
     text
 }
 
-/// Two numbers with six digits, or as many as they need to differ.
+/// Returns two numbers with six digits, or with as many as they need to differ.
 fn apart(found: f64, expected: f64) -> (String, String) {
     let both = |digits| (number(found, digits), number(expected, digits));
     let differ = (6..=17).map(both).find(|(one, other)| one != other);
     differ.unwrap_or_else(|| both(6))
 }
 
-/// A number with this many significant digits, without trailing zeros.
+/// Returns a number with this many significant digits, without trailing zeros.
 fn number(x: f64, digits: usize) -> String {
     let size = x.abs();
     if !x.is_finite() || x == 0.0 {
@@ -148,15 +148,18 @@ mod tests {
     #[test]
     fn an_expected_value_is_one_that_an_f32_holds() {
         for expected in [1.2315e-292, -3e-50, 1e-42, 0.1, 1e300, f64::NAN] {
-            let Num(told) = as_f32_holds_it(Num(expected));
-            assert!(f64::from(told as f32).to_bits() == told.to_bits(), "{told}");
+            let Num(stored) = as_f32_holds_it(Num(expected));
+            assert!(
+                f64::from(stored as f32).to_bits() == stored.to_bits(),
+                "{stored}"
+            );
             let fault = KernelFault {
-                expected: Some(Num(told)),
+                expected: Some(Num(stored)),
                 found: Some(Num(2.0)),
                 ..KernelFault::default()
             };
-            let said = sentence(&fault, false);
-            assert!(!said.contains("e-292") && !said.contains("e-50"), "{said}");
+            let text = sentence(&fault, false);
+            assert!(!text.contains("e-292") && !text.contains("e-50"), "{text}");
         }
         assert_eq!(as_f32_holds_it(Num(1.2315e-292)), Num(0.0));
     }

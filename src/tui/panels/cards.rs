@@ -170,7 +170,7 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
 
 /// What the learner's B has that A has not.
 fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    if !app.mode.is_live() || app.shown_bench().comparison.same() {
+    if !app.mode.is_live() || app.shown_bench().comparison.b_equals_a() {
         return Vec::new();
     }
     if app.mode.pairs_with_good() {

@@ -21,7 +21,7 @@ pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// The page of an exercise for this area.
 pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
-    let known = app.exercise.of(exercise);
+    let known = app.exercise.state(exercise);
     let write = |parts: &[fn(&mut Part<'a>)]| {
         let mut part = Part {
             exercise,
@@ -67,7 +67,7 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
 
 /// The state of the exercise in one line, for the smallest frames.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let known = app.exercise.of(exercise);
+    let known = app.exercise.state(exercise);
     let report = known.and_then(|known| known.report.as_ref());
     let (said, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
@@ -185,7 +185,7 @@ impl Part<'_> {
     fn debrief(&mut self) {
         let study = &self.w.app.lesson.study;
         let known = self.known;
-        let measured = known.is_some_and(|known| known.looked_at(self.exercise, study));
+        let measured = known.is_some_and(|known| known.asks_quiz(self.exercise, study));
         if let (true, Some(said)) = (measured, &self.exercise.debrief) {
             self.w.heading("Looking back");
             self.plain(said.trim());

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::exercise;
-use crate::app::busy::busy;
+use crate::app::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::sentence;
@@ -142,7 +142,7 @@ pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
 /// That other programs keep the machine busy, in the longest wording that fits.
 pub fn busy_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let mark = theme.symbols.warning;
-    let wordings = busy(app).into_iter().flatten();
+    let wordings = busy::wordings(app).into_iter().flatten();
     let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), theme.warning));
     text::longest(lines, usize::from(columns))
 }

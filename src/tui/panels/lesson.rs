@@ -249,7 +249,7 @@ impl Text<'_> {
     /// What is wrong in a sentence, at length, and what the fix changes once it was found or asked for.
     fn cause(&mut self) {
         let (app, stage) = (self.w.app, self.stage);
-        let known = app.lesson.study.of(stage);
+        let known = app.lesson.study.progress_of(stage);
         let found =
             known.state == StageState::Passed || known.solution_shown || !app.keeps_progress();
         let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
@@ -271,7 +271,8 @@ impl Text<'_> {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let (question, tried) = (&stage.prediction, app.lesson.study.tried(stage));
-        let Some(Prediction::Choice { choice, right }) = app.lesson.study.of(stage).prediction
+        let Some(Prediction::Choice { choice, right }) =
+            app.lesson.study.progress_of(stage).prediction
         else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
@@ -283,7 +284,7 @@ impl Text<'_> {
         };
         let said = question.choices.get(choice).map_or("", String::as_str);
         self.item(&format!("You said {}: ", letter(choice)), said);
-        let known = app.lesson.study.of(stage);
+        let known = app.lesson.study.progress_of(stage);
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
             question::scale(of, Some(range), known.measured, &mut self.w);
@@ -296,7 +297,7 @@ impl Text<'_> {
             match (
                 known.measured,
                 truth(app, stage),
-                app.lesson.study.beside(stage),
+                app.lesson.study.other_differing_knob(stage),
             ) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(of, first, later, &mut self.w);
@@ -379,7 +380,10 @@ impl Text<'_> {
     fn quiz(&mut self) {
         let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.lesson.study);
         let all = stage.quiz.len();
-        let (given, right) = (study.of(stage).answers.len(), study.right_at_first(stage));
+        let (given, right) = (
+            study.progress_of(stage).answers.len(),
+            study.right_at_first(stage),
+        );
         let title = format!("Questions: {given} of {all} answered, {right} right");
         self.w.heading(&title);
         self.w.dim("The first answer to each counts in your score.");

@@ -53,7 +53,7 @@ fn so_far(open: &MysteryRun) -> String {
     };
     format!(
         "{} brought up, {} tried",
-        many(open.looked.len(), "panel"),
+        many(open.opened_panels.len(), "panel"),
         many(open.changes, "change")
     )
 }

@@ -177,7 +177,7 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
 }
 
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.lesson.study.of(it);
+    let known = app.lesson.study.progress_of(it);
     // Whether the prediction was right is shown once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),

@@ -32,7 +32,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let columns = usize::from(area.width);
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.lesson.course.stages;
-    let passed = |stage: &&Stage| app.lesson.study.of(stage).state == StageState::Passed;
+    let passed = |stage: &&Stage| app.lesson.study.progress_of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
@@ -56,7 +56,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 /// A stage: its title, the prediction, what was measured, and the fix.
 fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
-    let known = app.lesson.study.of(stage);
+    let known = app.lesson.study.progress_of(stage);
     let passed = known.state == StageState::Passed;
     let title = format!("{} {}", stage.number, stage.title);
     if !passed {

@@ -1,54 +1,45 @@
-//! An engine whose heartbeat goes on while its device hangs: what is said, and what replaces it.
+//! The watchdog: an engine whose heartbeat continues while its device hangs is reported and replaced.
 
-use perflings::app::guide::{SentencePart, next_move};
 use perflings::app::{Action, App, Effect, Message, RunState, update};
 use protocol::{Command, Event, Slot};
 
 use super::session::{act, hear, solve, train};
-use super::{running, sample, start_of, wanted};
+use super::{next_move, running, sample, start_of, wanted};
 
-/// So many seconds of heartbeats and nothing else.
+/// Sends two heartbeats and ticks a second, and no other event, for this many seconds. `device_s` returns the seconds since the device's
+/// last progress for each second. Returns the effects.
 fn heartbeats(app: &mut App, seconds: u64, device_s: impl Fn(u64) -> Option<f64>) -> Vec<Effect> {
-    let from = app.clock.now_ms;
-    (1..=seconds * 2)
-        .flat_map(|half| {
-            let heartbeat = Event::Heartbeat {
-                device_s: device_s(half / 2),
-            };
-            let mut effects = hear(app, heartbeat);
-            let now_ms = from + half * 500;
-            effects.extend(update(app, Message::Tick { now_ms }));
-            effects
-        })
-        .collect()
+    let from_ms = app.clock.now_ms;
+    let mut effects = Vec::new();
+    for half in 1..=seconds * 2 {
+        let heartbeat = Event::Heartbeat {
+            device_s: device_s(half / 2),
+        };
+        effects.extend(hear(app, heartbeat));
+        let now_ms = from_ms + half * 500;
+        effects.extend(update(app, Message::Tick { now_ms }));
+    }
+    effects
 }
 
-fn said(app: &App) -> String {
-    let pieces = next_move(app).into_iter();
-    pieces
-        .map(|piece| match piece {
-            SentencePart::Text(text) => text,
-            SentencePart::Key(_) => "_".to_owned(),
-        })
-        .collect()
-}
-
-/// A run of 12 steps whose device then hangs; an engine of another kind may say nothing about its device.
-fn hanging(tells: bool) -> App {
+/// A run of 12 steps whose device has hung for 14 s. The heartbeats of some engines do not report the device.
+fn hanging(reports_device: bool) -> App {
     let mut app = running(12);
     app.view.notice = None;
-    let effects = heartbeats(&mut app, 14, |s| tells.then_some(s as f64));
+    let effects = heartbeats(&mut app, 14, |second| {
+        reports_device.then_some(second as f64)
+    });
     assert_eq!(effects, []);
     app
 }
 
 #[test]
-fn what_is_silent_is_named_and_a_restart_replaces_the_process() {
-    for tells in [true, false] {
-        let mut app = hanging(tells);
+fn a_silent_device_is_reported_and_a_restart_replaces_the_engine() {
+    for reports_device in [true, false] {
+        let mut app = hanging(reports_device);
         assert_eq!(
-            said(&app),
-            "The engine is alive, but its device has not answered for 14 s: _ starts a new one"
+            next_move(&app),
+            "The engine is alive, but its device has not answered for 14 s: <Restart> starts a new one"
         );
         let effects = act(&mut app, Action::Restart);
         assert_eq!(effects[0], Effect::Restart);
@@ -59,7 +50,7 @@ fn what_is_silent_is_named_and_a_restart_replaces_the_process() {
 }
 
 #[test]
-fn everything_that_begins_a_run_replaces_an_engine_that_hangs() {
+fn toggles_and_pairs_replace_an_engine_that_hangs() {
     for action in [Action::Pair, Action::Toggle] {
         let mut app = running(12);
         solve(&mut app);
@@ -84,12 +75,12 @@ fn everything_that_begins_a_run_replaces_an_engine_that_hangs() {
 }
 
 #[test]
-fn a_device_that_gets_on_is_left_alone_however_long_a_step_takes() {
+fn a_device_that_makes_progress_is_not_replaced_during_a_long_step() {
     let mut app = running(1);
     assert_eq!(heartbeats(&mut app, 100, |_| Some(0.4)), []);
     assert_eq!(app.device_silent_s(), None);
     assert_eq!(app.bench.run.state, RunState::Running);
-    // A run whose steps take 20 s is not silent after 15.
+    // A run whose steps take 20 s is not silent after 15 s.
     let mut app = running(1);
     let run = wanted(&app);
     if let Event::Step(mut step) = sample::step(&run, 2) {
@@ -100,9 +91,8 @@ fn a_device_that_gets_on_is_left_alone_however_long_a_step_takes() {
     assert_eq!(app.device_silent_s(), None);
 }
 
-/// A step that takes minutes is left at the next key that asks for something else, whatever the state of its run.
 #[test]
-fn a_long_step_is_left_for_what_was_asked() {
+fn a_restart_during_a_long_step_gets_a_new_engine_after_eight_seconds() {
     for steps in [1, 12] {
         let mut app = running(steps);
         heartbeats(&mut app, 3, |s| Some(s as f64));
@@ -111,9 +101,8 @@ fn a_long_step_is_left_for_what_was_asked() {
         let effects = heartbeats(&mut app, 10, |s| Some(3.0 + s as f64));
         assert_eq!(effects.first(), Some(&Effect::Restart), "{steps} steps");
         assert_eq!(start_of(&effects).1, start_of(&asked).1);
-        // The new engine opens its device first.
-        let effects = heartbeats(&mut app, 60, |_| None);
-        assert_eq!(effects, [], "{steps} steps");
+        // The new engine has time to open its device.
+        assert_eq!(heartbeats(&mut app, 60, |_| None), [], "{steps} steps");
     }
 }
 
@@ -125,7 +114,7 @@ fn an_unanswered_command_replaces_the_engine_once() {
     let effects = heartbeats(&mut app, 30, |s| Some(14.0 + s as f64));
     assert_eq!(effects[0], Effect::Restart, "{effects:?}");
     assert_eq!(app.bench.run.state, RunState::Starting);
-    // The new one hangs as well: it is ended, and nothing goes round in circles.
+    // The new engine hangs as well. It is killed and not replaced again.
     let effects = heartbeats(&mut app, 130, |_| None);
     assert_eq!(effects, [Effect::Kill]);
     let RunState::EngineGone { reason } = &app.bench.run.state else {
@@ -138,7 +127,7 @@ fn an_unanswered_command_replaces_the_engine_once() {
 }
 
 #[test]
-fn a_pause_and_a_suspended_screen_are_no_silence() {
+fn a_pause_and_a_suspended_program_do_not_count_as_silence() {
     let mut app = running(12);
     act(&mut app, Action::Pause);
     hear(&mut app, Event::Paused { slot: Slot::A });

@@ -1,0 +1,70 @@
+//! The knobs and free runs.
+
+use super::*;
+
+#[test]
+fn the_knobs_are_on_the_screen_at_every_size() {
+    let mut broken = at_the_knobs();
+    let config = Err(
+        "config.toml:5: unknown key `model.nrom`; the nearest known key is `model.norm`".to_owned(),
+    );
+    update(&mut broken, Message::FileSaved { config });
+    let unknown = "config.toml:5: unknown key `model.nrom`; the nearest";
+    let states: [(&str, App, &[&str]); 3] = [
+        (
+            "knobs",
+            at_the_knobs(),
+            &["6 of 6 · 1 differs", "▸ learning-rate "],
+        ),
+        ("knobs_broken_file", broken, &[unknown, "▸ learning-rate "]),
+        (
+            "free_run",
+            free_run(),
+            &["▸ kv-heads ", "▲ 8 kv-heads do not divide heads = 4"],
+        ),
+    ];
+    for (name, mut app, says) in states {
+        assert_says(&SIZES, &app, says);
+        picture(name, &mut app, TYPICAL);
+    }
+}
+
+#[test]
+fn the_allowed_values_of_a_knob_are_not_cut_at_any_size() {
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        let mut app = free_run();
+        for at in 0..app.bench.comparison.offers.len() {
+            app.bench.comparison.select(at);
+            let knob = app.bench.comparison.offers[at];
+            let shown = text_at((width, height), &mut app);
+            let allowed = knob.allowed();
+            let last_word = allowed.split_whitespace().last().expect("words");
+            assert!(
+                shown.contains(last_word) && shown.contains(knob.name()),
+                "{}: {shown}",
+                knob.path
+            );
+        }
+    }
+}
+
+#[test]
+fn the_smallest_screen_explains_a_knob_in_two_lines_at_most() {
+    let mut app = free_run();
+    let offers = app.bench.comparison.offers.clone();
+    let mut short = 0;
+    for (at, knob) in offers.iter().enumerate() {
+        app.bench.comparison.select(at);
+        let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+        let shown = text(&screen::screen(&mut app, 60, 16, theme, markers));
+        let about = format!("{}: ", knob.name());
+        let lines = shown
+            .lines()
+            .skip_while(|line| !line.contains(&about))
+            .take_while(|line| !line.starts_with('╰'))
+            .count();
+        assert!((1..=2).contains(&lines), "{}: {shown}", knob.path);
+        short += usize::from(lines == 1);
+    }
+    assert!(short * 2 >= offers.len(), "{short} of {}", offers.len());
+}
