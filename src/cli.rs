@@ -74,9 +74,10 @@ pub fn run(
 ) -> Exit {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     // The engine's output is read by a program, not by a person.
-    let settings = match args.get(1).is_some_and(|word| word == "engine") {
-        true => Settings::default(),
-        false => config::usable(),
+    let settings = if args.get(1).is_some_and(|word| word == "engine") {
+        Settings::default()
+    } else {
+        config::usable()
     };
     let mut grammar = config::with_settings(Cli::command(), &settings);
     let parsed = grammar

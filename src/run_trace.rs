@@ -146,9 +146,10 @@ fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i12
     // The line is written when the step is over; its clock and the step's may disagree by a little.
     let length = nanoseconds(step.ms);
     let begin = (at - length).max(lanes.end);
-    let name = match step.profiled {
-        true => format!("step {} (profiled)", step.step),
-        false => format!("step {}", step.step),
+    let name = if step.profiled {
+        format!("step {} (profiled)", step.step)
+    } else {
+        format!("step {}", step.step)
     };
     let name = out.name(&name);
     let whole = (begin, begin + length);
@@ -205,9 +206,10 @@ fn place(
                 let start = begin + i128::from(start.min(1 << 60));
                 (start, start + i128::from(length.min(1 << 60)))
             });
-            let calls: Vec<(i128, i128)> = match row.slices.is_empty() {
-                true => summed.collect(),
-                false => known.collect(),
+            let calls: Vec<(i128, i128)> = if row.slices.is_empty() {
+                summed.collect()
+            } else {
+                known.collect()
             };
             for span in calls {
                 out.slice(SliceKind::Kernel, lane, name, span, String::new);

@@ -143,7 +143,7 @@ fn in_no_state_does_a_key_mean_two_things() {
             let mut actions: Vec<Action> = Vec::new();
             for binding in BINDINGS
                 .iter()
-                .filter(|b| b.counts(&app) && b.keys.contains(key))
+                .filter(|b| b.applies(&app) && b.keys.contains(key))
             {
                 if !actions.contains(&binding.action) {
                     actions.push(binding.action);

@@ -369,7 +369,7 @@ fn in_the_card_and_before_it_no_key_means_two_things() {
         let keys = BINDINGS.iter().flat_map(|it| it.keys);
         for key in keys.filter(|key| **key != KeyCode::Esc) {
             let counts = BINDINGS.iter();
-            let counts = counts.filter(|it| it.keys.contains(key) && it.counts(&app));
+            let counts = counts.filter(|it| it.keys.contains(key) && it.applies(&app));
             let mut actions: Vec<Action> = counts.map(|it| it.action).collect();
             actions.dedup();
             assert!(actions.len() <= 1, "{key:?} means {actions:?}");

@@ -158,7 +158,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
         Happens::Key(at) => Message::Action(
             BINDINGS
                 .get(at)
-                .filter(|binding| binding.counts(app))?
+                .filter(|binding| binding.applies(app))?
                 .action,
         ),
         Happens::Action(at) => Message::Action(BINDINGS.get(at)?.action),

@@ -81,9 +81,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     if named.is_none() {
         // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
         for exercise in &context.course.exercises {
-            let begun = match exercise.files().is_empty() {
-                true => known.stage(&exercise.id).state != StageState::New,
-                false => context.exercise_folder(exercise).is_some(),
+            let begun = if exercise.files().is_empty() {
+                known.stage(&exercise.id).state != StageState::New
+            } else {
+                context.exercise_folder(exercise).is_some()
             };
             if begun && exercise::check(&context, exercise, args)? == Exit::Failed {
                 exit = Exit::Failed;

@@ -44,9 +44,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         Some(_) => {}
         None => notice("no pair was measured"),
     }
-    Ok(match measured.interrupted {
-        true => Exit::Interrupted,
-        false => Exit::Ok,
+    Ok(if measured.interrupted {
+        Exit::Interrupted
+    } else {
+        Exit::Ok
     })
 }
 

@@ -230,12 +230,11 @@ impl DoctorReport {
             found.push(format!("The engine did not answer: {problem}. Try `perflings run 1 --device cpu` and read its message."));
         }
         if !self.devices.is_empty() && !has("gpu") {
-            let how = match cfg!(target_os = "linux") {
-                true => {
-                    " with Vulkan (Debian, Ubuntu: mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), \
+            let how = if cfg!(target_os = "linux") {
+                " with Vulkan (Debian, Ubuntu: mesa-vulkan-drivers for AMD and Intel, nvidia-driver with libvulkan1 for NVIDIA), \
                      then `vulkaninfo --summary` must list it"
-                }
-                false => "",
+            } else {
+                ""
             };
             found.push(format!(
                 "No GPU was found; everything runs on the CPU. If there is one: install its driver{how}."
@@ -330,9 +329,10 @@ impl DoctorReport {
         };
         let text = if terminal.utf8 { "UTF-8" } else { "ASCII" };
         let inside = terminal.inside.map(|name| format!(", inside {name}"));
-        let here = match terminal.is_terminal {
-            true => "",
-            false => "; input or output is not a terminal here",
+        let here = if terminal.is_terminal {
+            ""
+        } else {
+            "; input or output is not a terminal here"
         };
         let terminal = format!(
             "{size}, TERM={}, colours: {}, {text}{}{here}",
@@ -342,9 +342,10 @@ impl DoctorReport {
         );
         add("terminal", terminal);
         for folder in &self.folders {
-            let state = match folder.writable {
-                true => "",
-                false => " (cannot be written)",
+            let state = if folder.writable {
+                ""
+            } else {
+                " (cannot be written)"
             };
             add(folder.what, format!("{}{state}", folder.path.display()));
         }

@@ -74,9 +74,10 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
         Some(file) => {
             let found = named(&file.display().to_string(), &context, &args.change);
             let is_other = file.is_file() && file.extension().is_none_or(|it| it != "toml");
-            match is_other {
-                true => found.context(KERNELS_OF)?,
-                false => found?,
+            if is_other {
+                found.context(KERNELS_OF)?
+            } else {
+                found?
             }
         }
         None => {
@@ -93,11 +94,12 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
         .with_context(|| format!("Failed to write to {}", folder.display()))?;
     let (name, folder) = (&named.name, folder.display());
     let has_texts = texts.iter().any(|it| !it.workgroup.is_empty());
-    notice(&match has_texts {
-        true => format!("{files} files with the kernels of a step of {name} are in {folder}"),
-        false => format!(
+    notice(&if has_texts {
+        format!("{files} files with the kernels of a step of {name} are in {folder}")
+    } else {
+        format!(
             "the CPU has no kernel texts; functions.txt in {folder} has the formulas of a step of {name}"
-        ),
+        )
     });
     Ok(Exit::Ok)
 }
@@ -115,9 +117,10 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
         }
     };
     let named = |path: &PathBuf| path.extension().is_some_and(|it| it == "html");
-    let text = match args.html || args.out.as_ref().is_some_and(named) {
-        true => html::page(&sheet),
-        false => sheet.markdown(),
+    let text = if args.html || args.out.as_ref().is_some_and(named) {
+        html::page(&sheet)
+    } else {
+        sheet.markdown()
     };
     match &args.out {
         Some(path) => out::file(path, text.as_bytes())?,

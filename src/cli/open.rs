@@ -46,12 +46,11 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     if let Some(path) = args.files.get(1) {
         let second = summary(&read(args, path)?);
         let both = compare(&figures, &second);
-        return match args.json {
-            true => {
-                out::json_line(&both.json())?;
-                Ok(Exit::Ok)
-            }
-            false => page(args, &opened::comparison(&both)),
+        return if args.json {
+            out::json_line(&both.json())?;
+            Ok(Exit::Ok)
+        } else {
+            page(args, &opened::comparison(&both))
         };
     }
     if args.json {
@@ -61,9 +60,10 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     let written = args.report.is_some() || !args.export.is_empty();
     if written || !terminal::is_present() {
         let quiet = args.report.is_none() && written;
-        return match quiet {
-            true => Ok(Exit::Ok),
-            false => page(args, &opened::sheet(&figures, &first)),
+        return if quiet {
+            Ok(Exit::Ok)
+        } else {
+            page(args, &opened::sheet(&figures, &first))
         };
     }
     let theme = theme(args.theme, markers());
@@ -177,13 +177,14 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         let [read, total] = [at.read, at.total].map(|bytes| (bytes / MB) as usize);
         meter.at(read, total);
     };
-    let found = match path.is_dir() {
-        true => folder(path, &mut progress),
-        false => recording(path, &mut progress)
+    let found = if path.is_dir() {
+        folder(path, &mut progress)
+    } else {
+        recording(path, &mut progress)
             .transpose()
             .unwrap_or_else(|| {
                 gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
-            }),
+            })
     };
     drop(meter);
     let mut trace = found?;

@@ -59,9 +59,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         story.hear(&line.event, 0);
         tell(&meter, args.steps, &line.event);
-        match args.json {
-            true => out::json_line(text)?,
-            false => out::log(&line.event),
+        if args.json {
+            out::json_line(text)?
+        } else {
+            out::log(&line.event)
         }
         Ok(())
     });

@@ -79,9 +79,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     {
         notice("the workshop's ending shows this table, too (key J).");
     }
-    out::json_or_text(args.json, &found, || match args.markdown {
-        true => sheet(&found).markdown(),
-        false => sheet(&found).text(),
+    out::json_or_text(args.json, &found, || {
+        if args.markdown {
+            sheet(&found).markdown()
+        } else {
+            sheet(&found).text()
+        }
     })?;
     Ok(found.exit())
 }

@@ -68,9 +68,10 @@ fn speed(f: &Finished) -> String {
         None => f.clock.clone(),
     };
     let Some(samples) = f.samples_per_s else {
-        let why = match enqueued {
-            true => "no step waited for the device",
-            false => "no synchronised, unprofiled step after warm-up; run more steps",
+        let why = if enqueued {
+            "no step waited for the device"
+        } else {
+            "no synchronised, unprofiled step after warm-up; run more steps"
         };
         return format!("not measured: {why}");
     };
@@ -84,12 +85,13 @@ fn speed(f: &Finished) -> String {
 
 /// Forward, backward, optimizer and the signed rest.
 fn ledger(p: &PhaseTimes) -> String {
-    let share = match p.step > 0.0 {
-        true => format!(
+    let share = if p.step > 0.0 {
+        format!(
             "; unaccounted {} % of the step",
             signed_percent(100.0 * p.residual / p.step)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     format!(
         "forward {:.2} + backward {:.2} + optimizer {:.2} + unaccounted {:+.2} = {:.2} ms{share}",

@@ -114,9 +114,10 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
 /// Joins the room; what is wrong with the address is told before the screen.
 fn join(at: &str, args: &WorkshopArgs, context: &CourseContext) -> Result<(JoinSettings, Member)> {
     let failed = |why: String| usage(format!("--room: {why}"));
-    let member = match args.present {
-        true => Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?,
-        false => Member::join(class::participant_link(at).map_err(failed)?)?,
+    let member = if args.present {
+        Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?
+    } else {
+        Member::join(class::participant_link(at).map_err(failed)?)?
     };
     let shown = at
         .strip_prefix("http://")

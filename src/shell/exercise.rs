@@ -83,9 +83,10 @@ impl ExerciseRunner {
             return Ok(());
         };
         let checked = at_sizes(kernels, before.as_ref()).shapes;
-        match at_sizes(kernels, Some(&run.config)).shapes == checked {
-            true => Ok(()),
-            false => self.look(context, false),
+        if at_sizes(kernels, Some(&run.config)).shapes == checked {
+            Ok(())
+        } else {
+            self.look(context, false)
         }
     }
 
@@ -250,9 +251,10 @@ impl ExerciseRunner {
         answers: &Answers,
     ) -> Result<PathBuf> {
         let (configs, path) = self.answering(context, id)?;
-        let raw = match files::is_taken(&path) {
-            true => read_text(&path, MAX_BYTES)?,
-            false => String::new(),
+        let raw = if files::is_taken(&path) {
+            read_text(&path, MAX_BYTES)?
+        } else {
+            String::new()
         };
         workspace::write(&path, written(&raw, &configs.file.starter, answers))?;
         self.look(context, true)?;

@@ -73,9 +73,10 @@ struct SavingThread {
 impl SavingThread {
     fn run(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
         loop {
-            let next = match self.unsaved.is_empty() {
-                true => wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => wanted.recv_timeout(AGAIN),
+            let next = if self.unsaved.is_empty() {
+                wanted.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                wanted.recv_timeout(AGAIN)
             };
             match next {
                 Ok(change) => {

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use super::keys::board::{BoardAction, action, footer};
-use super::panels::footer::of_keys;
+use super::panels::footer::line_of_keys;
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
 use super::table::{Columns, FigureColumn};
@@ -417,7 +417,8 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
         let end: String = word.chars().skip(from).collect();
         return Line::styled(text::cut(&format!(" {asked}: {end}_"), wide), theme.strong);
     }
-    let line = |named: &[(String, &'static str)], gap| of_keys(named.iter().cloned(), gap, theme);
+    let line =
+        |named: &[(String, &'static str)], gap| line_of_keys(named.iter().cloned(), gap, theme);
     let mut named = footer();
     let open = match view.screen {
         BoardScreen::Board => "",

@@ -1,5 +1,5 @@
-//! Curves over steps on a cell grid: braille or blocks where the terminal has them, else one mark per cell. B carries marks along
-//! its way, so that the two are told apart without colour. Horizontal reference lines have their names on them.
+//! A chart draws curves over steps on a grid of cells: in braille or blocks where the terminal has them, else with one mark per cell.
+//! The curve of B carries marks, so that A and B can be told apart without colour. Horizontal reference lines carry their names.
 
 pub mod axis;
 pub mod grid;
@@ -17,7 +17,7 @@ use grid::{CurveStyle, Grid, Plot, put};
 use protocol::Slot;
 use protocol::story::Bucket;
 
-/// A horizontal line at a value, with its name and, where there is room, what it means.
+/// A horizontal line at a value, with its name. `means` explains the line and is shown where there is room.
 pub struct ReferenceLine {
     pub value: f64,
     pub name: String,
@@ -26,25 +26,25 @@ pub struct ReferenceLine {
     pub style: Style,
 }
 
-/// What to draw. Later curves lie on top.
+/// The contents of a chart. Later curves lie on top of earlier ones.
 pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
-    /// Faint, behind the curves: the values that they are averages of, or an earlier run.
+    /// Faint curves behind the others: the values that the curves average, or an earlier run.
     pub behind: Vec<(Slot, Vec<Bucket>)>,
     pub references: Vec<ReferenceLine>,
-    /// Steps worth marking from top to bottom, with their names.
+    /// Steps that are marked with a vertical line, with their names.
     pub moments: Vec<(u64, String)>,
     pub log: bool,
     pub theme: &'a Theme,
 }
 
-/// Columns left of the plot for the numbers.
+/// Width of the gutter left of the plot, which holds the numbers of the y axis.
 const GUTTER: u16 = 7;
-/// Rows of a plot whose curves are seen beside a name that lies over them.
+/// A plot of at least this many rows still shows its curves when a name lies over them.
 const LEGIBLE: u16 = 3;
 
 impl Chart<'_> {
-    /// Draws the curves, their axes and names. Too small an area stays empty.
+    /// Draws the curves, their axes and names. An area of less than 12 columns or 2 rows stays empty.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.width < 12 || area.height < 2 {
@@ -67,8 +67,10 @@ impl Chart<'_> {
         }
         let mut grid = Grid::new(&plot);
         let behind = self.behind.iter().map(|curve| (curve, self.theme.dim));
-        let own = |(slot, _): &(Slot, Vec<Bucket>)| self.theme.slot(*slot);
-        let curves = self.curves.iter().map(|curve| (curve, own(curve)));
+        let curves = self
+            .curves
+            .iter()
+            .map(|curve| (curve, self.theme.slot(curve.0)));
         for ((slot, points), style) in behind.chain(curves) {
             let kind = *slot as usize;
             draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
@@ -80,7 +82,7 @@ impl Chart<'_> {
         grid.render(&self.theme.symbols, buffer);
         let symbols = &self.theme.symbols;
         let under = [" ", symbols.reference, symbols.floor];
-        // Where lines share a row, the first one is seen.
+        // Where lines share a row, the first one is drawn last and stays visible.
         for reference in self.references.iter().rev() {
             let row = plot.cell(0.0, reference.value).1;
             for cell in (0..inner.width).map(|column| (column, row)) {
@@ -89,7 +91,7 @@ impl Chart<'_> {
                 }
             }
         }
-        // Letters stand beside each other, names where no letter is.
+        // The letters of A and B stand beside each other where they would share a cell.
         let mut taken = None;
         for (slot, points) in &self.curves {
             if let Some(last) = points.last() {
@@ -104,36 +106,36 @@ impl Chart<'_> {
         for (step, name) in &self.moments {
             draw_moment(*step, name, &plot, self.theme, buffer);
         }
-        let blank = |shown: &str| under.contains(&shown);
-        let point =
+        let is_blank = |shown: &str| under.contains(&shown);
+        let is_no_text =
             |shown: &str| symbols.points.contains(&shown) || !shown.contains(char::is_alphanumeric);
-        // With what they mean, where all of them fit so; else shorter; over curves where these cover everything and are high
-        // enough to be seen all the same.
-        let names = |long: bool, free: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
-            let mut fit = true;
-            for it in &self.references {
-                fit &= draw_name(it, long, &plot, free, buffer);
+        let draw_names = |long: bool, may_cover: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
+            let mut all_fit = true;
+            for reference in &self.references {
+                all_fit &= draw_name(reference, long, &plot, may_cover, buffer);
             }
-            fit
+            all_fit
         };
+        // Names with explanations are best. Where they do not all fit, the names stand alone. Where even these have no free cells, they
+        // cover the curves, if the plot is high enough to show both.
         let before = buffer.clone();
-        if !names(true, &blank, buffer) {
+        if !draw_names(true, &is_blank, buffer) {
             buffer.clone_from(&before);
-            if !names(false, &blank, buffer) && inner.height >= LEGIBLE {
+            if !draw_names(false, &is_blank, buffer) && inner.height >= LEGIBLE {
                 *buffer = before;
-                names(false, &point, buffer);
+                draw_names(false, &is_no_text, buffer);
             }
         }
     }
 
-    /// The plot with scales that hold every value; none where there is no value.
+    /// Returns the plot, with scales that hold every value. `None` where there is no value.
     fn plot(&self, area: Rect) -> Option<Plot> {
         let curves = || self.curves.iter().chain(&self.behind);
         let points = || curves().flat_map(|(_, points)| points);
         let values = points()
-            .flat_map(|b| [b.low, b.high])
-            .chain(self.references.iter().map(|r| r.value))
-            .filter(|v| v.is_finite() && (!self.log || *v > 0.0));
+            .flat_map(|bucket| [bucket.low, bucket.high])
+            .chain(self.references.iter().map(|reference| reference.value))
+            .filter(|value| value.is_finite() && (!self.log || *value > 0.0));
         let low = values.clone().reduce(f64::min)?;
         let high = values.reduce(f64::max)?;
         let (low, high) = if self.log {
@@ -144,10 +146,13 @@ impl Chart<'_> {
             let floor = if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
             ((low - margin).max(floor), high + margin)
         };
-        let first = points().map(|b| b.first).min().unwrap_or(0);
-        let steps = points().map(|b| b.last);
-        let steps = steps.chain(self.moments.iter().map(|(step, _)| *step));
-        let last = steps.max().unwrap_or(0).max(first + 1);
+        let first = points().map(|bucket| bucket.first).min().unwrap_or(0);
+        let last = points()
+            .map(|bucket| bucket.last)
+            .chain(self.moments.iter().map(|(step, _)| *step))
+            .max()
+            .unwrap_or(0)
+            .max(first + 1);
         let scale = |low, high, log| Scale { low, high, log };
         Some(Plot {
             area,
@@ -159,7 +164,8 @@ impl Chart<'_> {
 
     fn draw_steps(&self, plot: &Plot, y: u16, buffer: &mut Buffer) {
         let (area, dim) = (plot.area, self.theme.dim);
-        let (from, to) = (format!("step {}", plot.x.low), plot.x.high.to_string());
+        let from = format!("step {}", plot.x.low);
+        let to = plot.x.high.to_string();
         put(buffer, area.x, y, &from, area.width, dim);
         let x = area.right().saturating_sub(to.len() as u16);
         if x > area.x + from.len() as u16 {
@@ -168,7 +174,7 @@ impl Chart<'_> {
     }
 }
 
-/// Points at most so many columns apart are joined, even if steps between them were not reported.
+/// Points at most this many columns apart are joined, even if steps between them were not reported.
 const NEAR: usize = 2;
 
 fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'_>) {
@@ -176,9 +182,11 @@ fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'
     for bucket in points {
         let step = bucket.last as f64;
         let to = plot.dot(step, bucket.mean);
-        let near = |from: &(usize, usize)| to.0.saturating_sub(from.0) <= NEAR * plot.dots.0;
-        if let Some(from) = previous.filter(|from| !bucket.gap || near(from)) {
-            grid.line(from, to, ink);
+        if let Some(from) = previous {
+            let is_near = to.0.saturating_sub(from.0) <= NEAR * plot.dots.0;
+            if is_near || !bucket.gap {
+                grid.line(from, to, ink);
+            }
         }
         for row in plot.dot(step, bucket.high).1..=plot.dot(step, bucket.low).1 {
             grid.dot((to.0, row), ink);
@@ -187,13 +195,14 @@ fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'
     }
 }
 
-/// Names a step beside its upright, in the first row that is free there, if need be over a curve.
+/// Writes the name of a step beside its vertical line, in the first free row; where no row is free, in the top row over the curve.
 fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut Buffer) {
-    let at = plot.cell(step as f64, plot.y.low).0;
+    let line_x = plot.cell(step as f64, plot.y.low).0;
     let wide = text::width(name) as u16;
-    let x = match at + 2 + wide < plot.area.width {
-        true => at + 2,
-        false => at.saturating_sub(wide + 1),
+    let x = if line_x + 2 + wide < plot.area.width {
+        line_x + 2
+    } else {
+        line_x.saturating_sub(wide + 1)
     };
     let places = (0..plot.area.height).map(|row| Some((x, row)));
     if !plot.name(buffer, name, places, &|shown| shown == " ", theme.bad) {
@@ -201,24 +210,26 @@ fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut B
     }
 }
 
-/// Names a line on it or near it, an arrow pointing to it; a long name on the next row at most. Tells whether there was a place.
+/// Writes the name of a reference line on the line or near it, with an arrow that points to it. A `long` name includes the explanation and
+/// stands at most one row away. `may_cover` says which cells the name may hide. Returns false if the name has no place.
 fn draw_name(
     reference: &ReferenceLine,
     long: bool,
     plot: &Plot,
-    free: &dyn Fn(&str) -> bool,
+    may_cover: &dyn Fn(&str) -> bool,
     buffer: &mut Buffer,
 ) -> bool {
-    let at = plot.cell(0.0, reference.value).1;
+    let line_row = plot.cell(0.0, reference.value).1;
     let mut rows: Vec<u16> = (0..plot.area.height).collect();
-    rows.sort_by_key(|row| row.abs_diff(at));
-    rows.retain(|row| !long || row.abs_diff(at) <= 1);
-    let name = match long {
-        true => format!("{}: {}", reference.name, reference.means),
-        false => reference.name.clone(),
+    rows.sort_by_key(|row| row.abs_diff(line_row));
+    rows.retain(|row| !long || row.abs_diff(line_row) <= 1);
+    let name = if long {
+        format!("{}: {}", reference.name, reference.means)
+    } else {
+        reference.name.clone()
     };
     rows.into_iter().any(|row| {
-        let name = match row.cmp(&at) {
+        let name = match row.cmp(&line_row) {
             Ordering::Less => format!(" {name} ↓ "),
             Ordering::Equal => format!(" {name} "),
             Ordering::Greater => format!(" {name} ↑ "),
@@ -226,7 +237,7 @@ fn draw_name(
         let span = plot.area.width.saturating_sub(text::width(&name) as u16);
         let columns = [span.saturating_sub(2), 1.min(span), span / 2];
         let places = columns.map(|x| Some((x, row)));
-        plot.name(buffer, &name, places, free, reference.style)
+        plot.name(buffer, &name, places, may_cover, reference.style)
     })
 }
 

@@ -1,8 +1,8 @@
-//! Large glyphs for what must be readable from the back of a room: three by five dots each, a dot half a cell high at the smallest
-//! size. Drawn with blocks, which have a form in ASCII. Not with a terminal's own text sizing (OSC 66): that ends at seven rows, which
-//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it. Nor with the crate tui-big-text 0.8: its one font has
-//! eight by eight dots a letter, which stand on three rows only as sextants (ASCII and many fonts have none), and its sizes are fixed,
-//! while these glyphs grow to fill their area.
+//! Large glyphs for text that must be readable from the back of a room. Each has three by five dots; a dot is half a cell high at the
+//! smallest size. The glyphs are drawn with blocks, which have a form in ASCII. A terminal's own text sizing (OSC 66) is not used: it
+//! ends at seven rows, which these glyphs outgrow from 120 by 36 on, and cells of the screen cannot hold it. The crate tui-big-text 0.8
+//! is not used either: its one font has eight by eight dots a letter, which fit on three rows only as sextants (ASCII and many fonts
+//! have none), and its sizes are fixed, while these glyphs grow to fill their area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,10 +12,10 @@ use super::chart::grid::put;
 use super::surface::height;
 use super::symbols::half_blocks;
 
-/// Rows of the smallest size.
+/// The height of the smallest size, in rows.
 pub const ROWS: u16 = 3;
 
-/// The glyphs of these characters side by side, in five rows of dots.
+/// Each entry has some characters and their glyphs side by side, in five rows of dots.
 #[rustfmt::skip] // A row of dots a line.
 const GLYPHS: [(&str, [&str; 5]); 4] = [
     ("0123456789.,:-+=/%^→µ'_ ", [
@@ -48,21 +48,21 @@ const GLYPHS: [(&str, [&str; 5]); 4] = [
     ]),
 ];
 
-/// The rows of dots of a character's glyph.
+/// Returns the five rows of dots of a character's glyph, or `None` if the character has no large form.
 fn glyph(c: char) -> Option<[&'static str; 5]> {
     GLYPHS.iter().find_map(|(characters, rows)| {
-        let at = characters.chars().position(|it| it == c)?;
-        Some(rows.map(|row| row.split(' ').nth(at).unwrap_or_default()))
+        let index = characters.chars().position(|character| character == c)?;
+        Some(rows.map(|row| row.split(' ').nth(index).unwrap_or_default()))
     })
 }
 
-/// Columns that the text takes at the smallest size, with a gap after each glyph; none when a character has no large form.
+/// Returns how many columns the text takes at the smallest size, with a gap after each glyph. `None` if a character has no large form.
 pub fn width(text: &str) -> Option<u16> {
     text.chars()
         .try_fold(0, |sum, c| Some(sum + glyph(c)?[0].len() as u16 + 1))
 }
 
-/// The lines that a text takes at the smallest size; none where a character has no large form, or a word is too wide.
+/// Wraps a text into lines of at most `columns` at the smallest size. `None` if a character has no large form or a word is too wide.
 pub fn wrap(text: &str, columns: u16) -> Option<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -79,34 +79,35 @@ pub fn wrap(text: &str, columns: u16) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Rows that so many lines take at the smallest size, with a gap between them.
+/// Returns how many rows a number of lines takes at the smallest size, with a gap between them.
 pub fn rows_of(lines: usize) -> u16 {
     height(lines).saturating_mul(ROWS + 1).saturating_sub(1)
 }
 
 /// Draws lines at the smallest size, one below the other.
 pub fn draw_lines(buffer: &mut Buffer, (x, y): (u16, u16), lines: &[String], style: Style) {
-    for (line, at) in lines.iter().zip(0..) {
-        draw(buffer, (x, y + at * (ROWS + 1)), line, 1, style);
+    for (line, index) in lines.iter().zip(0..) {
+        draw(buffer, (x, y + index * (ROWS + 1)), line, 1, style);
     }
 }
 
-/// Rows at a size.
+/// Returns the height of a glyph at a size, in rows.
 pub const fn rows(size: u16) -> u16 {
     (5 * size).div_ceil(2)
 }
 
-/// The largest size at which the text fits, 0 where none does.
+/// Returns the largest size at which the text fits into `columns` and `most` rows; 0 where no size fits.
 pub fn size(text: &str, columns: u16, most: u16) -> u16 {
-    let Some(wide) = width(text).filter(|wide| *wide > 0) else {
+    let wide = width(text).unwrap_or(0);
+    if wide == 0 {
         return 0;
-    };
+    }
     let by_width = columns / wide;
     let by_height = (1..=most).take_while(|size| rows(*size) <= most);
     by_width.min(by_height.last().unwrap_or(0))
 }
 
-/// Draws the text as large as it fits, in plain letters where no glyphs do.
+/// Draws the text as large as it fits, or in plain letters where no size fits.
 pub fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
     match size(text, area.width, area.height) {
         0 => put(buffer, area.x, area.y, text, area.width, style),
@@ -117,7 +118,7 @@ pub fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
 /// Modifiers that would spoil glyphs made of blocks.
 const PLAIN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED);
 
-/// Draws the text with its top left corner at (x, y), each dot so many columns wide and half as many rows high.
+/// Draws the text with its top left corner at (x, y). Each dot is `size` columns wide and half as many rows high.
 pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, style: Style) {
     let style = style.remove_modifier(PLAIN);
     for dots in text.chars().filter_map(glyph) {
@@ -127,8 +128,7 @@ pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, 
                 let dot = dots.get(usize::from((2 * row + half) / size));
                 dot.is_some_and(|line| line.as_bytes()[usize::from(column / size)] == b'#')
             };
-            let columns = 0..wide * size;
-            let cells: String = columns
+            let cells: String = (0..wide * size)
                 .map(|column| half_blocks(lit(0, column), lit(1, column)))
                 .collect();
             put(buffer, x, y + row, &cells, wide * size, style);

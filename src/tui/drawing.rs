@@ -1,8 +1,8 @@
-//! A drawing of the course made of lines, blocks and words, stretched to fill an area: lines grow, words stay as they are.
+//! Stretches a drawing of the course to fill an area. Lines and blocks grow; words keep their size.
 
-/// Most times that a drawing grows in each direction.
+/// The largest factor by which a drawing grows in each direction.
 const MOST: f64 = 4.0;
-/// Characters whose line goes on to the right, to the left, down and up.
+/// Characters whose line continues to the right, to the left, down and up.
 const RIGHT: &str = "─┌└├┬┴┼◀";
 const LEFT: &str = "─┐┘┬┴┼▶╌";
 const DOWN: &str = "│┬┌┐├┤┼▲┊";
@@ -12,12 +12,12 @@ const ENDS: &str = "├┤";
 /// Eighths of a cell, by their height.
 const EIGHTHS: &str = " ▁▂▃▄▅▆▇█";
 
-/// Whether a character is a part of a line or a shape, not of a word.
+/// Returns true if a character is a part of a line or a shape, not of a word.
 fn is_drawn(c: char) -> bool {
     ('\u{2500}'..='\u{25ff}').contains(&c)
 }
 
-/// The lines of a drawing that fits into so many columns and rows, stretched to fill most of them.
+/// Returns the lines of a drawing, stretched to fill most of an area of this size. The drawing must fit into the area.
 pub(super) fn stretched(lines: &[String], (columns, rows): (u16, u16)) -> Vec<String> {
     let grid: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
     let wide = grid.iter().map(Vec::len).max().unwrap_or(0).max(1);
@@ -27,58 +27,62 @@ pub(super) fn stretched(lines: &[String], (columns, rows): (u16, u16)) -> Vec<St
         let row = grid.get(row);
         row.and_then(|row| row.get(x)).copied().unwrap_or(' ')
     };
-    let rows = (0..grid.len()).flat_map(|row| (0..down).map(move |part| (row, part)));
-    let rows = rows.take(grid.len() * down + 1 - down);
-    rows.map(|(row, part)| {
-        let mut out: Vec<char> = Vec::new();
-        for x in 0..wide {
-            let (begin, end) = (place(x, across), place(x + 1, across));
-            let (c, below, next) = (at(row, x), at(row + 1, x), at(row, x + 1));
-            let goes_down = DOWN.contains(c) && UP.contains(below);
-            let is_line = goes_down && !(ENDS.contains(c) && ENDS.contains(below));
-            let goes_right = RIGHT.contains(c) && (LEFT.contains(next) || next == '┤' && c != '├');
-            if begin < out.len() && !is_drawn(c) {
-                // A word that began further left.
-                continue;
-            }
-            out.truncate(begin);
-            let filled = match EIGHTHS.chars().position(|it| it == c) {
-                Some(high @ 1..) => {
-                    let under = 8 * (down - 1 - part);
-                    EIGHTHS
-                        .chars()
-                        .nth((high * down).saturating_sub(under).min(8))
-                }
-                _ if "▓▒░".contains(c) => Some(c),
-                _ => None,
-            };
-            let (first, rest) = match (filled, part) {
-                (Some(fill), _) => (fill, fill),
-                (None, 0) if "─═╌┈▬".contains(c) => (c, c),
-                (None, 0) if goes_right => (c, '─'),
-                (None, 0) if is_drawn(c) => (c, ' '),
-                (None, 0) if c != ' ' => {
-                    out.extend(word(&grid[row], x, across));
+    let rows_and_parts = (0..grid.len())
+        .flat_map(|row| (0..down).map(move |part| (row, part)))
+        .take(grid.len() * down + 1 - down);
+    rows_and_parts
+        .map(|(row, part)| {
+            let mut out: Vec<char> = Vec::new();
+            for x in 0..wide {
+                let (begin, end) = (place(x, across), place(x + 1, across));
+                let (c, below, next) = (at(row, x), at(row + 1, x), at(row, x + 1));
+                let goes_down = DOWN.contains(c) && UP.contains(below);
+                let is_line = goes_down && !(ENDS.contains(c) && ENDS.contains(below));
+                let goes_right =
+                    RIGHT.contains(c) && (LEFT.contains(next) || next == '┤' && c != '├');
+                if begin < out.len() && !is_drawn(c) {
+                    // A word that began further left stands here.
                     continue;
                 }
-                (None, 1..) if is_line => ('│', ' '),
-                _ => (' ', ' '),
-            };
-            out.push(first);
-            out.resize(end.max(begin + 1), rest);
-        }
-        let line: String = out.into_iter().collect();
-        line.trim_end().to_owned()
-    })
-    .collect()
+                out.truncate(begin);
+                let filled = match EIGHTHS.chars().position(|eighth| eighth == c) {
+                    Some(high @ 1..) => {
+                        let under = 8 * (down - 1 - part);
+                        EIGHTHS
+                            .chars()
+                            .nth((high * down).saturating_sub(under).min(8))
+                    }
+                    _ if "▓▒░".contains(c) => Some(c),
+                    _ => None,
+                };
+                let (first, rest) = match (filled, part) {
+                    (Some(fill), _) => (fill, fill),
+                    (None, 0) if "─═╌┈▬".contains(c) => (c, c),
+                    (None, 0) if goes_right => (c, '─'),
+                    (None, 0) if is_drawn(c) => (c, ' '),
+                    (None, 0) if c != ' ' => {
+                        out.extend(word(&grid[row], x, across));
+                        continue;
+                    }
+                    (None, 1..) if is_line => ('│', ' '),
+                    _ => (' ', ' '),
+                };
+                out.push(first);
+                out.resize(end.max(begin + 1), rest);
+            }
+            let line: String = out.into_iter().collect();
+            line.trim_end().to_owned()
+        })
+        .collect()
 }
 
-/// The column of a column of the drawing.
+/// Returns the column of the stretched drawing where column `x` of the drawing begins.
 fn place(x: usize, across: f64) -> usize {
     (x as f64 * across) as usize
 }
 
-/// The words that begin here, up to two blanks or a line, filled up to where the next column lies: in the middle between two lines.
+/// Returns the words that begin at column `x` and end before two blanks or a line, padded to the beginning of the next column. Between two
+/// lines the words are centred.
 fn word(row: &[char], x: usize, across: f64) -> Vec<char> {
     let ends = |at: &usize| {
         let pair = [row.get(*at), row.get(at + 1)];

@@ -1,16 +1,16 @@
-//! Input from the terminal, read as long as there is any, so that nothing waits for the next key.
+//! Reads the terminal's input without blocking, so that nothing waits for the next key.
 
 #[cfg(unix)]
 pub(super) use unix::Input;
 
-/// Keys, clicks, pasted text and changes of size, in their order.
+/// A source of events: keys, clicks, pasted text and changes of size, in their order.
 #[cfg(not(unix))]
 #[derive(Debug, Default)]
 pub(super) struct Input;
 
 #[cfg(not(unix))]
 impl Input {
-    /// The next event, waiting for it at most so long.
+    /// Returns the next event, or `None` if there is none within `wait`.
     pub(super) fn next(
         &mut self,
         wait: std::time::Duration,
@@ -34,32 +34,32 @@ mod unix {
     use crate::tui::keys::decode::Decoder;
     use crate::tui::terminal::columns_and_rows;
 
-    /// How long the rest of a sequence may take, even over a slow connection. After that, an escape is the escape key.
+    /// How long the rest of a sequence may take, even over a slow connection. After that time an escape byte means the escape key.
     const REST: Duration = Duration::from_millis(40);
-    /// The same for the rest of a pasted text.
+    /// How long the rest of a pasted text may take.
     const REST_OF_PASTE: Duration = Duration::from_secs(1);
 
-    /// Keys, clicks, pasted text and changes of size, in their order.
+    /// A source of events: keys, clicks, pasted text and changes of size, in their order.
     #[derive(Debug, Default)]
     pub(in crate::tui) struct Input {
         decoder: Decoder,
         events: VecDeque<Event>,
-        /// When the last byte came.
+        /// The time at which the last byte came.
         last_byte: Option<Instant>,
         size: Option<(u16, u16)>,
     }
 
     impl Input {
-        /// The next event, waiting for it at most so long.
+        /// Returns the next event, or `None` if there is none within `wait`.
         pub(in crate::tui) fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
             let until = Instant::now() + wait;
             loop {
                 if let Some(event) = self.events.pop_front() {
                     return Ok(Some(event));
                 }
-                // Asked each time, so that no signal is needed for a change.
+                // The size is read each time, so that no signal handler is needed for it.
                 if let Some(size) = columns_and_rows()
-                    && self.size.replace(size).is_some_and(|before| before != size)
+                    && self.size.replace(size).is_some_and(|old| old != size)
                 {
                     return Ok(Some(Event::Resize(size.0, size.1)));
                 }
@@ -76,14 +76,17 @@ mod unix {
             }
         }
 
-        /// How long the rest of an incomplete sequence may still take; none if there is none.
+        /// Returns how long the rest of an incomplete sequence may still take; `None` if no sequence is incomplete.
         fn rest(&self) -> Option<Duration> {
-            let limit = match self.decoder.is_pasting() {
-                true => REST_OF_PASTE,
-                false => REST,
+            if !self.decoder.is_waiting() {
+                return None;
+            }
+            let limit = if self.decoder.is_pasting() {
+                REST_OF_PASTE
+            } else {
+                REST
             };
-            let at = self.last_byte.filter(|_| self.decoder.is_waiting())?;
-            Some(limit.saturating_sub(at.elapsed()))
+            Some(limit.saturating_sub(self.last_byte?.elapsed()))
         }
 
         fn read(&mut self) -> io::Result<()> {
@@ -103,14 +106,14 @@ mod unix {
         }
     }
 
-    /// Whether there is something to read, or an end to notice.
+    /// Returns true if there are bytes to read or the input has ended; false after `wait` or a signal.
     fn readable(wait: Duration) -> io::Result<bool> {
         let stdin = stdin();
-        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
-        let wait = Timespec::try_from(wait).unwrap_or_default();
-        match poll(&mut asked, Some(&wait)) {
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec::try_from(wait).unwrap_or_default();
+        match poll(&mut polled, Some(&timeout)) {
             Ok(n) => Ok(n > 0),
-            // A signal: the caller checks which one.
+            // A signal came; the caller checks which one.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Every key, once: dispatch, footer, help and the documentation read the table. No other file names a key.
+//! Every key is named once: dispatch, footer, help and the documentation read the table. No other file names a key.
 //! The table chooses between the meanings of a key; `App::may` says which of them are possible, so the footer offers only what works.
 
 pub mod board;
@@ -17,7 +17,7 @@ use protocol::Slot;
 use table::SHIFT_F5;
 pub use table::{BINDINGS, Group, KeyBinding};
 
-/// A key as the screen and the documents write it.
+/// Returns the name of a key as the screen and the documents write it.
 pub fn key_name(key: KeyCode) -> String {
     match key {
         KeyCode::Char(' ') => "space",
@@ -43,12 +43,12 @@ pub fn key_name(key: KeyCode) -> String {
     .to_owned()
 }
 
-/// What a key event asks for now.
+/// Returns the action that a key event means in the present state, or `None` if it means nothing.
 pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     let key = key(event)?;
     let binding = BINDINGS.iter().find(|binding| {
-        let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
-        named && binding.counts(app)
+        let lists_key = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
+        lists_key && binding.applies(app)
     })?;
     match (binding.action, key) {
         (Action::Type(_), KeyCode::Char(letter)) if !letter.is_control() => {
@@ -59,29 +59,32 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     }
 }
 
-/// The action of a pasted letter: it is typed, where a word is typed.
+/// Returns the action that types a pasted letter, or `None` where no word is typed.
 pub fn typed(letter: char, app: &App) -> Option<Action> {
     let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
-    action(event, app).filter(|action| matches!(action, Action::Type(_)))
+    match action(event, app)? {
+        typing @ Action::Type(_) => Some(typing),
+        _ => None,
+    }
 }
 
-/// Whether it is ctrl-c, which ends every screen as the signal does.
+/// Returns true for ctrl-c, which ends every screen as the signal does.
 pub fn interrupts(event: KeyEvent) -> bool {
     key(event) == Some(KeyCode::Char('\u{3}'))
 }
 
-/// What the speaker view is asked for.
+/// The meaning of a key in the speaker view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeakerKey {
-    /// So many beats forward.
+    /// Skips forward by this many beats, or back where the number is negative.
     By(isize),
-    /// What the presentation does, whatever is shown.
+    /// Sends a request to the presentation.
     Ask(SpeakerRequest),
     /// Leaves the view.
     Leave,
 }
 
-/// What a key of the speaker view asks for. `esc` is a clicker's key, too: it does nothing here.
+/// Returns the meaning of a key in the speaker view. `esc` means nothing here, because clickers send it, too.
 pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     use KeyCode::{Char, Down, Enter, Left, PageDown, PageUp, Right, Up};
     Some(match key(event)? {
@@ -96,13 +99,13 @@ pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     })
 }
 
-/// The key of an event as the table has it; none where it is released.
+/// Returns the key of an event as the table writes it, or `None` when the key is released.
 fn key(event: KeyEvent) -> Option<KeyCode> {
     Some(match event.code {
         _ if event.kind == KeyEventKind::Release => return None,
         KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
             let control = c.is_ascii_alphabetic().then_some(c as u8 & 0x1f);
-            control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
+            control.map_or(KeyCode::Null, |code| KeyCode::Char(code as char))
         }
         KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
         KeyCode::F(5) if event.modifiers.contains(KeyModifiers::SHIFT) => SHIFT_F5,
@@ -110,69 +113,80 @@ fn key(event: KeyEvent) -> Option<KeyCode> {
     })
 }
 
-/// The key for this action now, or where it is possible.
+/// Returns the key for an action in the present state; where no key applies now, the first key that the table has for it.
 pub fn label(action: Action, app: &App) -> String {
     let mut bindings = BINDINGS.iter().filter(|binding| binding.action == action);
-    let now = bindings.clone().find(|binding| binding.counts(app));
-    now.or_else(|| bindings.next())
+    bindings
+        .clone()
+        .find(|binding| binding.applies(app))
+        .or_else(|| bindings.next())
         .map_or_else(String::new, first_key)
 }
 
-/// The key for this action anywhere, whatever is open now.
+/// Returns the first key that the table has for an action, whatever is open now; `None` if it has no key.
 pub fn name(action: Action) -> Option<String> {
-    let mut bindings = BINDINGS.iter();
-    bindings
+    BINDINGS
+        .iter()
         .find(|binding| binding.action == action)
         .map(first_key)
 }
 
 fn first_key(binding: &KeyBinding) -> String {
-    let key = binding.keys.first().copied();
-    key.map_or_else(String::new, key_name)
+    binding
+        .keys
+        .first()
+        .map_or_else(String::new, |key| key_name(*key))
 }
 
-/// What the footer offers now: key and label, the more useful first.
+/// Returns the keys and labels that the footer offers now, the more useful ones first.
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     let mut offers: Vec<(String, &KeyBinding)> = Vec::new();
-    let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
-    for binding in with_label.filter(|binding| binding.counts(app)) {
-        let (key, action) = (first_key(binding), binding.action);
-        // The first line that matches a key is what it means, also where that is not possible now.
+    for binding in BINDINGS {
+        if binding.label.is_empty() || !binding.applies(app) {
+            continue;
+        }
+        let key = first_key(binding);
+        let action = binding.action;
+        // The first line that matches a key is the meaning of the key, even where its action is not possible now.
         let known = offers
             .iter()
             .any(|(name, other)| other.action == action || *name == key);
-        // An open card is closed by its own key; it is not offered to open it.
-        let open = matches!(action, Action::Open(it) if app.view.overlay == Some(it));
+        // The key of an open card closes it, so the footer does not offer to open it.
+        let open = matches!(action, Action::Open(card) if app.view.overlay == Some(card));
         if !(known || open) {
             offers.push((key, binding));
         }
     }
-    let working = offers.into_iter().filter(|(_, binding)| binding.works(app));
-    let named = working.map(|(key, binding)| {
-        let keys = match binding.action {
-            Action::Answer(0) => letters(app.question()),
-            Action::Vote(0) => letters(app.voting()),
-            _ => key,
-        };
-        (keys, offered_label(binding, app))
-    });
-    named.collect()
+    offers
+        .into_iter()
+        .filter(|(_, binding)| binding.works(app))
+        .map(|(key, binding)| {
+            let keys = match binding.action {
+                Action::Answer(0) => choice_letters(app.question()),
+                Action::Vote(0) => choice_letters(app.voting()),
+                _ => key,
+            };
+            (keys, offered_label(binding, app))
+        })
+        .collect()
 }
 
-/// The keys of the choices of a question: `a-d`.
-fn letters(question: Option<&Question>) -> String {
+/// Returns the keys of the choices of a question, such as `a-d`.
+fn choice_letters(question: Option<&Question>) -> String {
     let choices = question.map_or(0, |question| question.choices.len());
     let last = crate::course::save_file::letter(choices.saturating_sub(1));
     format!("a-{last}")
 }
 
-/// What the footer calls an action in the present state.
+/// Returns the footer's label of an action in the present state.
 fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
-    let wanted = app.bench.run.wanted.as_ref();
-    let toggled = || wanted.is_some_and(|run| run.slot == Slot::B);
+    let wants_b = || {
+        let wanted = app.bench.run.wanted.as_ref();
+        wanted.is_some_and(|run| run.slot == Slot::B)
+    };
     match binding.action {
         Action::Pause if paused(app) => "resume",
-        Action::Toggle if toggled() => "back to A",
+        Action::Toggle if wants_b() => "back to A",
         Action::Pair if app.mode.plays_mystery() => "verdict on B",
         Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
@@ -189,7 +203,7 @@ fn paused(app: &App) -> bool {
     }
 }
 
-/// A line of the help: keys that belong together and what they do.
+/// A line of the help: keys that belong together, and a text that says what they do.
 pub struct HelpLine {
     pub group: Group,
     pub keys: Vec<KeyCode>,
@@ -198,7 +212,7 @@ pub struct HelpLine {
 }
 
 impl HelpLine {
-    /// The keys in words; more than three letters or digits that follow each other as a range: `1-9`.
+    /// Returns the names of the keys. More than three letters or digits in a row become a range, such as `1-9`.
     pub fn names(&self) -> Vec<String> {
         let letters: Option<Vec<char>> = self.keys.iter().map(|key| key.as_char()).collect();
         if let Some([first, .., last]) = letters.as_deref()
@@ -210,20 +224,22 @@ impl HelpLine {
         self.keys.iter().map(|key| key_name(*key)).collect()
     }
 
-    /// Whether any of them does something now.
+    /// Returns true if any of the keys does something now.
     pub fn works(&self, app: &App) -> bool {
         self.bindings.iter().any(|binding| binding.works(app))
     }
 }
 
-/// The table as documentation, each key once, by heading.
+/// Returns the table as documentation: each key once, under its heading.
 pub fn reference() -> Vec<HelpLine> {
     let mut rows: Vec<HelpLine> = Vec::new();
     for group in Group::VARIANTS {
-        let listed = |it: &&KeyBinding| it.group == *group && !it.help.is_empty();
-        for binding in BINDINGS.iter().filter(listed) {
-            let same = |row: &HelpLine| row.group == *group && row.help == binding.help;
-            let at = rows.iter().position(same).unwrap_or_else(|| {
+        for binding in BINDINGS {
+            if binding.group != *group || binding.help.is_empty() {
+                continue;
+            }
+            let shares_line = |row: &HelpLine| row.group == *group && row.help == binding.help;
+            let index = rows.iter().position(shares_line).unwrap_or_else(|| {
                 rows.push(HelpLine {
                     group: *group,
                     keys: Vec::new(),
@@ -232,7 +248,7 @@ pub fn reference() -> Vec<HelpLine> {
                 });
                 rows.len() - 1
             });
-            let row = &mut rows[at];
+            let row = &mut rows[index];
             row.bindings.push(binding);
             for key in binding.keys {
                 if !row.keys.contains(key) {

@@ -1,5 +1,5 @@
-//! Which panel goes where at which size. Pure arithmetic over the size and the state: the drawing and the mouse use
-//! the same answer.
+//! The layout decides which panel goes where at which size. It is pure arithmetic over the size and the state, so that the drawing and
+//! the mouse can share its answer.
 
 use ratatui::layout::Rect;
 
@@ -14,17 +14,17 @@ use crate::app::{App, Overlay, ScreenSize, View};
 use crate::course::TextBlock;
 use crate::panel::Panel;
 
-/// Where everything is in one frame. An empty rectangle: not shown.
+/// The place of everything in one frame. What has an empty rectangle is not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
     pub room: Option<ScreenSize>,
-    /// Why progress is not saved.
+    /// The notice that says why progress is not saved.
     pub unsaved: Rect,
     pub header: Rect,
     pub vitals: Rect,
     /// The notice that other programs keep the machine busy.
     pub busy: Rect,
-    /// Between the top lines and the bottom lines.
+    /// The rows between the top lines and the bottom lines.
     pub body: Rect,
     pub panels: Vec<(Panel, Rect)>,
     pub guide: Rect,
@@ -35,7 +35,7 @@ pub struct Arrangement {
 }
 
 impl Arrangement {
-    /// The panel under a cell, and where it is.
+    /// Returns the panel under a cell and its area, or `None` if no panel is there.
     pub fn panel_at(&self, x: u16, y: u16) -> Option<(Panel, Rect)> {
         let mut panels = self.panels.iter().copied();
         panels.rfind(|(_, area)| area.contains((x, y).into()))
@@ -50,50 +50,51 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         ..View::default()
     }
     .screen_size();
-    let mut it = Arrangement {
+    let mut arrangement = Arrangement {
         room: Some(room),
         ..Arrangement::default()
     };
     if room == ScreenSize::Numbers {
-        return it;
+        return arrangement;
     }
     let theme = &Theme::plain(app.view.markers);
     let mut rest = area;
     if app.beat().is_some() {
-        // One thing fills the screen; below it stand the beat's sentence and one line with its place in the course.
-        it.footer = take_bottom(&mut rest, 1);
-        let said = status::rows(app, theme, area.width);
+        // One panel fills the screen. Below it stand the beat's sentence and one line with its place in the course.
+        arrangement.footer = take_bottom(&mut rest, 1);
+        let sentence_rows = status::rows(app, theme, area.width);
         let most = (rest.height / 2).max(2);
-        it.guide = take_bottom(&mut rest, said.clamp(2, most));
-        it.body = rest;
-        it.overlay = overlay_of(app, rest);
-        let panel = app
-            .view
-            .focus
-            .filter(|_| app.view.expanded && !app.knobs_open());
-        it.panels = vec![(panel.unwrap_or(Panel::Lesson), rest)];
-        return it;
+        arrangement.guide = take_bottom(&mut rest, sentence_rows.clamp(2, most));
+        arrangement.body = rest;
+        arrangement.overlay = place_overlay(app, rest);
+        let panel = match app.view.focus {
+            Some(panel) if app.view.expanded && !app.knobs_open() => panel,
+            _ => Panel::Lesson,
+        };
+        arrangement.panels = vec![(panel, rest)];
+        return arrangement;
     }
-    let unsaved = height(status::unsaved(app, theme, area.width).len());
-    it.unsaved = take_top(&mut rest, unsaved.min(3));
-    it.header = take_top(&mut rest, u16::from(area.height >= 20));
-    it.vitals = take_top(&mut rest, 1);
-    it.busy = take_top(&mut rest, u16::from(busy::wordings(app).is_some()));
-    it.footer = take_bottom(&mut rest, 1);
-    it.status = take_bottom(&mut rest, 1);
-    // Three lines for a pointer of the evidence, so that panels seldom move.
-    let least = match app.lesson.study.pointer.is_some() {
-        true => 3,
-        false => 1,
+    let unsaved_rows = height(status::unsaved(app, theme, area.width).len());
+    arrangement.unsaved = take_top(&mut rest, unsaved_rows.min(3));
+    arrangement.header = take_top(&mut rest, u16::from(area.height >= 20));
+    arrangement.vitals = take_top(&mut rest, 1);
+    arrangement.busy = take_top(&mut rest, u16::from(busy::wordings(app).is_some()));
+    arrangement.footer = take_bottom(&mut rest, 1);
+    arrangement.status = take_bottom(&mut rest, 1);
+    // A pointer of the evidence always has three lines, so that panels seldom move.
+    let least = if app.lesson.study.pointer.is_some() {
+        3
+    } else {
+        1
     };
-    let guide = match rest.height {
+    let guide_rows = match rest.height {
         0..12 => 1,
         height => status::rows(app, theme, area.width).clamp(least, height - BODY),
     };
-    it.guide = take_bottom(&mut rest, guide);
-    it.body = rest;
-    it.overlay = overlay_of(app, rest);
-    it.panels = match (app.view.focus, room) {
+    arrangement.guide = take_bottom(&mut rest, guide_rows);
+    arrangement.body = rest;
+    arrangement.overlay = place_overlay(app, rest);
+    arrangement.panels = match (app.view.focus, room) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, ScreenSize::Compact) if app.view.lesson_open || app.knobs_open() => {
             vec![(Panel::Lesson, rest)]
@@ -102,25 +103,25 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         (_, ScreenSize::Split) => split(rest, app),
         _ => full(rest, app),
     };
-    it
+    arrangement
 }
 
-/// Rows that the panels keep beside the guide.
+/// The rows that the panels keep when the guide is long.
 const BODY: u16 = 9;
 
-/// Three strips: the loss, the throughput in large numerals, the longest operations.
+/// Returns three strips: the loss, the throughput in large numerals, the longest operations.
 fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
-    let throughput = if rest.height >= 16 { 5 } else { 3 };
-    // A long sentence below takes rows of the operations first: the loss keeps its curve.
-    let kernels = match rest.height {
+    let throughput_rows = if rest.height >= 16 { 5 } else { 3 };
+    // A long sentence of the guide takes rows from the operations first, so that the loss keeps its curve.
+    let kernel_rows = match rest.height {
         0..=9 => 2,
         10 => 3,
         11..=12 => 4,
         13..=20 => 5,
         tall => tall / 3,
     };
-    let kernels = take_bottom(&mut rest, kernels);
-    let throughput = take_bottom(&mut rest, throughput);
+    let kernels = take_bottom(&mut rest, kernel_rows);
+    let throughput = take_bottom(&mut rest, throughput_rows);
     vec![
         (Panel::Loss, rest),
         (Panel::Throughput, throughput),
@@ -128,15 +129,15 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
     ]
 }
 
-/// The lesson left, three panels right: the loss, the throughput, and what the stage or the focus points at.
+/// Puts the lesson on the left and three panels on the right: the loss, the throughput, and the panel that the stage or the focus names.
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let drawing = drawing(app).min(rest.width.saturating_sub(LEAST));
+    let drawing = drawing_columns(app).min(rest.width.saturating_sub(LEAST));
     let columns = (rest.width * 2 / 5).min(80).max(drawing);
     let mut lesson = take_left(&mut rest, columns);
     let half = lesson.height / 2;
-    let spare = spare(&mut lesson, half, app);
-    let rows = rest.height * 2 / 5;
-    let loss = take_top(&mut rest, rows);
+    let below_text = take_spare_rows(&mut lesson, half, app);
+    let loss_rows = rest.height * 2 / 5;
+    let loss = take_top(&mut rest, loss_rows);
     let pairs = app.shown_bench().pairing() || app.shown_pair().is_some();
     let throughput = take_top(&mut rest, if pairs { 10 } else { 7 });
     let mut others = others(app);
@@ -146,78 +147,86 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
         (Panel::Throughput, throughput),
     ];
     panels.extend(others.next().map(|panel| (panel, rest)));
-    panels.extend(others.next().zip(spare));
+    panels.extend(others.next().zip(below_text));
     panels
 }
 
-/// Takes so many rows off the lesson's column where its text leaves them empty. A mystery counts which panels were looked at:
-/// there none comes by itself.
-fn spare(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
+/// Takes `rows` rows off the bottom of the lesson's column. `None` where the text needs them, and in a mystery: that counts the panels
+/// that the learner looked at, so no panel may appear by itself.
+fn take_spare_rows(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
+    if app.mode.mystery().is_some() {
+        return None;
+    }
     let columns = usize::from(lesson.width).saturating_sub(FRAME);
-    let text = lesson::rows(app, &Theme::plain(app.view.markers), columns)
-        .filter(|_| app.mode.mystery().is_none())?;
-    let fits = text + BORDERS <= usize::from(lesson.height.saturating_sub(rows));
+    let text_rows = lesson::rows(app, &Theme::plain(app.view.markers), columns)?;
+    let fits = text_rows + BORDERS <= usize::from(lesson.height.saturating_sub(rows));
     fits.then(|| take_bottom(lesson, rows))
 }
 
-/// Rows of a panel's borders.
+/// The rows that a panel's borders take.
 const BORDERS: usize = 2;
 
-/// Columns that the panels beside the lesson keep.
+/// The columns that the panels beside the lesson keep.
 const LEAST: u16 = 40;
 
-/// Columns that the widest drawing of the lesson's page takes.
-fn drawing(app: &App) -> u16 {
-    let Some(stage) = app.stage().filter(|_| !app.mode.is_exercise()) else {
+/// Returns the columns that the widest drawing on the lesson's page takes, with the panel's frame; 0 where the page has no drawing.
+fn drawing_columns(app: &App) -> u16 {
+    if app.mode.is_exercise() {
         return 0;
-    };
-    let blocks =
-        lesson::sections(app.reading().page().0, stage).flat_map(|section| &section.blocks);
-    let widths = blocks.map(|block| match block {
-        TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
-        _ => 0,
-    });
-    match widths.max() {
-        Some(wide) if wide > 0 => height(wide + FRAME),
-        _ => 0,
+    }
+    let Some(stage) = app.stage() else { return 0 };
+    let widest = lesson::sections(app.reading().page().0, stage)
+        .flat_map(|section| &section.blocks)
+        .map(|block| match block {
+            TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
+            _ => 0,
+        })
+        .max()
+        .unwrap_or(0);
+    if widest > 0 {
+        height(widest + FRAME)
+    } else {
+        0
     }
 }
 
-/// Panels beside the lesson, the loss and the throughput, the most wanted first: the focused one, those that the stage's
-/// evidence names once they may be told, then the others.
+/// Returns the panels that may stand beside the lesson, the loss and the throughput, the most wanted first: the focused panel, those that
+/// the stage's evidence names once the learner may know them, then the others.
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
-    // Before the learner has said where the fault shows, the order says nothing about it.
+    // Before the learner has said where the fault shows, the order of the panels must not give it away.
     let told = app.stage().filter(|stage| app.reading().points_out(stage));
     let pointers = told.into_iter().flat_map(|stage| &stage.evidence);
     let pointed = pointers.map(|pointer| pointer.panel);
     let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];
-    let all = app.view.third.into_iter().chain(pointed).chain(rest);
     let mut wanted: Vec<Panel> = Vec::new();
-    for panel in all.filter(|panel| !always.contains(panel)) {
-        if !wanted.contains(&panel) {
+    for panel in app.view.third.into_iter().chain(pointed).chain(rest) {
+        if !always.contains(&panel) && !wanted.contains(&panel) {
             wanted.push(panel);
         }
     }
     wanted.into_iter()
 }
 
-/// Every panel where its row says: the lesson, the curves of the run, what it is made of.
+/// Places every panel where its row of the table says: the lesson left, the curves of the run in the middle, its parts on the right.
 fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let columns = (rest.width * 36 / 100).clamp(56, 80);
-    let mut lesson = take_left(&mut rest, columns);
-    let columns = rest.width / 2;
-    let mut middle = take_left(&mut rest, columns);
+    let lesson_columns = (rest.width * 36 / 100).clamp(56, 80);
+    let mut lesson = take_left(&mut rest, lesson_columns);
+    let middle_columns = rest.width / 2;
+    let mut middle = take_left(&mut rest, middle_columns);
     let mut right = rest;
     // The lowest panels on the right go below a short text.
-    let low = PANELS.iter().map(|row| match row.position {
-        PanelPosition::Right(rows) => rows,
-        _ => 0,
-    });
-    let mut low = spare(&mut lesson, low.sum(), app);
+    let low_rows = PANELS
+        .iter()
+        .map(|row| match row.position {
+            PanelPosition::Right(rows) => rows,
+            _ => 0,
+        })
+        .sum();
+    let mut low = take_spare_rows(&mut lesson, low_rows, app);
     let mut panels = vec![(Panel::Lesson, lesson)];
     let mut half = Rect::default();
-    // From the bottom up.
+    // Panels with a fixed height are placed from the bottom up.
     for row in PANELS.iter().rev() {
         let area = match row.position {
             PanelPosition::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
@@ -226,10 +235,10 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
             }
             PanelPosition::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
             PanelPosition::HalfRight(rows) => {
-                let mut rows = take_bottom(&mut right, rows);
-                let columns = rows.width / 2;
-                half = take_left(&mut rows, columns);
-                rows
+                let mut pair = take_bottom(&mut right, rows);
+                let columns = pair.width / 2;
+                half = take_left(&mut pair, columns);
+                pair
             }
             _ => continue,
         };
@@ -241,26 +250,33 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
             PanelPosition::Right(0) => right,
             _ => continue,
         };
-        let asked = |it: &&PanelRow| app.view.third == Some(it.panel);
-        let mut others = PANELS.iter().filter(asked);
-        let instead = others.find(|it| it.position == PanelPosition::InsteadOf(row.panel));
-        panels.push((instead.unwrap_or(row).panel, area));
+        let replaces = |other: &&PanelRow| {
+            other.position == PanelPosition::InsteadOf(row.panel)
+                && app.view.third == Some(other.panel)
+        };
+        let shown = PANELS.iter().find(replaces).unwrap_or(row);
+        panels.push((shown.panel, area));
     }
     panels
 }
 
-/// Columns and rows. Less than this beside a card would look like a part of it, so the card takes it as well.
+/// The fewest columns and rows that stay free on each side of a card. A narrower strip would look like a part of the card, so the card
+/// takes it as well.
 const SLIVER: (u16, u16) = (6, 3);
 
-fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
+/// Returns the open card and its area in the middle of `rest`; `None` where no card is open.
+fn place_overlay(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
     let overlay = app.view.overlay?;
     let card = CARDS.iter().find(|card| card.overlay == overlay)?;
     let wanted = card.size(app, rest, &Theme::plain(app.view.markers));
-    let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
-        left if left < 2 * least => room,
-        _ => wanted,
+    let without_sliver = |wanted: u16, room: u16, least: u16| {
+        if room.saturating_sub(wanted) < 2 * least {
+            room
+        } else {
+            wanted
+        }
     };
-    let columns = whole(wanted.0, rest.width, SLIVER.0);
-    let rows = whole(wanted.1, rest.height, SLIVER.1);
+    let columns = without_sliver(wanted.0, rest.width, SLIVER.0);
+    let rows = without_sliver(wanted.1, rest.height, SLIVER.1);
     Some((overlay, centred(rest, columns, rows)))
 }

@@ -1,5 +1,5 @@
-//! The mouse: a click marks a panel, a second one expands it; in a list it takes the line; the wheel scrolls what is
-//! under the pointer. On the timeline a second click marks what is there, the wheel zooms and dragging pans.
+//! The mouse: a click marks a panel, a second click expands it; a click in a list takes the line; the wheel scrolls the panel under the
+//! pointer. On the timeline a second click marks the piece under the pointer, the wheel zooms and dragging pans.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -14,25 +14,25 @@ use crate::panel::Panel;
 /// Lines per turn of the wheel.
 const WHEEL: i32 = 3;
 
-/// What a mouse event asks for now.
+/// Returns the action that a mouse event means in the present state, or `None` if it means nothing.
 pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
-    let it = arrange(Rect::new(0, 0, width, height), app);
-    if let Some(found) = on_timeline(&it, event, app) {
+    let arrangement = arrange(Rect::new(0, 0, width, height), app);
+    if let Some(found) = on_timeline(&arrangement, event, app) {
         return Some(Action::Timeline(found));
     }
     match event.kind {
-        MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL, app)),
-        MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL, app)),
-        MouseEventKind::Down(MouseButton::Left) => click(&it, event, app),
+        MouseEventKind::ScrollDown => Some(wheel(&arrangement, event, WHEEL, app)),
+        MouseEventKind::ScrollUp => Some(wheel(&arrangement, event, -WHEEL, app)),
+        MouseEventKind::Down(MouseButton::Left) => click(&arrangement, event, app),
         _ => None,
     }
 }
 
-/// What it asks of the timeline, where that is under the pointer.
-fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
-    let uncovered = it.overlay.is_none() && app.view.confirm.is_none();
-    let (panel, area) = it.panel_at(event.column, event.row)?;
+/// Returns what a mouse event does to the timeline; `None` if the timeline is not under the pointer.
+fn on_timeline(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
+    let uncovered = arrangement.overlay.is_none() && app.view.confirm.is_none();
+    let (panel, area) = arrangement.panel_at(event.column, event.row)?;
     if !uncovered || panel != Panel::Timeline || app.reading().withholds("clocks") {
         return None;
     }
@@ -44,11 +44,17 @@ fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Timelin
     let size = (inner.width, inner.height);
     let under = timeline::at(&app.view.timeline_of(app.shown_run())?.0, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
-    let presses = |kind| matches!(kind, MouseEventKind::Down(_) | MouseEventKind::Drag(_));
-    timeline_move(event.kind, under).filter(|_| focused || !presses(event.kind))
+    let presses = matches!(
+        event.kind,
+        MouseEventKind::Down(_) | MouseEventKind::Drag(_)
+    );
+    if presses && !focused {
+        return None;
+    }
+    timeline_move(event.kind, under)
 }
 
-/// What the mouse does to a timeline, `under` it a row, a time and how long a column lasts.
+/// Returns what the mouse does to a timeline. `under` is the row, the time and the duration of a column under the pointer, in ns.
 pub fn timeline_move(kind: MouseEventKind, under: (usize, i64, u64)) -> Option<TimelineMove> {
     let (row, time, column) = under;
     Some(match kind {
@@ -62,8 +68,11 @@ pub fn timeline_move(kind: MouseEventKind, under: (usize, i64, u64)) -> Option<T
     })
 }
 
-fn wheel(it: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {
-    match (it.overlay, it.panel_at(event.column, event.row)) {
+fn wheel(arrangement: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {
+    match (
+        arrangement.overlay,
+        arrangement.panel_at(event.column, event.row),
+    ) {
         (Some((Overlay::Stages | Overlay::Devices, _)), _) => Action::Scroll(lines.signum()),
         (None, Some((Panel::Lesson, _))) if app.knobs_open() => Action::KnobRow(lines.signum()),
         (None, Some((panel, _))) => Action::ScrollPanel(panel, lines),
@@ -71,12 +80,12 @@ fn wheel(it: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {
     }
 }
 
-fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
+fn click(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     if app.view.confirm.is_some() {
         return None;
     }
-    let Some((overlay, area)) = it.overlay else {
-        let (panel, area) = it.panel_at(event.column, event.row)?;
+    let Some((overlay, area)) = arrangement.overlay else {
+        let (panel, area) = arrangement.panel_at(event.column, event.row)?;
         if panel == Panel::Lesson && app.knobs_open() {
             return knobs::row_at(event.row, area, app).map(Action::KnobAt);
         }

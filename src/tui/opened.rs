@@ -1,4 +1,4 @@
-//! Draws a profile of another program: kernels, ledger, timeline and lints, or one of these on a small terminal.
+//! Draws a profile of another program: the kernels, the ledger, the timeline and the lints, or one of these on a small terminal.
 
 use std::time::Duration;
 
@@ -35,45 +35,49 @@ use protocol::units::{or_dash, show as digits};
 const WAIT: Duration = Duration::from_millis(250);
 
 /// Shows a profile until a key ends it.
-pub fn show(it: Opened, theme: &Theme) -> Result<SessionEnd> {
+pub fn show(opened: Opened, theme: &Theme) -> Result<SessionEnd> {
     run::show(
-        &mut (it, Rect::default()),
+        &mut (opened, Rect::default()),
         WAIT,
         SessionEnd::Signal,
-        |(it, area), frame| {
+        |(opened, area), frame| {
             *area = frame.area();
-            draw(frame, it, theme);
+            draw(frame, opened, theme);
             None
         },
-        |(it, area), event| {
-            let asked = match event {
+        |(opened, area), event| {
+            let action = match event {
                 Event::Key(key) => action(key),
-                Event::Mouse(event) => mouse(event, it, *area),
+                Event::Mouse(event) => mouse(event, opened, *area),
                 _ => None,
             }?;
-            match asked {
-                OpenedAction::Quit if it.help || it.naming || it.page.is_some() => {
-                    (it.help, it.naming, it.page) = (false, false, None);
+            let card_is_open = opened.help || opened.naming || opened.page.is_some();
+            match action {
+                OpenedAction::Quit if card_is_open => {
+                    opened.help = false;
+                    opened.naming = false;
+                    opened.page = None;
                 }
                 OpenedAction::Quit => return Some(SessionEnd::Quit),
-                asked => it.act(asked),
+                action => opened.act(action),
             }
             None
         },
     )
 }
 
-/// The area of each panel.
-fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
+/// Returns the panels and their areas: all four, or the marked one alone where it is expanded or the terminal is small.
+fn panels(area: Rect, opened: &Opened) -> Vec<(OpenedPanel, Rect)> {
     let mut rest = area;
     take_top(&mut rest, 1);
     take_bottom(&mut rest, 1);
-    if it.expanded || area.width < 120 || area.height < 34 {
-        return vec![(it.focus, rest)];
+    if opened.expanded || area.width < 120 || area.height < 34 {
+        return vec![(opened.focus, rest)];
     }
-    let rows = (it.view.timeline.rows.len() as u16).saturating_add(6);
-    let rows = rows.clamp(9, rest.height / 2);
-    let below = take_bottom(&mut rest, rows);
+    let timeline_rows = (opened.view.timeline.rows.len() as u16)
+        .saturating_add(6)
+        .clamp(9, rest.height / 2);
+    let below = take_bottom(&mut rest, timeline_rows);
     let columns = rest.width * 3 / 5;
     let left = take_left(&mut rest, columns);
     let ledger = take_top(&mut rest, 21.min(area.height / 2 - 4));
@@ -85,22 +89,24 @@ fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
     ]
 }
 
-/// The action of the mouse: a click selects; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
-pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
+/// Returns the action of a mouse event: a click selects a panel; in the timeline the wheel zooms and dragging pans; elsewhere the wheel
+/// scrolls.
+pub fn mouse(event: MouseEvent, opened: &Opened, area: Rect) -> Option<OpenedAction> {
     let (x, y) = (event.column, event.row);
-    let mut panels = panels(area, it).into_iter();
-    let (panel, place) = panels.find(|(_, place)| place.contains((x, y).into()))?;
-    let place = Block::bordered().inner(place);
-    let cell = (x.saturating_sub(place.x), y.saturating_sub(place.y));
+    let (panel, place) = panels(area, opened)
+        .into_iter()
+        .find(|(_, place)| place.contains((x, y).into()))?;
+    let inner = Block::bordered().inner(place);
+    let cell = (x.saturating_sub(inner.x), y.saturating_sub(inner.y));
     match event.kind {
         MouseEventKind::ScrollLeft => Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
         MouseEventKind::ScrollRight => Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
         kind if panel == OpenedPanel::Timeline => {
-            let under = timeline::at(&it.view, cell, (place.width, place.height))?;
+            let under = timeline::at(&opened.view, cell, (inner.width, inner.height))?;
             timeline_move(kind, under).map(OpenedAction::Timeline)
         }
         MouseEventKind::Down(MouseButton::Left) => Some(OpenedAction::Focus(panel)),
-        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown if panel != it.focus => {
+        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown if panel != opened.focus => {
             Some(OpenedAction::Focus(panel))
         }
         MouseEventKind::ScrollUp => Some(OpenedAction::Move(-3)),
@@ -110,88 +116,88 @@ pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction>
 }
 
 /// Draws one frame.
-pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, opened: &Opened, theme: &Theme) {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = area;
     let wide = usize::from(area.width);
-    put(frame, take_top(&mut rest, 1), head(it, wide, theme));
+    put(frame, take_top(&mut rest, 1), head(opened, wide, theme));
     let foot = Line::styled(text::cut(&footer(wide), wide), theme.dim);
     put(frame, take_bottom(&mut rest, 1), foot);
-    for (panel, place) in panels(area, it) {
-        let marked = panel == it.focus;
-        let (border, title) = match marked {
-            true => (theme.border_focused, theme.title_focused),
-            false => (theme.border, theme.title),
+    for (panel, place) in panels(area, opened) {
+        let (border, title_style) = if panel == opened.focus {
+            (theme.border_focused, theme.title_focused)
+        } else {
+            (theme.border, theme.title)
         };
-        let title = (panel.into_str().to_owned(), title);
+        let title = (panel.into_str().to_owned(), title_style);
         frame.render_widget(framed(title, "", border, place.width, theme), place);
-        let place = Block::bordered().inner(place);
-        let (wide, high) = (usize::from(place.width), usize::from(place.height));
+        let inner = Block::bordered().inner(place);
+        let (wide, high) = (usize::from(inner.width), usize::from(inner.height));
+        let figures = &opened.figures;
         let (lines, from) = match panel {
-            OpenedPanel::Kernels => (kernels(it, wide, high, theme), 0),
-            OpenedPanel::Ledger => (ledger(&it.figures, wide, theme), it.scroll[0]),
-            OpenedPanel::Lints => (lints(&it.figures, wide, theme), it.scroll[1]),
-            OpenedPanel::Timeline => (timeline::lines(&it.view, wide, high, theme), 0),
+            OpenedPanel::Kernels => (kernels(opened, wide, high, theme), 0),
+            OpenedPanel::Ledger => (ledger(figures, wide, theme), opened.scroll[0]),
+            OpenedPanel::Lints => (lints(figures, wide, theme), opened.scroll[1]),
+            OpenedPanel::Timeline => (timeline::lines(&opened.view, wide, high, theme), 0),
         };
-        frame.render_stateful_widget(Scrolled { lines, theme }, place, &mut Scroll::at(from));
+        frame.render_stateful_widget(Scrolled { lines, theme }, inner, &mut Scroll::at(from));
     }
-    if it.help {
-        let lines = help().into_iter().map(|(keys, said)| {
+    if opened.help {
+        let lines = help().into_iter().map(|(keys, text)| {
             Line::from(vec![
                 Span::styled(text::left(&keys, 14), theme.key),
-                Span::styled(said, theme.text),
+                Span::styled(text, theme.text),
             ])
         });
         card(frame, "keys", lines.collect(), 0, theme);
-    } else if let Some((at, line)) = it.page
-        && let Some(text) = it.pages.get(at)
+    } else if let Some((page, line)) = opened.page
+        && let Some(text) = opened.pages.get(page)
     {
-        let wide = wide.saturating_sub(4).clamp(10, READING);
-        let lines = reading::lines(text, wide, theme);
+        let columns = wide.saturating_sub(4).clamp(10, READING);
+        let lines = reading::lines(text, columns, theme);
         card(frame, &text.title, lines, line, theme);
-    } else if let Some(row) = it.kernel().filter(|_| it.naming) {
-        let wide = wide.saturating_sub(8).clamp(10, 100);
+    } else if opened.naming
+        && let Some(row) = opened.kernel()
+    {
+        let columns = wide.saturating_sub(8).clamp(10, 100);
         let name = sanitize::bounded(&row.name, 4000);
-        let lines = text::wrapped(&name, theme.text, wide);
+        let lines = text::wrapped(&name, theme.text, columns);
         card(frame, "full name", lines, 0, theme);
     }
     theme.symbols.finish(frame.buffer_mut());
 }
 
-/// A box over the panels, and in it the lines from this one on.
+/// Draws a box over the panels with the lines from number `from` on.
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, from: u16, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
     draw_card_frame((title, ""), theme.border_focused, theme, place, frame);
-    let lines = Scrolled { lines, theme };
-    frame.render_stateful_widget(lines, inside(place), &mut Scroll::at(from));
+    let scrolled = Scrolled { lines, theme };
+    frame.render_stateful_widget(scrolled, inside(place), &mut Scroll::at(from));
 }
 
-/// The file and its panels.
-fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
+/// Returns the top line: the panels with their numbers, the count of lints, the name of the file and its format.
+fn head(opened: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, panel) in (1..).zip(OpenedPanel::VARIANTS) {
-        let style = theme.among(*panel == it.focus, theme.dim);
+        let style = theme.among(*panel == opened.focus, theme.dim);
         spans.push(Span::styled(
             format!(" {number} {} ", panel.into_str()),
             style,
         ));
     }
-    let warned = it.figures.lints.len();
-    if warned > 0 {
-        let lints = if warned == 1 { "lint" } else { "lints" };
-        let said = format!(" {} {warned} {lints} ", theme.symbols.warning);
-        spans.push(Span::styled(said, theme.warning));
+    let figures = &opened.figures;
+    let count = figures.lints.len();
+    if count > 0 {
+        let noun = if count == 1 { "lint" } else { "lints" };
+        let warning = format!(" {} {count} {noun} ", theme.symbols.warning);
+        spans.push(Span::styled(warning, theme.warning));
     }
     let room = wide.saturating_sub(text::width_of(&spans) + 1);
-    let said = format!(
-        "{} · {}",
-        sanitize::line(&it.figures.file),
-        it.figures.format
-    );
-    let said = format!(" {}", text::cut(&said, room));
-    spans.push(Span::styled(said, theme.strong));
+    let source = format!("{} · {}", sanitize::line(&figures.file), figures.format);
+    let source = format!(" {}", text::cut(&source, room));
+    spans.push(Span::styled(source, theme.strong));
     Line::from(spans)
 }
 
@@ -205,39 +211,41 @@ const COLUMNS: [FigureColumn; 6] = [
     ("wall", 8),
 ];
 
-fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let rows = it.figures.rows();
+fn kernels(opened: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let figures = &opened.figures;
+    let rows = figures.rows();
     let sum = format!(
         "{} kernels of {} names, {}; idle {}; median {}",
-        digits(it.figures.kernels as f64, 0),
-        it.figures.distinct_names,
-        time(it.figures.kernel_ns),
-        display::known(it.figures.idle_share, |idle| {
+        digits(figures.kernels as f64, 0),
+        figures.distinct_names,
+        time(figures.kernel_ns),
+        display::known(figures.idle_share, |idle| {
             format!("{} of first to last kernel", share(idle))
         }),
-        display::known(it.figures.median_kernel_ns, time),
+        display::known(figures.median_kernel_ns, time),
     );
     let mut room = wide.saturating_sub(26);
     let columns = Columns::fit(COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
-    let name = 24 + room;
-    let what = match it.figures.operations.is_empty() {
-        true => "kernel",
-        false => "operation of the host, own time",
+    let name_width = 24 + room;
+    let heading = if figures.operations.is_empty() {
+        "kernel"
+    } else {
+        "operation of the host, own time"
     };
-    let top = text::left(what, name) + &columns.heads();
+    let top = text::left(heading, name_width) + &columns.heads();
     let mut out = vec![
         Line::styled(text::cut(&sum, wide), theme.strong),
         Line::styled(text::cut(&top, wide), theme.dim),
     ];
-    if it.figures.table.is_empty() {
+    if figures.table.is_empty() {
         out.push(Line::styled("no kernels: see the lints", theme.dim));
     }
     let fits = high.saturating_sub(out.len());
-    let first = (it.row + 1).saturating_sub(fits);
-    for (at, row) in rows.iter().enumerate().skip(first).take(fits) {
-        let style = theme.among(at == it.row, theme.text);
-        let name_shown = text::shorten(&sanitize::line(&row.short), name - 1);
-        let mut spans = vec![Span::styled(text::left(&name_shown, name), style)];
+    let first = (opened.row + 1).saturating_sub(fits);
+    for (index, row) in rows.iter().enumerate().skip(first).take(fits) {
+        let style = theme.among(index == opened.row, theme.text);
+        let name = text::shorten(&sanitize::line(&row.short), name_width - 1);
+        let mut spans = vec![Span::styled(text::left(&name, name_width), style)];
         spans.extend(columns.cells([
             (digits(row.calls as f64, 0), style),
             (or_dash(row.a_step, |n| digits(n, 1)), style),
@@ -251,84 +259,90 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     out
 }
 
-fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn ledger(summary: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (dim, [forward, ..]) = (theme.dim, theme.phases);
     let styles = [forward, theme.a, theme.warning, theme.bad, dim];
     let mut out = Vec::new();
-    match &it.ledger {
+    match &summary.ledger {
         None => out.push(Line::styled(format!("when kernels ran is {ABSENT}"), dim)),
-        Some(sum) => {
-            let steps = it.steps.as_ref().map_or(0, Vec::len);
-            let of = match steps {
+        Some(ledger) => {
+            let steps = summary.steps.as_ref().map_or(0, Vec::len);
+            let span = match steps {
                 0 => "first to last kernel".to_owned(),
-                n => format!("{n} steps"),
+                count => format!("{count} steps"),
             };
-            let said = format!("{of}, {}", time(sum.wall));
-            out.push(Line::styled(said, theme.strong));
-            let wall = sum.wall.max(1) as f64;
-            for ((name, ns, _), style) in display::ledger(sum).into_iter().zip(styles) {
+            let heading = format!("{span}, {}", time(ledger.wall));
+            out.push(Line::styled(heading, theme.strong));
+            let wall_ns = ledger.wall.max(1) as f64;
+            for ((name, ns, _), style) in display::ledger(ledger).into_iter().zip(styles) {
                 let name = text::left(name, 12);
                 let Some(ns) = ns else {
                     out.push(Line::styled(name + ABSENT, dim));
                     continue;
                 };
-                let part = ns as f64 / wall;
-                let time_of_all = text::right(&time(ns), 10);
-                let mut said = name + &time_of_all + &text::right(&share(part), 8);
-                if steps > 1 && wide >= text::width(&said) + 17 {
-                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 17);
+                let part = ns as f64 / wall_ns;
+                let total = text::right(&time(ns), 10);
+                let mut row = name + &total + &text::right(&share(part), 8);
+                if steps > 1 && wide >= text::width(&row) + 17 {
+                    row += &text::right(&format!("{} a step", time(ns / steps as u64)), 17);
                 }
-                let room = wide.saturating_sub(text::width(&said) + 2).min(30) as u16;
+                row += "  ";
+                let room = wide.saturating_sub(text::width(&row)).min(30) as u16;
                 let bar = theme.symbols.bar(part, room);
-                let said = Span::styled(format!("{said}  "), theme.text);
-                out.push(Line::from_iter([said, Span::styled(bar, style)]));
+                out.push(Line::from_iter([
+                    Span::styled(row, theme.text),
+                    Span::styled(bar, style),
+                ]));
             }
         }
     }
     out.push(Line::default());
-    // The first three figures are above the kernels.
-    for (name, value) in figures(it).into_iter().skip(3) {
-        let absent = value == ABSENT;
-        let style = if absent { dim } else { theme.text };
-        let said = text::left(name, 26) + &sanitize::line(&value);
-        out.push(Line::styled(said, style));
+    // The first three figures stand above the kernels.
+    for (name, value) in figures(summary).into_iter().skip(3) {
+        let style = if value == ABSENT { dim } else { theme.text };
+        let row = text::left(name, 26) + &sanitize::line(&value);
+        out.push(Line::styled(row, style));
     }
-    if !it.phases_of_ranks.is_empty() {
+    if !summary.phases_of_ranks.is_empty() {
         out.push(Line::styled(
             "processes, a step: median, longest",
             theme.strong,
         ));
     }
-    for phase in &it.phases_of_ranks {
-        let [median, worst] = [phase.median_ns, phase.worst_ns].map(time);
-        let said = format!("{median}, {worst} ({})", sanitize::line(&phase.worst));
-        out.push(Line::styled(text::left(phase.name, 26) + &said, theme.text));
+    for phase in &summary.phases_of_ranks {
+        let median = time(phase.median_ns);
+        let worst = time(phase.worst_ns);
+        let figures = format!("{median}, {worst} ({})", sanitize::line(&phase.worst));
+        out.push(Line::styled(
+            text::left(phase.name, 26) + &figures,
+            theme.text,
+        ));
     }
-    for step in it.steps.iter().flatten() {
+    for step in summary.steps.iter().flatten() {
         let process = step.process.as_ref().map(|process| format!("{process} "));
-        let said = format!(
+        let row = format!(
             "{}{}: {}, busy {}",
             sanitize::line(&process.unwrap_or_default()),
             sanitize::line(&step.name),
             time(step.dur_ns),
             display::known(step.busy_ns, time)
         );
-        out.push(Line::styled(text::cut(&said, wide), theme.dim));
+        out.push(Line::styled(text::cut(&row, wide), theme.dim));
     }
     out
 }
 
-fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn lints(summary: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    let mut item = |head: &'static str, said: &str, style| {
-        let spans = [Span::styled(sanitize::line(said), style)];
+    let mut item = |head: &'static str, text: &str, style| {
+        let spans = [Span::styled(sanitize::line(text), style)];
         out.extend(text::wrap(&spans, wide, head, "        "));
     };
     let (good, warning) = (theme.symbols.good, theme.symbols.warning);
-    if it.lints.is_empty() {
+    if summary.lints.is_empty() {
         item("", &format!("{good} nothing found"), theme.good);
     }
-    for lint in &it.lints {
+    for lint in &summary.lints {
         item("", &format!("{warning} {}", lint.name), theme.bad);
         item("  why:  ", &lint.why, theme.text);
         item("  next: ", &lint.next, theme.text);
@@ -336,16 +350,14 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
             item("  page: ", &format!("{page}, press g"), theme.dim);
         }
     }
-    for said in display::stragglers(it)
-        .into_iter()
-        .chain(display::doubts(it))
-    {
-        item("", &said, theme.warning);
+    let stragglers = display::stragglers(summary).into_iter();
+    for warning in stragglers.chain(display::doubts(summary)) {
+        item("", &warning, theme.warning);
     }
-    for why in it.unread.iter().flat_map(|it| &it.why) {
-        let (count, first) = (why.count, &why.first);
-        let said = format!("not read: {count}, {}; first at {first}", why.why);
-        item("", &said, theme.warning);
+    for reason in summary.unread.iter().flat_map(|unread| &unread.why) {
+        let (count, why, first) = (reason.count, &reason.why, &reason.first);
+        let warning = format!("not read: {count}, {why}; first at {first}");
+        item("", &warning, theme.warning);
     }
     out
 }

@@ -1,5 +1,5 @@
-//! The table of all panels and that of all cards over them. A panel is a file and a row; it reads no file, no clock and
-//! starts no thread.
+//! The table of all panels and the table of all cards over them. Each panel has a file and a row here. A panel reads no file and no
+//! clock, and it starts no thread.
 
 mod attempts;
 pub mod beat;
@@ -55,44 +55,44 @@ use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
 
-/// A panel.
+/// A row of the table of panels.
 pub struct PanelRow {
     pub panel: Panel,
     pub position: PanelPosition,
-    /// What it shows, for both renderers: in its box, and large for the back of a room.
+    /// Returns the contents of the panel for both renderers: in its box, and large for the back of a room.
     content: ContentOf,
-    /// How to read it, a sentence or two for each entry; shown below it while it has the whole screen.
+    /// Returns the explanation of the panel, one or two sentences per entry. It is shown below the panel while that has the whole screen.
     reading: fn(&App) -> &'static [&'static str],
 }
 
-/// Where a panel stands on a screen that has room for every panel. 0 rows: all that the others in its column leave.
+/// The place of a panel on a screen that has room for every panel. 0 rows stand for all rows that the others in the column leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanelPosition {
     Left,
     Middle(u16),
     Right(u16),
-    /// Half of so many rows on the right; its neighbour in the table has the other half.
+    /// The panel has half of this many rows on the right; its neighbour in the table has the other half.
     HalfRight(u16),
-    /// In the place of another panel while it was asked for last.
+    /// The panel replaces another panel while the learner asked for it last.
     InsteadOf(Panel),
 }
 
-/// A card that can lie over the panels.
+/// A row of the table of cards, which can lie over the panels.
 pub struct CardRow {
     pub overlay: Overlay,
-    /// Columns that it wants where there are so many, borders included.
+    /// Returns the columns that the card wants on a screen of this width, borders included.
     columns: fn(&App, u16) -> u16,
     rows: CardRows,
-    /// What it shows inside its border.
+    /// Returns the contents of the card inside its border.
     content: ContentOf,
 }
 
-/// Rows that a card wants.
+/// The rows that a card wants.
 enum CardRows {
     All,
-    /// As many as its lines take.
+    /// As many rows as the lines of the card take.
     Lines,
-    /// So many for now, borders included.
+    /// The number of rows that the function returns, borders included.
     Some(fn(&App) -> u16),
 }
 
@@ -133,11 +133,11 @@ pub const CARDS: [CardRow; 15] = [
     CardRow { overlay: Overlay::Welcome, columns: |_, _| TEXT, rows: CardRows::Lines, content: welcome::content },
 ];
 
-/// Columns of a card that is a text.
+/// The columns of a card that holds a text.
 const TEXT: u16 = (READING + FRAME) as u16;
 
 impl CardRow {
-    /// Columns and rows that it takes in an area of this size.
+    /// Returns the columns and rows that the card takes in an area.
     pub fn size(&self, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
         let width = (self.columns)(app, area.width).min(area.width);
         let rows = match self.rows {
@@ -152,11 +152,10 @@ impl CardRow {
     }
 }
 
-/// What a panel shows now, and how to read it.
-fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
-    let mut rows = PANELS.iter();
-    match rows.find(|row| row.panel == panel) {
-        // The lints say themselves why they wait.
+/// Returns the contents of a panel and its explanation. A panel that would give the fault away shows why it waits instead.
+fn content_and_reading(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
+    match PANELS.iter().find(|row| row.panel == panel) {
+        // The panel of the lints says itself why it waits.
         Some(row) if panel == Panel::Lints || !app.reading().withholds(panel.into_str()) => {
             (row.content, (row.reading)(app))
         }
@@ -164,31 +163,32 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
     }
 }
 
-/// Draws a panel; the result is how many lines it can scroll.
+/// Draws a panel. Returns how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
-    let (content_of, mut reading) = row_of(panel, app);
+    let (content_of, mut explanation) = content_and_reading(panel, app);
     let unreported = watched::unreported(panel, app);
     let content_in = |area: Rect| match unreported {
         Some(figure) => figure.content(app, theme, area),
         None => content_of(app, theme, area),
     };
     if unreported.is_some() {
-        reading = &[];
+        explanation = &[];
     }
-    let (focused, is_strip) = (app.view.focus == Some(panel), is_strip(app));
-    let explains = focused && app.view.expanded && !is_strip && !reading.is_empty();
+    let focused = app.view.focus == Some(panel);
+    let is_strip = is_strip(app);
+    let explains = focused && app.view.expanded && !is_strip && !explanation.is_empty();
     let mut inner = if is_strip {
         inside_strip(area)
     } else {
         inside(area)
     };
     let mut content = content_in(inner);
-    let reading = content.explained(reading);
+    let reading = content.explained(explanation);
     if explains {
         draw_reading(&reading, &mut inner, theme, frame);
         content = content_in(inner);
     } else if !is_strip && !app.reading().marks_row(panel) {
-        // The learner who marks a row sees figures only.
+        // While the learner marks a row of the panel, the panel shows figures only.
         content.reading = reading;
     }
     let title = content.title.as_deref().unwrap_or(panel.into_str());
@@ -201,7 +201,7 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     if scrolls { scroll.limit } else { 0 }
 }
 
-/// Draws a card; the result is how many lines it can scroll.
+/// Draws a card. Returns how many lines it can scroll.
 pub fn draw_card(
     overlay: Overlay,
     area: Rect,
@@ -216,9 +216,10 @@ pub fn draw_card(
     if content.aside.is_empty() {
         content.aside = closes(app);
     }
-    let border = match overlay {
-        Overlay::Problems => theme.bad,
-        _ => theme.border_focused,
+    let border = if overlay == Overlay::Problems {
+        theme.bad
+    } else {
+        theme.border_focused
     };
     let scroll = Scroll::at(app.view.overlay_scroll);
     draw_in_card(content, scroll, area, border, theme, frame)
@@ -245,7 +246,7 @@ fn draw_in_card(
     scroll.limit
 }
 
-/// The entry of a list on a row of the screen, its card being in `area`.
+/// Returns the entry of a list at row `y` of the screen, when the card of the list is in `area`; `None` where no entry is.
 pub fn entry_at(overlay: Overlay, y: u16, area: Rect, app: &App) -> Option<usize> {
     let row = CARDS.iter().find(|row| row.overlay == overlay)?;
     let (inner, theme) = (inside(area), Theme::plain(app.view.markers));

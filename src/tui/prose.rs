@@ -1,5 +1,5 @@
-//! Text of a given width, written line by line: the blocks of lessons and the shorter texts of panels and cards. Text
-//! wraps, drawings and code do not. Figures in the text are filled in while drawing, so they are as new as the frame.
+//! Writes text of a given width line by line: the blocks of lessons and the shorter texts of panels and cards. Text wraps, drawings and
+//! code do not. Figures in the text are filled in while drawing, so they are as new as the frame.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ use crate::course::{TextBlock, TextSpan};
 use crate::sanitize;
 use crate::table;
 
-/// Widest line of text that reads well.
+/// The widest line of text that reads well, in columns.
 pub const READING: usize = 76;
 
-/// Columns of a panel's borders and padding.
+/// The columns of a panel's borders and padding.
 pub const FRAME: usize = 4;
 
 /// Writes lines of at most `columns`.
@@ -29,9 +29,9 @@ pub struct ProseWriter<'a> {
     pub app: &'a App,
     pub theme: &'a Theme,
     pub columns: usize,
-    /// Columns that a text of the course takes at most.
+    /// The most columns that a text of the course takes.
     pub widest: usize,
-    /// Where the figures of a text come from; without them, placeholders stay as they are written.
+    /// The source of the figures in a text. Without a source, placeholders stay as they are written.
     pub figures: Option<&'a FigureSources<'a>>,
     pub lines: Vec<Line<'static>>,
 }
@@ -48,22 +48,22 @@ impl<'a> ProseWriter<'a> {
         }
     }
 
-    /// An empty line.
+    /// Writes an empty line.
     pub fn blank(&mut self) {
         self.lines.push(Line::default());
     }
 
-    /// One line as it is, however long.
+    /// Writes one line as it is, however long.
     pub fn line(&mut self, text: impl Into<Cow<'static, str>>, style: Style) {
         self.lines.push(Line::styled(text, style));
     }
 
-    /// A line of code or of a drawing, made harmless.
+    /// Writes a line of code or of a drawing, without control characters.
     pub fn code(&mut self, indent: &str, line: &str) {
         self.line(format!("{indent}{}", harmless(line)), self.theme.code);
     }
 
-    /// Runs of text that wrap; the first line begins with `first`, the others with `rest`.
+    /// Writes runs of text that wrap. The first line begins with `first`, the others with `rest`.
     pub fn runs(
         &mut self,
         runs: &[Run<'_>],
@@ -74,45 +74,45 @@ impl<'a> ProseWriter<'a> {
         self.lines.extend(lines);
     }
 
-    /// A text that wraps.
+    /// Writes a text that wraps.
     pub fn plain(&mut self, text: &str, style: Style) {
         self.lines.extend(text::wrapped(text, style, self.columns));
     }
 
-    /// A text that wraps, in the style of most text.
+    /// Writes a text that wraps, in the style of most text.
     pub fn text(&mut self, text: &str) {
         self.plain(text, self.theme.text);
     }
 
-    /// A text that wraps and matters less.
+    /// Writes a text that wraps, in the style of text that matters less.
     pub fn dim(&mut self, text: &str) {
         self.plain(text, self.theme.dim);
     }
 
-    /// A text behind a marker, its lines indented under each other.
+    /// Writes a text after a marker, with its lines indented under each other.
     pub fn item(&mut self, marker: &str, marked: Style, text: &str) {
         self.item_in(marker, marked, text, self.theme.text);
     }
 
-    /// The same in another style.
+    /// Writes a text after a marker, in a style of its own.
     pub fn item_in(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
         let first = Run::styled(marker.to_owned(), marked);
         let rest = " ".repeat(first.width());
         self.runs(&[Run::styled(text, style)], first, rest);
     }
 
-    /// The same behind a mark and a blank.
+    /// Writes a text after a mark and a blank.
     pub fn marked(&mut self, (mark, marked): (&str, Style), text: &str, style: Style) {
         self.item_in(&format!("{mark} "), marked, text, style);
     }
 
-    /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
-    /// the lines after it are indented by two.
+    /// Writes a text of the course after a marker, with its figures. After a long marker the other lines are indented by only two columns,
+    /// because the marker would take half of a narrow text.
     pub fn course_text(&mut self, marker: &str, marked: Style, body: &str) {
         self.course_text_in(marker, marked, body, self.theme.text);
     }
 
-    /// The same in another style.
+    /// Writes a text of the course after a marker, in a style of its own.
     pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
         let body = match self.figures {
             Some(figures) => told(body, figures, &pair_key()),
@@ -120,36 +120,31 @@ impl<'a> ProseWriter<'a> {
         };
         let first = Run::styled(marker.to_owned(), marked);
         let indent = match first.width() {
-            wide @ 0..=5 => wide,
-            _ => 2,
+            wide @ 0..=5 => " ".repeat(wide),
+            _ => "  ".to_owned(),
         };
         let columns = self.columns.clamp(1, self.widest.max(1));
-        let lines = text::wrap(
-            &[Run::styled(body, style)],
-            columns,
-            first,
-            " ".repeat(indent),
-        );
+        let lines = text::wrap(&[Run::styled(body, style)], columns, first, indent);
         self.lines.extend(lines);
     }
 
-    /// A text of the course without a marker.
+    /// Writes a text of the course without a marker.
     pub fn body(&mut self, body: &str, style: Style) {
         self.course_text_in("", self.theme.dim, body, style);
     }
 
-    /// A text of the course behind the mark of what is right or wrong.
+    /// Writes a text of the course after the mark for right or wrong.
     pub fn judged(&mut self, (mark, style): (&str, Style), body: &str) {
         self.course_text(&format!("{mark} "), style, body);
     }
 
-    /// A hint behind its number.
-    pub fn hint(&mut self, at: usize, hints: &[String]) {
-        let (marker, theme) = (format!("Hint {}/{}  ", at + 1, hints.len()), self.theme);
-        self.course_text(&marker, theme.warning, &hints[at]);
+    /// Writes hint number `index`, counted from 0, after its number.
+    pub fn hint(&mut self, index: usize, hints: &[String]) {
+        let marker = format!("Hint {}/{}  ", index + 1, hints.len());
+        self.course_text(&marker, self.theme.warning, &hints[index]);
     }
 
-    /// A heading under an empty line; nothing where it has no words.
+    /// Writes a heading after an empty line, or nothing where the heading is empty.
     pub fn heading(&mut self, title: &str) {
         if !title.is_empty() {
             self.blank();
@@ -157,32 +152,33 @@ impl<'a> ProseWriter<'a> {
         }
     }
 
-    /// A heading inside a rule across the whole width.
+    /// Writes a heading inside a rule across the whole width.
     pub fn rule(&mut self, title: &str) {
         let rule = text::rule(self.theme.symbols.rule, title, self.columns);
         self.line(rule, self.theme.border_focused);
     }
 
-    /// A sentence with keys in it, each as `{}`.
+    /// Writes a sentence that wraps. Each `{}` in it becomes the key of the next action.
     pub fn keys(&mut self, text: &str, actions: &[Action]) {
-        let (app, theme) = (self.app, self.theme);
-        let line = sentence(&guide::sentence(text, actions), app, theme, theme.dim);
+        let pieces = guide::sentence(text, actions);
+        let line = sentence(&pieces, self.app, self.theme, self.theme.dim);
         self.runs(&line.spans, "", "");
     }
 
-    /// A sentence of the guide on one line.
+    /// Writes a sentence of the guide on one line.
     pub fn sentence(&mut self, pieces: &[SentencePart], style: Style) {
         let line = sentence(pieces, self.app, self.theme, style);
         self.lines.push(line);
     }
 
-    /// Blocks of a lesson, with an empty line between those that do not belong together.
+    /// Writes blocks of a lesson, with an empty line between those that do not belong together.
     pub fn blocks(&mut self, blocks: &[TextBlock]) {
         let wide = self.columns;
         self.columns = wide.clamp(1, READING);
         let begin = self.lines.len();
-        let (mut after_item, mut before) = (false, None);
-        let speaks = blocks.iter().any(|block| self.note(block).is_none());
+        let mut after_item = false;
+        let mut last_note = None;
+        let has_text = blocks.iter().any(|block| self.note(block).is_none());
         for block in blocks {
             let is_item = matches!(block, TextBlock::Item { .. });
             if self.lines.len() > begin && !(is_item && after_item) {
@@ -191,8 +187,8 @@ impl<'a> ProseWriter<'a> {
             after_item = is_item;
             let note = self.note(block);
             match &note {
-                // Texts that wait for the same figures say so once: neighbours, and on a page where others remain.
-                Some(said) if note == before || speaks && self.has_said(said) => {
+                // Neighbouring texts that wait for the same figures say so once. On a page with other texts, so do all.
+                Some(sentence) if note == last_note || has_text && self.shows(sentence) => {
                     while self.lines.last().is_some_and(|line| line.width() == 0) {
                         self.lines.pop();
                     }
@@ -201,7 +197,7 @@ impl<'a> ProseWriter<'a> {
                 Some(note) => self.dim(note),
                 None => self.block(block),
             }
-            before = note;
+            last_note = note;
         }
         self.columns = wide;
     }
@@ -223,12 +219,14 @@ impl<'a> ProseWriter<'a> {
                 self.wrapped(spans, theme.text, &first, &rest);
             }
             TextBlock::Code { text: code, .. } => {
-                // A drawing that just fits stands at the edge.
+                // A drawing that just fits is not indented.
                 let widest = code.lines().map(text::width).max().unwrap_or(0);
                 let indent = if widest + 2 > self.columns { "" } else { "  " };
-                code.lines().for_each(|line| self.code(indent, line));
+                for line in code.lines() {
+                    self.code(indent, line);
+                }
                 if widest > self.columns {
-                    self.cut(widest);
+                    self.say_cut(widest);
                 }
             }
             TextBlock::Quote(spans) => {
@@ -241,56 +239,65 @@ impl<'a> ProseWriter<'a> {
     }
 
     /// Says how to see a drawing that is wider than the area.
-    fn cut(&mut self, widest: usize) {
+    fn say_cut(&mut self, widest: usize) {
         let wide = widest + FRAME;
         if usize::from(self.app.view.size.0) >= wide {
-            let said = "The drawing is cut here; {} shows it whole.";
-            return self.keys(said, &[Action::Expand]);
+            let text = "The drawing is cut here; {} shows it whole.";
+            self.keys(text, &[Action::Expand]);
+        } else {
+            self.dim(&format!(
+                "The drawing is cut here; a terminal of {wide} columns shows it whole."
+            ));
         }
-        let said = format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
-        self.dim(&said);
     }
 
-    /// Whether a sentence stands on the page already.
-    fn has_said(&self, sentence: &str) -> bool {
-        let lines = self.lines.iter().map(ToString::to_string);
-        let said: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
-        said.join(" ").contains(sentence)
+    /// Returns true if the page already contains a sentence.
+    fn shows(&self, sentence: &str) -> bool {
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|line| line.to_string().trim().to_owned())
+            .collect();
+        lines.join(" ").contains(sentence)
     }
 
-    /// What stands instead of a text whose figures are still to be measured.
+    /// Returns the note that replaces a text whose figures are still to be measured; `None` where the text can be shown.
     fn note(&self, block: &TextBlock) -> Option<String> {
         let (TextBlock::Paragraph(spans) | TextBlock::Item { spans, .. }) = block else {
             return None;
         };
-        notice(spans.iter().filter_map(named), self.figures?, &pair_key())
+        notice(
+            spans.iter().filter_map(placeholder_name),
+            self.figures?,
+            &pair_key(),
+        )
     }
 
-    /// Spans as styled text. What is missing in a cell of a table is a dash.
+    /// Returns spans as styled text. In a table, a missing figure is a dash.
     fn styled(&self, spans: &[TextSpan], base: Style, in_table: bool) -> Vec<Run<'static>> {
         let theme = self.theme;
-        let styled = spans.iter().map(|span| match span {
+        let styled = |span: &TextSpan| match span {
             TextSpan::Text(text) => Run::styled(text.clone(), base),
             TextSpan::Strong(text) => Run::styled(text.clone(), base.patch(theme.strong)),
             TextSpan::Emphasis(text) => Run::styled(text.clone(), base.patch(theme.emphasis)),
             TextSpan::Code(text) => Run::styled(text.clone(), theme.code),
             TextSpan::Link { text, to } => {
-                Run::styled(format!("{text}{}", self.follow(to)), theme.link)
+                Run::styled(format!("{text}{}", self.how_to_follow(to)), theme.link)
             }
             TextSpan::Placeholder(name) => Run::styled(self.figure(name, in_table), theme.figure),
-        });
-        styled.collect()
+        };
+        spans.iter().map(styled).collect()
     }
 
-    /// How a link is followed: the key that goes there.
-    fn follow(&self, to: &str) -> String {
+    /// Returns how a link is followed: the key that goes there, or the address.
+    fn how_to_follow(&self, to: &str) -> String {
         let course = &self.app.lesson.course;
         let file = to.split('#').next().unwrap_or(to);
         if let Some(stage) = course.stages.iter().find(|stage| stage.lesson_file == file) {
             let key = keys::name(Action::Stage(stage.number));
             return key.map_or_else(String::new, |key| format!(" (press {key})"));
         }
-        let page = course.readings.iter().position(|it| it.file == file);
+        let page = course.readings.iter().position(|text| text.file == file);
         let glossary = keys::name(Action::Open(Overlay::Glossary)).unwrap_or_default();
         match page {
             Some(page) => format!(" (press {glossary}, page {})", page + 2),
@@ -309,12 +316,12 @@ impl<'a> ProseWriter<'a> {
     }
 
     fn wrapped(&mut self, spans: &[TextSpan], base: Style, first: &str, rest: &str) {
-        let dim = self.theme.dim;
-        let [first, rest] = [first, rest].map(|it| Run::styled(it.to_owned(), dim));
+        let first = Run::styled(first.to_owned(), self.theme.dim);
+        let rest = Run::styled(rest.to_owned(), self.theme.dim);
         self.runs(&self.styled(spans, base, false), first, rest);
     }
 
-    /// Columns share the width by their longest cell; cells wrap.
+    /// Writes a table. Its columns share the width by their longest cells; cells wrap.
     pub fn table(&mut self, head: &[Vec<TextSpan>], rows: &[Vec<Vec<TextSpan>>]) {
         let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
         if count == 0 {
@@ -328,7 +335,7 @@ impl<'a> ProseWriter<'a> {
         let mut widths = table::widths(all, count, wide);
         let gaps = 2 * (count - 1);
         table::shrink(&mut widths, self.columns.saturating_sub(gaps).max(count));
-        // Markdown wants a head; one without words is not shown.
+        // Markdown wants a head; an empty head is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
             self.table_row(head, &widths, self.theme.strong);
             let wide = (widths.iter().sum::<usize>() + gaps).min(self.columns);
@@ -337,22 +344,22 @@ impl<'a> ProseWriter<'a> {
         for row in rows {
             self.table_row(row, &widths, self.theme.text);
         }
-        let names = rows.iter().flatten().flatten().filter_map(named);
-        let note = self
-            .figures
-            .and_then(|from| notice(names, from, &pair_key()));
-        if let Some(note) = note {
+        let names = rows.iter().flatten().flatten().filter_map(placeholder_name);
+        if let Some(figures) = self.figures
+            && let Some(note) = notice(names, figures, &pair_key())
+        {
             self.dim(&format!("{NO_FIGURE} {note}"));
         }
     }
 
     fn table_row(&mut self, cells: &[Vec<TextSpan>], widths: &[usize], base: Style) {
         let empty = Vec::new();
-        let cell = |(at, wide): (usize, &usize)| {
-            let runs = self.styled(cells.get(at).unwrap_or(&empty), base, true);
+        let wrapped_cell = |(index, wide): (usize, &usize)| {
+            let runs = self.styled(cells.get(index).unwrap_or(&empty), base, true);
             text::wrap(&runs, *wide, "", "")
         };
-        let columns: Vec<Vec<Line<'static>>> = widths.iter().enumerate().map(cell).collect();
+        let columns: Vec<Vec<Line<'static>>> =
+            widths.iter().enumerate().map(wrapped_cell).collect();
         for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
             let mut spans = Vec::new();
             for (column, wide) in columns.iter().zip(widths) {
@@ -367,7 +374,7 @@ impl<'a> ProseWriter<'a> {
     }
 }
 
-/// A text of the course in all of so many columns, with the figures of the run as it was found.
+/// Returns the lines of a text of the course, as wide as `columns`, with the figures of the run as it was found.
 pub fn told_as_found(
     (app, theme, columns): (&App, &Theme, u16),
     (marker, marked): (&str, Style),
@@ -376,38 +383,41 @@ pub fn told_as_found(
 ) -> Vec<Line<'static>> {
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
-    let mut w = ProseWriter::new(app, theme, columns);
-    (w.widest, w.figures) = (w.columns, found.as_ref());
-    w.course_text_in(marker, marked, body, style);
-    w.lines
+    let mut writer = ProseWriter::new(app, theme, columns);
+    writer.widest = writer.columns;
+    writer.figures = found.as_ref();
+    writer.course_text_in(marker, marked, body, style);
+    writer.lines
 }
 
-/// A text with the figures of the run as it was found filled in; none before there are any.
+/// Fills the figures of the run as it was found into a text. `None` before there are figures.
 pub fn filled_as_found(app: &App, text: &str) -> Option<String> {
     let now = figures(app)?;
     Some(fill(text, &as_found(app, &now)))
 }
 
-/// A sentence of the guide, its keys named from the table.
+/// Returns a sentence of the guide as a line, with the names of its keys from the table.
 pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style) -> Line<'static> {
-    let spans = pieces.iter().map(|piece| match piece {
-        SentencePart::Text(text) => Run::styled(text.clone(), plain),
-        SentencePart::Key(action) => Run::styled(keys::label(*action, app), theme.key),
-    });
-    spans.collect()
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            SentencePart::Text(text) => Run::styled(text.clone(), plain),
+            SentencePart::Key(action) => Run::styled(keys::label(*action, app), theme.key),
+        })
+        .collect()
 }
 
-/// A line of a file without what could move the cursor.
+/// Returns a line of a file without characters that could move the cursor.
 pub fn harmless(line: &str) -> String {
     sanitize::plain(&line.replace('\t', "    "))
 }
 
-/// The key that measures pairs.
+/// Returns the name of the key that measures pairs.
 fn pair_key() -> String {
     keys::name(Action::Pair).unwrap_or_default()
 }
 
-fn named(span: &TextSpan) -> Option<&str> {
+fn placeholder_name(span: &TextSpan) -> Option<&str> {
     match span {
         TextSpan::Placeholder(name) => Some(name.as_str()),
         _ => None,

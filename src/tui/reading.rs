@@ -1,4 +1,4 @@
-//! A text of the course as lines, where there is no workshop around it: without figures, and without keys that lead elsewhere.
+//! Turns a text of the course into lines for a screen outside the workshop: without figures, and without keys that lead elsewhere.
 
 use ratatui::text::{Line, Span as Run};
 
@@ -8,14 +8,15 @@ use crate::course::lesson::plain;
 use crate::course::{BackgroundText, TextBlock};
 use crate::sanitize;
 
-/// The lines of a text, at most `wide` columns of prose.
-pub(super) fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the lines of a text. Prose wraps at `wide` columns.
+pub(super) fn lines(text: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let is_item = |block: Option<&TextBlock>| matches!(block, Some(TextBlock::Item { .. }));
     let mut out = Vec::new();
-    for section in &it.lesson.sections {
+    for section in &text.lesson.sections {
         if !section.title.is_empty() {
             out.push(Line::styled(section.title.clone(), theme.heading));
         }
-        for (at, block) in section.blocks.iter().enumerate() {
+        for (index, block) in section.blocks.iter().enumerate() {
             match block {
                 TextBlock::Heading(_, spans)
                 | TextBlock::Paragraph(spans)
@@ -24,8 +25,8 @@ pub(super) fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line
                 }
                 TextBlock::Item { marker, spans, .. } => {
                     let rest = " ".repeat(text::width(marker) + 1);
-                    let said = [Run::styled(plain(spans), theme.text)];
-                    out.extend(text::wrap(&said, wide, format!("{marker} "), rest));
+                    let runs = [Run::styled(plain(spans), theme.text)];
+                    out.extend(text::wrap(&runs, wide, format!("{marker} "), rest));
                 }
                 TextBlock::Code { text, .. } => {
                     let code = text.lines().map(sanitize::line);
@@ -39,8 +40,7 @@ pub(super) fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line
                 }
                 TextBlock::Rule => {}
             }
-            let item = |block: Option<&TextBlock>| matches!(block, Some(TextBlock::Item { .. }));
-            if !(item(Some(block)) && item(section.blocks.get(at + 1))) {
+            if !(is_item(Some(block)) && is_item(section.blocks.get(index + 1))) {
                 out.push(Line::default());
             }
         }

@@ -1,5 +1,5 @@
-//! A session on the terminal: it draws when something changed, and turns keys, the mouse and signals into messages. Data is
-//! drawn seven times a second at most, keys at once: drawing must not take cores from the run.
+//! A session on the terminal draws when something changed, and turns keys, the mouse and signals into messages. New data is drawn seven
+//! times a second at most, because drawing must not take cores from the run; the answer to a key is drawn at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view, view_frozen};
 use crate::app::{Action, App, AudienceScreen, Effect, Message, update};
 
-/// Why the session ended.
+/// The reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The learner asked for it.
@@ -25,27 +25,28 @@ pub enum SessionEnd {
     Signal,
 }
 
-/// Frames that only show new data, and frames that answer a key, are at least this far apart.
+/// The shortest time between two frames that only show new data.
 const DATA_FRAME: Duration = Duration::from_millis(150);
+/// The shortest time between two frames that answer a key.
 const KEY_FRAME: Duration = Duration::from_millis(34);
-/// The most letters of a pasted text that are typed.
+/// The number of letters of a pasted text that are typed; the rest is ignored.
 const PASTED: usize = 100;
-/// How long to wait for a key when there is nothing to draw.
+/// The time to wait for a key when there is nothing to draw.
 const IDLE: Duration = Duration::from_millis(50);
 
-/// The screen and the keys, from taking the terminal to giving it back.
+/// The screen and the keys, from the moment the terminal is taken until it is given back.
 pub struct TerminalSession {
     screen: Screen,
     input: Input,
     signals: Signals,
     terminal: Terminal,
     began: Instant,
-    /// The revision of the state that was drawn last, and when.
+    /// The revision of the state that was drawn last.
     drawn: u64,
     drawn_at: Instant,
-    /// A key was pressed and its result is not drawn yet.
+    /// True after a key was pressed, until its result is drawn.
     urgent: bool,
-    /// The last frame of a beat: its audience sees it while their screen is frozen.
+    /// The last frame of a beat. The audience sees it while their screen is frozen.
     seen: Option<Buffer>,
 }
 
@@ -72,14 +73,14 @@ impl TerminalSession {
         Ok(session)
     }
 
-    /// Gives the terminal to something else meanwhile: an editor.
+    /// Gives the terminal to `work`, such as an editor, until that returns.
     pub fn lend<T>(&mut self, work: impl FnOnce() -> T) -> Result<T> {
         self.screen
             .lend(work)
             .context("Failed to take the terminal back")
     }
 
-    /// Stops this process as ctrl-z does everywhere; returns when it goes on.
+    /// Stops this process as ctrl-z does everywhere. Returns when the process is continued.
     pub fn suspend(&mut self, app: &mut App) -> Result<()> {
         self.lend(|| {
             #[cfg(unix)]
@@ -89,7 +90,7 @@ impl TerminalSession {
         Ok(())
     }
 
-    /// Does what signals asked for since the last call; the result is true when the program is to end.
+    /// Handles the signals since the last call. Returns true when the program must end.
     pub fn handle_signals(&mut self, app: &mut App) -> Result<bool> {
         if self.signals.ends() {
             return Ok(true);
@@ -111,7 +112,7 @@ impl TerminalSession {
         self.urgent = true;
     }
 
-    /// The time since the session began.
+    /// Returns a tick with the time since the session began.
     pub fn tick(&self) -> Message {
         Message::Tick {
             now_ms: self.began.elapsed().as_millis() as u64,
@@ -123,7 +124,7 @@ impl TerminalSession {
         gap.saturating_sub(self.drawn_at.elapsed())
     }
 
-    /// Draws what changed, if it is time for a frame.
+    /// Draws the state if it changed and it is time for a frame.
     pub fn draw_if_due(&mut self, app: &mut App) -> Result<()> {
         if app.view.revision != self.drawn && self.due_in().is_zero() {
             self.draw(app)?;
@@ -133,34 +134,37 @@ impl TerminalSession {
 
     fn draw(&mut self, app: &mut App) -> Result<()> {
         let theme = Theme::new(app.view.theme, app.view.markers, self.terminal);
-        let (covered, seen) = (app.presenter.audience_screen(app.beat()), &mut self.seen);
+        let audience_screen = app.presenter.audience_screen(app.beat());
+        let seen = &mut self.seen;
         let limits = self.screen.draw(|frame| {
-            if let (AudienceScreen::Frozen, Some(seen)) = (covered, &seen) {
+            if let (AudienceScreen::Frozen, Some(seen)) = (audience_screen, &seen) {
                 view_frozen(frame, seen, app, &theme);
                 return None;
             }
             let limits = view(frame, app, &theme);
-            if covered != AudienceScreen::Blank {
+            if audience_screen != AudienceScreen::Blank {
                 *seen = app.beat().map(|_| frame.buffer_mut().clone());
             }
             Some(limits)
         });
-        let drawn = app.view.revision;
+        self.drawn = app.view.revision;
         if let Some(limits) = limits.context("The terminal is gone")? {
             update(app, Message::Drawn(limits));
         }
-        (self.drawn, self.drawn_at, self.urgent) = (drawn, Instant::now(), false);
+        self.drawn_at = Instant::now();
+        self.urgent = false;
         Ok(())
     }
 
-    /// Waits for input until the next frame is due. All input so far is read before that frame, but a steady flow of keys does not
-    /// delay it.
+    /// Waits for input until the next frame is due. All waiting input is read before that frame, but a steady flow of keys does not delay
+    /// it.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
         let idle = app.view.revision == self.drawn;
         let mut wait = if idle { IDLE } else { self.due_in() };
         let mut first = None;
-        let asked = |action: Option<Action>| action.map(Message::Action).into_iter().collect();
+        let as_messages =
+            |action: Option<Action>| action.map(Message::Action).into_iter().collect();
         while let Some(event) = self.input.next(wait).context("The terminal is gone")? {
             wait = Duration::ZERO;
             let messages = match event {
@@ -168,8 +172,8 @@ impl TerminalSession {
                     self.signals.end.store(true, Ordering::SeqCst);
                     break;
                 }
-                Event::Key(key) => asked(keys::action(key, app)),
-                Event::Mouse(event) => asked(mouse::action(event, app)),
+                Event::Key(key) => as_messages(keys::action(key, app)),
+                Event::Mouse(event) => as_messages(mouse::action(event, app)),
                 Event::Paste(text) => pasted(&text, app),
                 Event::Resize(width, height) => {
                     let (width, height) = drawn(width, height);
@@ -191,23 +195,25 @@ impl TerminalSession {
     }
 }
 
-/// Pasted text: typed where a word is typed, ignored elsewhere.
+/// Returns the messages of a pasted text: its letters where a word is typed, else a notice that it does nothing.
 fn pasted(text: &str, app: &App) -> Vec<Message> {
-    let letters = text.chars().take(PASTED);
-    let typed: Vec<Message> = letters
+    let typed: Vec<Message> = text
+        .chars()
+        .take(PASTED)
         .filter_map(|letter| keys::typed(letter, app))
         .map(Message::Action)
         .collect();
     if !typed.is_empty() {
         return typed;
     }
-    let text = "Pasted text does nothing here".to_owned();
-    let warning = false;
-    vec![Message::Notice { text, warning }]
+    vec![Message::Notice {
+        text: "Pasted text does nothing here".to_owned(),
+        warning: false,
+    }]
 }
 
-/// Shows a screen without a workshop until `draw` or an event says how it ends, or a signal ends it. All input so far is read before
-/// the next frame, but a steady flow of it does not delay that.
+/// Shows a screen outside the workshop until `draw` or `act` returns how it ends. A signal or ctrl-c ends it with `signal`. A frame is
+/// drawn at least every `wait`. All waiting input is read before the next frame, but a steady flow of it does not delay that.
 pub(super) fn show<S, E>(
     state: &mut S,
     wait: Duration,
@@ -223,12 +229,12 @@ pub(super) fn show<S, E>(
         if let Some(end) = ended.context("The terminal is gone")? {
             return Ok(end);
         }
-        let (drawn, mut wait) = (Instant::now(), wait);
-        let most = 2 * wait;
-        while drawn.elapsed() < most
-            && let Some(event) = input.next(wait).context("The terminal is gone")?
+        let drawn = Instant::now();
+        let mut next_wait = wait;
+        while drawn.elapsed() < 2 * wait
+            && let Some(event) = input.next(next_wait).context("The terminal is gone")?
         {
-            wait = Duration::ZERO;
+            next_wait = Duration::ZERO;
             if matches!(event, Event::Key(key) if keys::interrupts(key)) {
                 return Ok(signal);
             }
@@ -240,13 +246,13 @@ pub(super) fn show<S, E>(
     Ok(signal)
 }
 
-/// What signals ask for.
+/// The signals that came and were not handled yet.
 #[derive(Default)]
 struct Signals {
     end: Arc<AtomicBool>,
-    /// Something other than ctrl-z suspends the process.
+    /// Another process asked this one to stop; ctrl-z comes as a key.
     stop: Arc<AtomicBool>,
-    /// The process was stopped and goes on.
+    /// The process was stopped and is continued.
     resumed: Arc<AtomicBool>,
     /// The terminal was given back: nothing blocks the program's end any more.
     over: Arc<AtomicBool>,
@@ -259,7 +265,7 @@ impl Drop for Signals {
 }
 
 impl Signals {
-    /// Whether the program is to end.
+    /// Returns true if the program must end.
     fn ends(&self) -> bool {
         self.end.load(Ordering::SeqCst)
     }
@@ -267,16 +273,17 @@ impl Signals {
     #[cfg(unix)]
     fn watch() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU};
-        /// How long the program may take to end after a signal.
+        /// The time that the program has to end after a signal.
         const GRACE: Duration = Duration::from_millis(700);
-        let it = Self::default();
-        signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
-        signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))?;
-        let (end, over) = (Arc::clone(&it.end), Arc::clone(&it.over));
-        let mut signals =
+        let signals = Self::default();
+        signal_hook::flag::register(SIGTSTP, Arc::clone(&signals.stop))?;
+        signal_hook::flag::register(SIGCONT, Arc::clone(&signals.resumed))?;
+        let end = Arc::clone(&signals.end);
+        let over = Arc::clone(&signals.over);
+        let mut ending =
             signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU])?;
         let wait = move || {
-            if signals.forever().next().is_none() {
+            if ending.forever().next().is_none() {
                 return;
             }
             end.store(true, Ordering::SeqCst);
@@ -288,9 +295,10 @@ impl Signals {
             super::terminal::leave();
             std::process::exit(130);
         };
-        let thread = std::thread::Builder::new().name("signals".into());
-        thread.spawn(wait)?;
-        Ok(it)
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(wait)?;
+        Ok(signals)
     }
 
     #[cfg(not(unix))]

@@ -1,5 +1,5 @@
-//! The speaker view on a second terminal: the notes of the beat that a room sees, the next beat, the agenda and the clock. It knows
-//! nothing of the run; it draws the notes that it receives.
+//! The speaker view on a second terminal shows the notes of the beat that a room sees, the next beat, the agenda and the clock. It knows
+//! nothing about the run; it draws the notes that it receives.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::app::notes::{SpeakerNotes, SpeakerRequest};
 use crate::app::{Markers, ThemeName};
 use crate::course::Agenda;
 
-/// How long to wait for a key.
+/// The time to wait for a key before the next frame.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What stands beside the last notes once the presentation was left.
+/// The note that stands beside the last notes after the presentation was left.
 const LEFT: &str = "no presentation; shift-F5 there goes on with it";
 
-/// Shows what comes until a key ends it, or the presentation; `send` passes on what the speaker asks for. No notes come where the
-/// presentation was left. The result is None once the speaker has ended it.
+/// Shows the notes that come from `news` until a key or the end of the presentation ends the view. `news` sends `None` when the
+/// presentation was left; `send` passes on the speaker's requests. Returns `None` if the presentation is over.
 pub fn show(
     news: &Receiver<Option<SpeakerNotes>>,
     theme: ThemeName,
@@ -39,8 +39,8 @@ pub fn show(
 ) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
-    let place = |notes: &SpeakerNotes| (notes.stage, notes.beat);
-    // The notes; the beat that the keys asked for and that the notes do not show yet; whether the speaker has ended it.
+    let beat_of = |notes: &SpeakerNotes| (notes.stage, notes.beat);
+    // The notes, the beat that the keys asked for until the notes show it, and whether the speaker has ended the presentation.
     let mut state = (SpeakerNotes::default(), None, false);
     run::show(
         &mut state,
@@ -52,7 +52,7 @@ pub fn show(
                     Ok(None) if *ended => return Some(None),
                     Ok(None) => notes.covered = LEFT.to_owned(),
                     Ok(Some(next)) => {
-                        if place(&next) != place(notes) {
+                        if beat_of(&next) != beat_of(notes) {
                             *ahead = None;
                         }
                         *notes = next;
@@ -69,14 +69,14 @@ pub fn show(
             send(match keys::speaker(key)? {
                 SpeakerKey::Leave => return Some(Some(SessionEnd::Quit)),
                 SpeakerKey::By(by) => {
-                    let from = ahead.unwrap_or_else(|| place(notes));
+                    let from = ahead.unwrap_or_else(|| beat_of(notes));
                     let to = notes.beat_from(from, by)?;
                     *ahead = Some(to);
                     SpeakerRequest::GoTo(to.0, to.1)
                 }
-                SpeakerKey::Ask(asked) => {
-                    *ended |= asked == SpeakerRequest::End;
-                    asked
+                SpeakerKey::Ask(request) => {
+                    *ended |= request == SpeakerRequest::End;
+                    request
                 }
             });
             None
@@ -84,7 +84,7 @@ pub fn show(
     )
 }
 
-/// Draws the notes: left what is said now and next, right the agenda, where there is room for both.
+/// Draws the notes on the left and, where there is room for both, the agenda on the right; else the agenda below the notes.
 pub fn draw(
     frame: &mut Frame<'_>,
     notes: &SpeakerNotes,
@@ -111,35 +111,40 @@ pub fn draw(
         side.width = side.width.saturating_sub(2);
         put(frame, rest, agenda.clone());
     }
-    let mut lines = said(notes, clock, usize::from(side.width.min(100)), theme);
+    let mut lines = note_lines(notes, clock, usize::from(side.width.min(100)), theme);
     if !beside {
         let room = side.height.saturating_sub(height(lines.len()) + 1);
         if room >= height(agenda.len()) {
             lines.push(Line::default());
             lines.extend(agenda);
         } else {
-            lines.insert(1, Line::styled(left(planned_s, notes), theme.dim));
+            lines.insert(1, Line::styled(time_left(planned_s, notes), theme.dim));
         }
     }
     put(frame, side, lines);
     theme.symbols.finish(frame.buffer_mut());
 }
 
-fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn note_lines(
+    notes: &SpeakerNotes,
+    clock: &str,
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let wrapped = |text: &str, style: Style| text::wrapped(text, style, columns);
     let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
     let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
-    // That the room sees nothing comes first: the speaker must not miss it.
+    // A blank or frozen screen is said first, because the speaker must not miss it.
     if !notes.covered.is_empty() {
-        let said = format!(" the room sees: {} ", notes.covered);
-        head.push(Span::styled(said, theme.badge));
+        let warning = format!(" the room sees: {} ", notes.covered);
+        head.push(Span::styled(warning, theme.badge));
         head.push(Span::raw("  "));
     }
     let place = format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of);
     head.push(Span::styled(place, theme.text));
-    let clock = format!("{} of {}  ", time(notes.used_s), time(notes.planned_s));
+    let used = format!("{} of {}  ", time(notes.used_s), time(notes.planned_s));
     let style = if late { theme.warning } else { theme.dim };
-    head.push(Span::styled(clock, style));
+    head.push(Span::styled(used, style));
     let mut lines = text::wrap(&head, columns, "", "");
     lines.extend(wrapped(&notes.run, theme.dim));
     lines.push(Line::default());
@@ -148,8 +153,9 @@ fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec
     lines.extend(wrapped(&notes.notes, theme.text));
     if !notes.vote.is_empty() {
         lines.push(Line::default());
-        let choices = notes.vote.iter();
-        lines.extend(choices.flat_map(|choice| wrapped(choice, theme.text)));
+        for choice in &notes.vote {
+            lines.extend(wrapped(choice, theme.text));
+        }
     }
     if !notes.votes.is_empty() {
         lines.push(Line::default());
@@ -164,7 +170,7 @@ fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec
     lines
 }
 
-/// Columns of a name in the agenda.
+/// The most columns of a name in the agenda.
 const NAME: usize = 32;
 
 fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'static> {
@@ -172,16 +178,16 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
     Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
 }
 
-/// The seconds planned, and the lines of the agenda: the parts of the one that was chosen, from minute to minute, with what their
-/// stages have used; else the stages.
+/// Returns the planned time in seconds and the lines of the agenda: the parts of the chosen agenda with their minutes, or else the stages.
+/// Each line has the time that its stages have used.
 fn agenda(
     chosen: Option<&Agenda>,
     notes: &SpeakerNotes,
     theme: &Theme,
 ) -> (u64, Vec<Line<'static>>) {
     let mut from = 0;
-    // Of each: its name, the seconds planned, in words, and its stages.
-    let (what, all_s, all, items): (_, u64, _, Vec<_>) = match chosen {
+    // Each item has a name, its planned seconds, a text for these, and its stages.
+    let (heading, all_s, all, items): (_, u64, _, Vec<_>) = match chosen {
         Some(agenda) => {
             let items = agenda.parts.iter().map(|part| {
                 let planned = format!("{from}-{}", from + part.minutes);
@@ -189,8 +195,9 @@ fn agenda(
                 let planned_s = 60 * u64::from(part.minutes);
                 (part.what.clone(), planned_s, planned, &part.stages[..])
             });
-            let (all_s, all) = (60 * u64::from(agenda.minutes), agenda.minutes);
-            ("minutes", all_s, format!("0-{all}"), items.collect())
+            let all_s = 60 * u64::from(agenda.minutes);
+            let all = format!("0-{}", agenda.minutes);
+            ("minutes", all_s, all, items.collect())
         }
         None => {
             let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
@@ -202,21 +209,26 @@ fn agenda(
             ("planned", all_s, time(all_s), items.collect())
         }
     };
-    let mut lines = vec![agenda_line(&left(all_s, notes), what, "used", theme.dim)];
+    let left = time_left(all_s, notes);
+    let mut lines = vec![agenda_line(&left, heading, "used", theme.dim)];
     for (name, planned_s, planned, stages) in items {
-        let of_item = notes
+        let used_s: u64 = notes
             .agenda
             .iter()
-            .filter(|item| stages.contains(&item.number));
-        let used_s: u64 = of_item.map(|item| item.used_s).sum();
-        let style = match planned_s {
-            _ if stages.contains(&notes.stage) => theme.strong,
-            1.. if used_s > planned_s => theme.warning,
-            _ => theme.text,
+            .filter(|item| stages.contains(&item.number))
+            .map(|item| item.used_s)
+            .sum();
+        let style = if stages.contains(&notes.stage) {
+            theme.strong
+        } else if planned_s > 0 && used_s > planned_s {
+            theme.warning
+        } else {
+            theme.text
         };
-        let used = match stages {
-            [] => String::new(),
-            _ => time(used_s),
+        let used = if stages.is_empty() {
+            String::new()
+        } else {
+            time(used_s)
         };
         lines.push(agenda_line(&name, &planned, &used, style));
     }
@@ -225,8 +237,8 @@ fn agenda(
     (all_s, lines)
 }
 
-/// How much of the planned time is left.
-fn left(planned_s: u64, notes: &SpeakerNotes) -> String {
+/// Says how many minutes of the planned time are left, or how many it is over.
+fn time_left(planned_s: u64, notes: &SpeakerNotes) -> String {
     let used_s = notes.used_in_all_s();
     match planned_s.checked_sub(used_s) {
         Some(left) => format!("agenda: {} min left", left.div_ceil(60)),
@@ -234,7 +246,7 @@ fn left(planned_s: u64, notes: &SpeakerNotes) -> String {
     }
 }
 
-/// Minutes and seconds: `7:05`.
+/// Returns a time in minutes and seconds, such as `7:05`.
 pub(super) fn time(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
@@ -318,7 +330,7 @@ mod tests {
         let text = screen((100, 30), &notes, None);
         let row = text
             .lines()
-            .find(|it| it.contains("1 Stage of"))
+            .find(|line| line.contains("1 Stage of"))
             .expect("the agenda");
         assert!(row.contains("  1 Stage of number 1"), "{text}");
     }

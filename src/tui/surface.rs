@@ -1,4 +1,4 @@
-//! The widgets that panels and cards are made of: boxes with titles, and lines that scroll.
+//! The widgets from which panels and cards are built: boxes with titles, and lines that scroll.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -15,7 +15,7 @@ use crate::app::{Action, App, ScreenSize};
 use protocol::Slot;
 use protocol::story::RunStory;
 
-/// Lines that do not scroll. A figure that does not fit is left out, never cut.
+/// A text that does not scroll. A figure that does not fit is left out, never cut.
 pub struct Fitted<'t>(pub Text<'t>);
 
 impl Widget for Fitted<'_> {
@@ -27,7 +27,7 @@ impl Widget for Fitted<'_> {
     }
 }
 
-/// The first line that is shown, and how many lines can be scrolled past.
+/// A scroll position: the first line that is shown, and after drawing the largest first line (`limit`).
 #[derive(Clone, Copy, Default)]
 pub struct Scroll {
     pub from: u16,
@@ -40,7 +40,7 @@ impl Scroll {
     }
 }
 
-/// Lines that scroll. Where some are hidden, the rule that closes the area below says how many.
+/// Lines that scroll. Where lines are hidden, the border below the area says how many.
 pub struct Scrolled<'a> {
     pub lines: Vec<Line<'static>>,
     pub theme: &'a Theme,
@@ -52,8 +52,12 @@ impl StatefulWidget for Scrolled<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
         scroll.limit = height(self.lines.len()).saturating_sub(area.height);
         let from = scroll.from.min(scroll.limit);
-        let visible = self.lines.into_iter().skip(usize::from(from));
-        let visible: Vec<Line<'static>> = visible.take(usize::from(area.height)).collect();
+        let visible: Vec<Line<'static>> = self
+            .lines
+            .into_iter()
+            .skip(usize::from(from))
+            .take(usize::from(area.height))
+            .collect();
         Fitted(visible.into()).render(area, buffer);
         if scroll.limit > 0 && area.width > 12 {
             mark_more(area, [from, scroll.limit - from], self.theme, buffer);
@@ -61,11 +65,14 @@ impl StatefulWidget for Scrolled<'_> {
     }
 }
 
-/// Says on the line that closes the area below, where there is one, how many lines are above and below.
+/// Says on the border below the area, if it has one, how many lines are hidden above and below.
 fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
-    let marks = theme.symbols.scroll.iter().zip(hidden);
-    let marks = marks.filter(|(_, lines)| *lines > 0);
-    let marks: String = marks
+    let marks: String = theme
+        .symbols
+        .scroll
+        .iter()
+        .zip(hidden)
+        .filter(|(_, lines)| *lines > 0)
         .map(|(mark, lines)| format!(" {mark} {lines}"))
         .collect();
     let more = format!("{marks} more ");
@@ -80,7 +87,7 @@ fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
     }
 }
 
-/// The box of a panel, or the rule above its strip.
+/// Returns the box of a panel, or the rule above its strip.
 pub fn panel_frame(
     (title, aside): (&str, &str),
     focused: bool,
@@ -99,7 +106,7 @@ pub fn panel_frame(
     framed(name, aside, border, columns, theme).borders(borders)
 }
 
-/// What lies inside a panel's strip.
+/// Returns the area inside a panel's strip.
 pub fn inside_strip(area: Rect) -> Rect {
     let inner = Block::new().borders(Borders::TOP).inner(area);
     let x = inner.x + u16::from(inner.width > 2);
@@ -107,14 +114,16 @@ pub fn inside_strip(area: Rect) -> Rect {
     Rect { x, width, ..inner }
 }
 
-/// Draws how to read a panel at its bottom, under a rule, and takes these rows off it, where enough rows remain.
+/// Draws the explanation of a panel at the bottom of `inner` and takes its rows off `inner`. Draws nothing where too few rows would remain.
 pub fn draw_reading(reading: &[String], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
+    /// The rows that the panel keeps.
     const KEPT: u16 = 9;
     let wide = usize::from(inner.width);
     let rule = text::rule(theme.symbols.rule, "how to read this", wide);
     let mut lines = vec![Line::styled(rule, theme.dim)];
-    let said = reading.iter();
-    lines.extend(said.flat_map(|one| text::wrapped(one, theme.dim, wide.min(110))));
+    for sentence in reading {
+        lines.extend(text::wrapped(sentence, theme.dim, wide.min(110)));
+    }
     let rows = height(lines.len());
     if rows > 1 && inner.height >= rows.saturating_add(KEPT) {
         put(frame, take_bottom(inner, rows), lines);
@@ -126,28 +135,26 @@ pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
     frame.render_widget(Fitted(lines.into()), area);
 }
 
-/// A box of so many columns with a title, and what stands on the right of it where there is room.
+/// Returns a box with a title. `columns` is its width; `aside` stands at the right of the title, where there is room.
 pub fn framed(
-    (title, titled): (String, Style),
+    (title, title_style): (String, Style),
     aside: &str,
     border: Style,
     columns: u16,
     theme: &Theme,
 ) -> Block<'static> {
-    // The corners, and a blank on each side.
+    // The corners and a blank on each side take four columns.
     let title = text::cut(&title, usize::from(columns).saturating_sub(4));
     let room = usize::from(columns).saturating_sub(text::width(&title) + 9);
     let block = Block::bordered()
         .border_set(theme.symbols.border)
         .border_style(border)
-        .title(Line::styled(format!(" {title} "), titled));
-    match (aside, room) {
-        ("", _) | (_, 0..3) => block,
-        _ => {
-            let aside = format!(" {} ", text::cut(aside, room));
-            block.title(Line::styled(aside, theme.dim).right_aligned())
-        }
+        .title(Line::styled(format!(" {title} "), title_style));
+    if aside.is_empty() || room < 3 {
+        return block;
     }
+    let aside = format!(" {} ", text::cut(aside, room));
+    block.title(Line::styled(aside, theme.dim).right_aligned())
 }
 
 /// Draws a card's box on top of everything, with its own background.
@@ -164,31 +171,31 @@ pub fn draw_card_frame(
     frame.render_widget(block, area);
 }
 
-/// Panels stand as strips under a rule, without boxes.
+/// Returns true where panels are drawn as strips under a rule, without boxes.
 pub fn is_strip(app: &App) -> bool {
     let covered = app.view.expanded || app.view.lesson_open || app.knobs_open();
     app.view.screen_size() <= ScreenSize::Compact && !covered
 }
 
-/// What lies inside the border of a panel's box or of a card.
+/// Returns the area inside the border of a panel's box or of a card.
 pub fn inside(area: Rect) -> Rect {
     let inner = Block::bordered().inner(area);
-    // One empty column on both sides, where there is room.
+    // One column on each side stays empty, where there is room.
     let padding = u16::from(inner.width >= 20);
     inner.inner(Margin::new(padding, 0))
 }
 
-/// A count of lines as rows of the screen.
+/// Converts a count of lines to rows of the screen.
 pub fn height(lines: usize) -> u16 {
     u16::try_from(lines).unwrap_or(u16::MAX)
 }
 
-/// Columns that the widest of these lines takes.
+/// Returns the columns that the widest of these lines takes.
 pub fn widest(lines: &[Line<'_>]) -> u16 {
     height(lines.iter().map(Line::width).max().unwrap_or(0))
 }
 
-/// Takes rows off the top.
+/// Takes rows off the top of `rest`, at most as many as it has.
 pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(rest.height);
     let top = Rect::new(rest.x, rest.y, rest.width, rows);
@@ -196,14 +203,14 @@ pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
     top
 }
 
-/// Takes rows off the bottom.
+/// Takes rows off the bottom of `rest`, at most as many as it has.
 pub fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(rest.height);
     rest.height -= rows;
     Rect::new(rest.x, rest.bottom(), rest.width, rows)
 }
 
-/// Takes columns off the left.
+/// Takes columns off the left of `rest`, at most as many as it has.
 pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(rest.width);
     let left = Rect::new(rest.x, rest.y, columns, rest.height);
@@ -211,34 +218,35 @@ pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
     left
 }
 
-/// A rectangle of at most this size in the middle.
+/// Returns a rectangle of at most this size in the middle of `area`.
 pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
     let (width, height) = (columns.min(area.width), rows.min(area.height));
     let (left, top) = ((area.width - width) / 2, (area.height - height) / 2);
     Rect::new(area.x + left, area.y + top, width, height)
 }
 
-/// How a card is closed.
+/// Says which key closes a card.
 pub fn closes(app: &App) -> String {
     format!("{} closes", keys::label(Action::Close, app))
 }
 
-/// How a line of a list is chosen, and the list closed.
-pub fn chooses(what: &str, app: &App) -> String {
+/// Says which keys choose a line of a list and close the list. `effect` says what the choice does.
+pub fn chooses(effect: &str, app: &App) -> String {
     let choose = keys::label(Action::Choose, app);
-    format!("{choose} {what}, {}", closes(app))
+    format!("{choose} {effect}, {}", closes(app))
 }
 
-/// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
+/// Returns the name of a slot in its style: a mark that says whether it runs, its letter, and the name of its configuration.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
     label(slot, &app.shown_run().slot_name(slot), app, theme)
 }
 
-/// The same where room may be short: the letter alone in narrow places.
+/// Returns the name of a slot for a place that may be narrow: below 34 columns the letter alone.
 pub fn short_label(slot: Slot, width: u16, app: &App, theme: &Theme) -> Span<'static> {
-    match width {
-        0..34 => label(slot, slot.into_str(), app, theme),
-        _ => slot_label(slot, app, theme),
+    if width < 34 {
+        label(slot, slot.into_str(), app, theme)
+    } else {
+        slot_label(slot, app, theme)
     }
 }
 
@@ -252,7 +260,7 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{mark} {name}"), theme.slot(slot))
 }
 
-/// The slots that have something to show, A first.
+/// Returns the slots whose run has begun, A first.
 pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
     [Slot::A, Slot::B]
         .into_iter()
@@ -260,27 +268,28 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
         .filter(|(_, run)| run.has_begun())
 }
 
-/// What was measured of both runs, or of one of them.
+/// One figure of both runs, or of one of them.
 pub struct Measured<T> {
-    /// A first.
+    /// The figure of each run that has it, A first.
     pub all: Vec<(Slot, T)>,
-    /// Of the running slot where it has it, else of the other.
+    /// The figure of the running slot; where that has none, the figure of the other slot.
     pub shown: (Slot, T),
 }
 
-/// What the slots have of a kind; none where neither has.
+/// Reads one figure of both runs. `None` if neither run has it.
 pub fn measured<'a, T: Copy>(
     app: &'a App,
-    of: impl Fn(&'a RunStory) -> Option<T>,
+    figure: impl Fn(&'a RunStory) -> Option<T>,
 ) -> Option<Measured<T>> {
-    let all = slots(app).filter_map(|(slot, run)| Some((slot, of(run)?)));
-    let all: Vec<(Slot, T)> = all.collect();
-    let shown = all.iter().find(|(slot, _)| *slot == app.shown_run().active);
-    let shown = *shown.or(all.first())?;
+    let all: Vec<(Slot, T)> = slots(app)
+        .filter_map(|(slot, run)| Some((slot, figure(run)?)))
+        .collect();
+    let running = all.iter().find(|(slot, _)| *slot == app.shown_run().active);
+    let shown = *running.or(all.first())?;
     Some(Measured { all, shown })
 }
 
-/// As many of the parts as fit whole, the first ones first, with a separator between them; nothing where the first does not fit.
+/// Joins as many of the first parts as fit whole into `columns`. Returns an empty text where the first part does not fit.
 pub fn joined<'p>(
     parts: impl IntoIterator<Item = &'p str>,
     columns: usize,

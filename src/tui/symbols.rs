@@ -1,29 +1,29 @@
-//! The characters things are drawn with: braille, blocks or plain dots with line borders, or ASCII alone.
-//! Whatever else a text holds is folded to ASCII at the end where the terminal shows nothing else.
+//! The characters of the screen: braille, blocks or plain dots with line borders, or ASCII alone. On a terminal that shows only ASCII,
+//! all other characters are folded to ASCII at the end.
 
 use ratatui::buffer::Buffer;
 use ratatui::symbols::border;
 
 use crate::sanitize::harmful;
 
-/// What curves are made of.
+/// The glyphs that draw curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveGlyphs {
-    /// Two by four dots a cell.
+    /// Two by four dots in each cell.
     Braille,
-    /// Two by two blocks, which stay visible on a projector.
+    /// Two by two blocks in each cell, which stay visible on a projector.
     Quadrants,
-    /// One point.
+    /// One point in each cell.
     Points,
 }
 
-/// One way of drawing.
+/// One set of characters for everything that is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbols {
     pub ascii: bool,
     pub curves: CurveGlyphs,
     pub border: border::Set<'static>,
-    /// Points of the curves of A and B.
+    /// The points of the curves of A and B.
     pub points: [&'static str; 2],
     pub good: &'static str,
     pub bad: &'static str,
@@ -31,17 +31,17 @@ pub struct Symbols {
     pub live: &'static str,
     pub circle: &'static str,
     pub pointer: &'static str,
-    /// From one figure to another.
+    /// Stands between an old and a new figure.
     pub to: &'static str,
     pub reference: &'static str,
     pub floor: &'static str,
     pub rule: &'static str,
     pub vertical: &'static str,
-    /// Eighths of a bar, full last.
+    /// The parts of a cell of a bar, the full cell last.
     pub bar: &'static [&'static str],
-    /// Heights of a sparkline, lowest first.
+    /// The heights of a sparkline, the lowest first.
     pub spark: &'static [&'static str],
-    /// Fillings that tell parts of a bar apart: forward, backward, optimizer, unaccounted.
+    /// The fillings of the parts of a bar: forward, backward, optimizer, unaccounted.
     pub fills: [&'static str; 4],
     pub scroll: [&'static str; 2],
 }
@@ -84,7 +84,7 @@ pub const BLOCKS: Symbols = Symbols {
     ..BRAILLE
 };
 
-/// What is not named here is folded at the end.
+/// Characters that are not named here are folded to ASCII at the end.
 pub const ASCII: Symbols = Symbols {
     ascii: true,
     curves: CurveGlyphs::Points,
@@ -101,7 +101,7 @@ pub const ASCII: Symbols = Symbols {
 };
 
 impl Symbols {
-    /// Columns and rows of dots in a cell.
+    /// Returns the columns and rows of dots in a cell.
     pub const fn dots(&self) -> (usize, usize) {
         match self.curves {
             CurveGlyphs::Braille => (2, 4),
@@ -110,14 +110,14 @@ impl Symbols {
         }
     }
 
-    /// The pointer in the line that is meant, a blank in the others.
+    /// Returns the pointer for the marked line, or a blank for the others.
     pub const fn pointer_at(&self, here: bool) -> &'static str {
         if here { self.pointer } else { " " }
     }
 
-    /// The cell of these dots, where there is more than one to a cell: bits as braille numbers them.
+    /// Returns the character that shows these dots, with bits as braille numbers them. `None` where a cell has one point only.
     pub fn mosaic(&self, bits: u8) -> Option<char> {
-        // By the bits of the upper left, lower left, upper right and lower right dot.
+        // The index has the bits of the upper left, lower left, upper right and lower right dot.
         const QUADRANTS: [char; 16] = [
             ' ', '▘', '▖', '▌', '▝', '▀', '▞', '▛', '▗', '▚', '▄', '▙', '▐', '▜', '▟', '█',
         ];
@@ -128,12 +128,12 @@ impl Symbols {
         }
     }
 
-    /// A bar of `share` of `width` cells.
+    /// Returns a bar that fills `share` (0 to 1) of `width` cells.
     pub fn bar(&self, share: f64, width: u16) -> String {
-        let steps = self.bar.len() as f64;
-        // What is not a number becomes 0.
-        let eighths = (share.clamp(0.0, 1.0) * f64::from(width) * steps).round() as usize;
-        let (full, rest) = (eighths / self.bar.len(), eighths % self.bar.len());
+        let steps = self.bar.len();
+        // A NaN becomes 0.
+        let filled = (share.clamp(0.0, 1.0) * f64::from(width) * steps as f64).round() as usize;
+        let (full, rest) = (filled / steps, filled % steps);
         let mut text = self.bar[self.bar.len() - 1].repeat(full);
         if rest > 0 {
             text.push_str(self.bar[rest - 1]);
@@ -141,27 +141,31 @@ impl Symbols {
         text
     }
 
-    /// So many rows of cells, from the top, in which each value has a column as high as it is among all of them.
+    /// Returns a column chart with a column for each value, as `rows` rows of cells from the top. The largest value fills its column.
     pub fn columns(&self, values: &[f64], rows: u16) -> Vec<Vec<&'static str>> {
-        let most = values.iter().copied().filter(|it| it.is_finite());
-        let most = most.fold(f64::MIN_POSITIVE, f64::max);
+        let largest = values
+            .iter()
+            .copied()
+            .filter(|value| value.is_finite())
+            .fold(f64::MIN_POSITIVE, f64::max);
         let steps = self.spark.len();
         let full = self.bar.last().copied().unwrap_or("#");
         let cell = |value: f64, row: u16| {
-            // What is not a number becomes 0.
-            let all = (value / most * (usize::from(rows) * steps) as f64).ceil() as usize;
-            match all.saturating_sub(usize::from(rows - 1 - row) * steps) {
+            // A NaN becomes 0.
+            let height = (value / largest * (usize::from(rows) * steps) as f64).ceil() as usize;
+            match height.saturating_sub(usize::from(rows - 1 - row) * steps) {
                 0 => " ",
-                here if here >= steps => full,
-                here => self.spark[here - 1],
+                in_row if in_row >= steps => full,
+                in_row => self.spark[in_row - 1],
             }
         };
-        let row = |row| values.iter().map(|it| cell(*it, row)).collect();
-        (0..rows).map(row).collect()
+        (0..rows)
+            .map(|row| values.iter().map(|value| cell(*value, row)).collect())
+            .collect()
     }
 
-    /// The last check before the terminal: no cell can move the cursor or change the direction of text, nor be anything but ASCII
-    /// where the terminal shows nothing else.
+    /// Checks the buffer before it goes to the terminal: afterwards no cell can move the cursor or change the direction of text, and on a
+    /// terminal that shows only ASCII all cells are ASCII.
     pub fn finish(&self, buffer: &mut Buffer) {
         sanitize(buffer);
         if self.ascii {
@@ -169,19 +173,20 @@ impl Symbols {
         }
     }
 
-    /// One character for a value between `low` and `high`.
+    /// Returns the character of a sparkline for a value between `low` and `high`.
     pub fn spark(&self, value: f64, low: f64, high: f64) -> &'static str {
         let share = if high > low {
             (value - low) / (high - low)
         } else {
             0.5
         };
-        let at = (share * self.spark.len() as f64).clamp(0.0, self.spark.len() as f64 - 1.0);
-        self.spark[at as usize]
+        let heights = self.spark.len() as f64;
+        let index = (share * heights).clamp(0.0, heights - 1.0);
+        self.spark[index as usize]
     }
 }
 
-/// The cell of two dots, one above the other.
+/// Returns the character that shows two dots, one above the other.
 pub const fn half_blocks(upper: bool, lower: bool) -> char {
     match (upper, lower) {
         (true, true) => '█',
@@ -194,15 +199,19 @@ pub const fn half_blocks(upper: bool, lower: bool) -> char {
 fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(harmful) {
-            // The first part alone is as wide as the whole was.
-            let part = cell.symbol().split(harmful).find(|part| !part.is_empty());
-            let part = part.unwrap_or(" ").to_owned();
+            // The first harmless part is as wide as the whole symbol was.
+            let part = cell
+                .symbol()
+                .split(harmful)
+                .find(|part| !part.is_empty())
+                .unwrap_or(" ")
+                .to_owned();
             cell.set_symbol(&part);
         }
     }
 }
 
-/// Replaces everything that is not ASCII by its nearest relative of the same width.
+/// Replaces every character that is not ASCII by a similar ASCII character of equal width.
 pub fn fold_to_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {
@@ -211,7 +220,7 @@ pub fn fold_to_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// Characters that are not ASCII, in words behind what stands for them.
+/// Words that begin with an ASCII character; the other characters of the word are replaced by it.
 const FOLDS: &str = "\
     -─━╌┈–—−‐‑╶╴·∙⋅⁻ |│┃┊╎ +╭╮╰╯┌┐└┘├┤┬┴┼✓ #█▓▒░▉▊▋▌▍▎▏▐■▅▆▇▘▝▖▗▞▚▛▜▙▟▪ _▁▂▃▄ *•◆●○⊙ \
     ~±≈≃ x×✗╳ ^▲↑△ v↓▼√ >→▸▶›»≥ <←◂◀‹«≤ \"“”„▀ '‘’′ .… =▬ /╱ :⋮ \
@@ -221,10 +230,11 @@ fn fold(c: char) -> char {
     match c {
         '\u{2800}'..='\u{28ff}' => '.',
         '\u{2000}'..='\u{200a}' | '\u{a0}' => ' ',
-        _ => {
-            let found = FOLDS.split(' ').find(|word| word.contains(c));
-            found.and_then(|word| word.chars().next()).unwrap_or('?')
-        }
+        _ => FOLDS
+            .split(' ')
+            .find(|word| word.contains(c))
+            .and_then(|word| word.chars().next())
+            .unwrap_or('?'),
     }
 }
 

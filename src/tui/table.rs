@@ -1,43 +1,50 @@
-//! Figures in columns that come and go with the room there is.
+//! A table of figures whose less important columns are left out where room is short.
 
 use ratatui::style::Style;
 use ratatui::text::Span;
 
 use super::text;
 
-/// A column of figures, aligned right: its heading and its width.
+/// The heading and the width of a column of figures, which are aligned right.
 pub(super) type FigureColumn = (&'static str, usize);
 
-/// The columns of a table; those without room are 0 wide.
+/// The columns of a table. A column without room has width 0.
 pub(super) struct Columns<const N: usize>(pub [FigureColumn; N]);
 
 impl<const N: usize> Columns<N> {
-    /// Takes from the room what the columns need; `order` has the most important first.
+    /// Gives each column its width as long as `room` lasts, and takes the widths off `room`. `order` has the most important column first.
     pub(super) fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
         let wanted = columns.map(|(_, wide)| wide);
-        columns.iter_mut().for_each(|(_, wide)| *wide = 0);
-        for at in order {
-            let wide = if wanted[*at] <= *room { wanted[*at] } else { 0 };
-            columns[*at].1 = wide;
-            *room -= wide;
+        for (_, wide) in &mut columns {
+            *wide = 0;
+        }
+        for index in order {
+            if wanted[*index] <= *room {
+                columns[*index].1 = wanted[*index];
+                *room -= wanted[*index];
+            }
         }
         Self(columns)
     }
 
-    /// Columns of the screen that they take.
+    /// Returns the width of all columns together.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(_, wide)| wide).sum()
     }
 
-    /// The headings in their widths.
+    /// Returns the headings, each in the width of its column.
     pub(super) fn heads(&self) -> String {
-        let heads = self.0.iter().map(|(head, wide)| text::right(head, *wide));
-        heads.collect()
+        self.0
+            .iter()
+            .map(|(head, wide)| text::right(head, *wide))
+            .collect()
     }
 
-    /// Cells in their widths.
+    /// Returns a row of cells, each in the width of its column.
     pub(super) fn cells(&self, cells: [(String, Style); N]) -> impl Iterator<Item = Span<'static>> {
-        let cells = cells.into_iter().zip(self.0);
-        cells.map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
+        cells
+            .into_iter()
+            .zip(self.0)
+            .map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
     }
 }

@@ -1,5 +1,5 @@
-//! Takes the terminal over and gives it back: at the end, on a panic of this thread, before a suspend. Nothing else
-//! changes terminal modes. It also asks, once, what the terminal can do.
+//! Takes the terminal over and gives it back: at the end, on a panic of this thread, before a suspend. Nothing else changes terminal
+//! modes. It also finds out what the terminal can do.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::Mutex;
@@ -21,16 +21,16 @@ use ratatui::{Frame, TerminalOptions, Viewport};
 
 use super::theme::{Background, Colours, Terminal as Abilities};
 
-/// Reports of clicks, the wheel and dragging. The library's own switch would report every motion as well.
+/// Turns on reports of clicks, the wheel and dragging. The library's own switch would report every motion as well.
 const CLICKS_AND_WHEEL: &str = "\u{1b}[?1002h\u{1b}[?1006h";
 
-/// Whether the terminal is ours at the moment.
+/// True while this program has the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Messages of panics in other threads, for the log: printed, they would garble the screen.
+/// Messages of panics in other threads. They go to the log, because printing them would garble the screen.
 static PANIC_MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Takes the messages of panics in other threads.
+/// Returns the messages of panics in other threads since the last call.
 pub fn panic_messages() -> Vec<String> {
     PANIC_MESSAGES
         .lock()
@@ -38,36 +38,36 @@ pub fn panic_messages() -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The terminal, as long as this lives.
+/// Holds the terminal, and gives it back when dropped.
 pub struct Screen {
     terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    /// Somebody else may have written on the screen: the next frame is drawn whole.
+    /// True if another program may have written on the screen. The next frame is then drawn whole.
     is_foreign: bool,
 }
 
-/// Columns and rows of the terminal, where there is one.
+/// Returns the columns and rows of the terminal, or `None` without a terminal.
 #[cfg(unix)]
 pub fn columns_and_rows() -> Option<(u16, u16)> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     Some((size.ws_col, size.ws_row))
 }
 
-/// Columns and rows of the terminal, where there is one.
+/// Returns the columns and rows of the terminal, or `None` without a terminal.
 #[cfg(not(unix))]
 pub fn columns_and_rows() -> Option<(u16, u16)> {
     crossterm::terminal::size().ok()
 }
 
-/// The most columns and rows that are drawn on: a terminal may claim any size, and each cell takes memory.
+/// The most columns and rows that are drawn on. A terminal may claim any size, and each cell takes memory.
 const MOST: (u16, u16) = (1000, 400);
 
-/// The part of a terminal of this size that is drawn on.
+/// Returns the columns and rows that are drawn on, on a terminal of this size.
 pub fn drawn(width: u16, height: u16) -> (u16, u16) {
     (width.min(MOST.0), height.min(MOST.1))
 }
 
 impl Screen {
-    /// Takes the terminal over. A panic of this thread gives it back before it is told.
+    /// Enters raw mode and the alternate screen. On a panic of this thread the terminal is given back before the message is printed.
     pub fn take() -> Result<Self> {
         let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, io::stdout()));
         restore_on_panic(std::thread::current().id());
@@ -83,7 +83,7 @@ impl Screen {
         })
     }
 
-    /// Draws a frame in one piece.
+    /// Draws a frame; the terminal shows it in one piece. Returns what `view` returned.
     pub fn draw<T>(&mut self, view: impl FnOnce(&mut Frame<'_>) -> T) -> io::Result<T> {
         let mut result = None;
         let (width, height) = self.size()?;
@@ -98,25 +98,25 @@ impl Screen {
         result.ok_or_else(|| io::Error::other("nothing was drawn"))
     }
 
-    /// Columns and rows that are drawn on.
+    /// Returns the columns and rows that are drawn on.
     pub fn size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
         Ok(drawn(size.width, size.height))
     }
 
-    /// Gives the terminal to somebody else for a while, and takes it back.
-    pub fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+    /// Gives the terminal back while `work` runs, then takes it again. Returns what `work` returned.
+    pub fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
         leave();
-        let result = to();
+        let result = work();
         enter()?;
         // The library's own way to clear asks the terminal where its cursor is, and not every terminal answers.
         self.is_foreign = true;
         Ok(result)
     }
 
-    /// Draws everything anew: somebody else may have written on the screen.
+    /// Sets the terminal's modes again and has the next frame drawn whole, after another program may have changed both.
     pub fn refresh(&mut self) -> io::Result<()> {
-        // A shell may have changed the modes meanwhile, which the library does not know.
+        // The library must forget that it is in raw mode, because a shell may have changed the modes meanwhile.
         disable_raw_mode()?;
         enter()?;
         self.is_foreign = true;
@@ -143,7 +143,7 @@ fn enter() -> io::Result<()> {
     )
 }
 
-/// Gives the terminal back. Errors mean that the terminal is gone, and are ignored.
+/// Gives the terminal back. Errors mean that the terminal is gone and are ignored.
 pub(super) fn leave() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(
@@ -160,7 +160,7 @@ pub(super) fn leave() {
     }
 }
 
-/// The stock hook would drop the screen when any thread panics; this one acts for the thread that draws.
+/// Installs a panic hook that gives the terminal back when the drawing thread panics. Messages of other threads are kept for the log.
 fn restore_on_panic(drawing: ThreadId) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -175,34 +175,37 @@ fn restore_on_panic(drawing: ThreadId) {
     }));
 }
 
-/// Whether there is a terminal to draw on and to read keys from.
+/// Returns true if there is a terminal to draw on and to read keys from.
 pub fn is_present() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// What the terminal can do, by what it says in the environment.
+/// Reads from the environment what the terminal can do.
 pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
-    let said = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let term = said("TERM").unwrap_or_default();
-    let colours = if said("NO_COLOR").is_some() || term == "dumb" {
+    let non_empty = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let term = non_empty("TERM").unwrap_or_default();
+    let colours = if non_empty("NO_COLOR").is_some() || term == "dumb" {
         Colours::None
-    } else if said("COLORTERM").is_some() || term.contains("256color") || term.contains("direct") {
+    } else if non_empty("COLORTERM").is_some()
+        || term.contains("256color")
+        || term.contains("direct")
+    {
         Colours::Indexed
     } else {
         Colours::Sixteen
     };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
-        .find_map(&said)
+        .find_map(&non_empty)
         .unwrap_or_default()
         .to_ascii_lowercase();
     let utf8 = locale.contains("utf-8") || locale.contains("utf8") || cfg!(windows);
-    let ascii = said("PERFLINGS_ASCII").is_some_and(|value| value != "0")
+    let ascii = non_empty("PERFLINGS_ASCII").is_some_and(|value| value != "0")
         || !utf8
         || term == "linux"
         || term == "dumb";
-    // `15;0`: foreground; background. 7 and 15 are the light ones.
-    let background = said("COLORFGBG").and_then(|value| {
+    // `15;0` has the foreground and the background. 7 and 15 are light.
+    let background = non_empty("COLORFGBG").and_then(|value| {
         let last = value.rsplit(';').next()?.parse::<u8>().ok()?;
         Some(match last {
             7 | 15 => Background::Light,
@@ -224,27 +227,35 @@ mod tests {
 
     #[test]
     fn abilities_follow_the_environment() {
-        let asked = |variables: &[(&str, &str)]| {
+        let abilities_with = |variables: &[(&str, &str)]| {
             let variables: HashMap<_, _> = variables.iter().copied().collect();
             abilities(|name| variables.get(name).map(|value| (*value).to_owned()))
         };
         let term = ("TERM", "xterm-256color");
-        let good = asked(&[term, ("LANG", "de_DE.UTF-8")]);
-        let (colours, background, ascii) = (Colours::Indexed, None, false);
+        let good = abilities_with(&[term, ("LANG", "de_DE.UTF-8")]);
         assert_eq!(
             good,
             Abilities {
-                colours,
-                background,
-                ascii
+                colours: Colours::Indexed,
+                background: None,
+                ascii: false,
             }
         );
-        assert_eq!(asked(&[("TERM", "xterm")]).colours, Colours::Sixteen);
-        assert_eq!(asked(&[("NO_COLOR", "1"), term]).colours, Colours::None);
-        assert_eq!(asked(&[("NO_COLOR", ""), term]).colours, Colours::Indexed);
-        assert!(asked(&[("LANG", "C")]).ascii);
-        assert!(asked(&[("LANG", "C.UTF-8"), ("PERFLINGS_ASCII", "1")]).ascii);
-        let background = |value| asked(&[("COLORFGBG", value)]).background;
+        assert_eq!(
+            abilities_with(&[("TERM", "xterm")]).colours,
+            Colours::Sixteen
+        );
+        assert_eq!(
+            abilities_with(&[("NO_COLOR", "1"), term]).colours,
+            Colours::None
+        );
+        assert_eq!(
+            abilities_with(&[("NO_COLOR", ""), term]).colours,
+            Colours::Indexed
+        );
+        assert!(abilities_with(&[("LANG", "C")]).ascii);
+        assert!(abilities_with(&[("LANG", "C.UTF-8"), ("PERFLINGS_ASCII", "1")]).ascii);
+        let background = |value| abilities_with(&[("COLORFGBG", value)]).background;
         assert_eq!(background("0;15"), Some(Background::Light));
         assert_eq!(background("15;default;0"), Some(Background::Dark));
     }

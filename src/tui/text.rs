@@ -1,5 +1,5 @@
-//! Text on cells: wrapping by words at a display width, cutting, padding. Wrapping also replaces
-//! control characters, whatever a file or an engine sent.
+//! Fits text to cells: it wraps by words at a display width, cuts and pads. Wrapping also replaces control characters that a file or an
+//! engine sent.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -8,68 +8,71 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::sanitize::{harmful, shown};
 use crate::table;
 
-/// Columns that a text takes.
+/// Returns the columns that a text takes.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Columns that spans take together.
+/// Returns the columns that spans take together.
 pub fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(Span::width).sum()
 }
 
-/// Whether a character is a part of a figure.
+/// Returns true if a character is a part of a figure.
 fn is_figure(c: char) -> bool {
     c.is_ascii_digit() || matches!(c, '.' | ',')
 }
 
-/// Whether a character is a part of a word or a figure; bars and drawings have other characters.
+/// Returns true if a character is a part of a word or a figure. Bars and drawings have other characters.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || "'’(%)".contains(c) || is_figure(c) || matches!(c, '-' | '+' | '_')
 }
 
-/// The beginning of a text that is wider than `columns`. Where the cut goes through characters that belong together, all of these
-/// are left out.
+/// Returns the beginning of a text, at most `columns` wide. Where the cut would go through characters that belong together, all of them are
+/// left out.
 fn beginning(
     mut letters: impl Iterator<Item = char>,
     columns: usize,
     together: fn(char) -> bool,
 ) -> String {
-    let (mut taken, mut used) = (String::new(), 0);
-    let next = letters.find(|letter| {
+    let mut taken = String::new();
+    let mut used = 0;
+    let first_left_out = letters.find(|letter| {
         used += letter.width().unwrap_or(0);
         let fits = used <= columns;
-        taken.extend(fits.then_some(*letter));
+        if fits {
+            taken.push(*letter);
+        }
         !fits
     });
-    if next.is_some_and(together) {
+    if first_left_out.is_some_and(together) {
         taken.truncate(taken.trim_end_matches(together).len());
     }
     taken
 }
 
-/// A line that is no wider than `columns`: words and figures are whole or absent. Of a line that begins with a wider word, this word
-/// is shortened.
+/// Cuts a line to `columns`; words and figures stay whole or are left out. If already the first word is wider, the line becomes this word,
+/// shortened.
 pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
     if line.width() <= columns {
         return line;
     }
     let letters = line.spans.iter().flat_map(|span| span.content.chars());
-    let whole = beginning(letters, columns, is_word);
-    if whole.trim_end().is_empty() {
+    let whole_words = beginning(letters, columns, is_word);
+    if whole_words.trim_end().is_empty() {
         let style = line.spans.last().map_or(line.style, |span| span.style);
         return Line::styled(shorten(&line.to_string(), columns), style);
     }
-    let mut left = whole.len();
+    let mut bytes_left = whole_words.len();
     for span in &mut line.spans {
-        let most = left.min(span.content.len());
-        left -= most;
-        span.content.to_mut().truncate(most);
+        let kept = bytes_left.min(span.content.len());
+        bytes_left -= kept;
+        span.content.to_mut().truncate(kept);
     }
     line
 }
 
-/// The text, cut to `columns` after a whole word, with a mark where something is missing. A single word is shortened in the middle.
+/// Cuts a text to `columns` after a whole word and marks the cut with `…`. A single long word is shortened in the middle.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -78,11 +81,11 @@ pub fn cut(text: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     match beginning(text.chars(), room, is_word).trim_end() {
         "" => shorten(text, columns),
-        whole => format!("{whole}…"),
+        whole_words => format!("{whole_words}…"),
     }
 }
 
-/// A name, shortened in the middle to `columns`: its beginning and its end tell it from others, as in `flash…_f16`.
+/// Shortens a name in the middle to `columns`, as in `flash…_f16`: its beginning and its end tell it from other names.
 pub fn shorten(name: &str, columns: usize) -> String {
     if name.width() <= columns {
         return name.to_owned();
@@ -90,42 +93,49 @@ pub fn shorten(name: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     let chars: Vec<char> = name.chars().collect();
     let mut used = 0;
-    let fitting = chars.iter().rev().take_while(|c| {
-        used += c.width().unwrap_or(0);
-        used <= room / 2
-    });
-    let tail = chars.len() - fitting.count();
+    let tail_length = chars
+        .iter()
+        .rev()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= room / 2
+        })
+        .count();
+    let (head, tail) = chars.split_at(chars.len() - tail_length);
     let mut short = beginning(name.chars(), room - room / 2, is_figure);
-    short.extend((columns > 0).then_some('…'));
-    let half = |c: &char| is_figure(*c) && is_figure(chars[tail - 1]);
-    short.extend(chars[tail..].iter().skip_while(|c| half(c)));
+    if columns > 0 {
+        short.push('…');
+    }
+    // A figure that the cut would halve is left out.
+    let cuts_figure = head.last().is_some_and(|c| is_figure(*c));
+    short.extend(tail.iter().skip_while(|c| cuts_figure && is_figure(**c)));
     short
 }
 
-/// A name as wide as exactly `columns`: shortened in the middle, or filled up.
+/// Returns a name exactly `columns` wide: shortened in the middle, or padded.
 pub fn name(name: &str, columns: usize) -> String {
     left(&shorten(name, columns), columns)
 }
 
-/// The text, cut or filled up to exactly `columns`, aligned left.
+/// Returns the text exactly `columns` wide, cut or padded, aligned left.
 pub fn left(text: &str, columns: usize) -> String {
     table::filled(&cut(text, columns), columns, false)
 }
 
-/// The same, aligned right.
+/// Returns the text exactly `columns` wide, cut or padded, aligned right.
 pub fn right(text: &str, columns: usize) -> String {
     table::filled(&cut(text, columns), columns, true)
 }
 
-/// A heading inside a rule of so many columns, made of this symbol.
+/// Returns a heading inside a rule that is made of `symbol` and is `columns` wide.
 pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
     let title = format!("{symbol}{symbol} {title} ");
     let rest = columns.saturating_sub(width(&title));
     title + &symbol.repeat(rest)
 }
 
-/// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with
-/// `rest`; a word longer than a line is broken. Runs without a space between them stay together.
+/// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with `rest`. A word that is
+/// longer than a line is broken. Runs without a space between them stay together.
 pub fn wrap(
     runs: &[Span<'_>],
     columns: usize,
@@ -145,7 +155,9 @@ pub fn wrap(
     for run in runs {
         for piece in run.content.split_inclusive(char::is_whitespace) {
             let bare = piece.trim_end();
-            word.extend((!bare.is_empty()).then_some((bare, run.style)));
+            if !bare.is_empty() {
+                word.push((bare, run.style));
+            }
             if bare.len() < piece.len() {
                 page.word(&word);
                 word.clear();
@@ -158,20 +170,21 @@ pub fn wrap(
     page.lines
 }
 
-/// A text in one style, wrapped.
+/// Wraps a text that has one style.
 pub fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
     wrap(&[Span::styled(text, style)], columns, "", "")
 }
 
-/// Spans on one line, or wrapped where it is too narrow.
+/// Returns spans on one line, or wrapped where they are wider than `columns`.
 pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
-    match width_of(&spans) <= columns {
-        true => vec![Line::from(spans)],
-        false => wrap(&spans, columns, "", "  "),
+    if width_of(&spans) <= columns {
+        vec![Line::from(spans)]
+    } else {
+        wrap(&spans, columns, "", "  ")
     }
 }
 
-/// The first wording that is no wider than `columns`, or else the last one, the shortest.
+/// Returns the first wording that is no wider than `columns`, or else the last one, which must be the shortest.
 pub fn longest<'a>(
     wordings: impl IntoIterator<Item = impl Into<Line<'a>>>,
     columns: usize,
@@ -186,18 +199,22 @@ pub fn longest<'a>(
     last
 }
 
+/// The lines that `wrap` has written so far.
 struct Page {
     lines: Vec<Line<'static>>,
+    /// The line that is being written.
     line: Vec<Span<'static>>,
+    /// The columns that this line takes.
     used: usize,
+    /// The beginning of every line but the first.
     rest: Span<'static>,
     columns: usize,
-    /// A space waits for the word after it.
+    /// The style of a space that is written if another word follows on the line.
     gap: Option<Style>,
 }
 
 impl Page {
-    /// The line has nothing but its beginning.
+    /// Returns true if the line has only its beginning.
     fn is_fresh(&self) -> bool {
         self.line.len() == 1
     }
@@ -228,7 +245,7 @@ impl Page {
                 self.push(piece, *style);
                 continue;
             }
-            // The parts of a long name stay whole where they can.
+            // The parts of a long name stay whole where they fit.
             for part in piece.split_inclusive(['-', '_', '/']) {
                 let fits = self.rest.width() + part.width() <= self.columns;
                 if fits && self.used + part.width() > self.columns && !self.is_fresh() {
@@ -246,7 +263,7 @@ impl Page {
 
     fn push(&mut self, text: &str, style: Style) {
         self.used += text.width();
-        // The beginning of the line keeps a span of its own.
+        // The beginning of the line stays a span of its own.
         match self.line.as_mut_slice() {
             [_, .., last] if last.style == style => last.content.to_mut().push_str(text),
             _ => self.line.push(Span::styled(text.to_owned(), style)),
@@ -288,9 +305,10 @@ mod tests {
             "A 120.4 ms, B 127 ms",
         ];
         let figures = |text: &str| {
-            let words = text.split(|c: char| !is_figure(c));
-            let words = words.map(|it| it.trim_end_matches(['.', ',']).to_owned());
-            words.filter(|it| !it.is_empty()).collect::<Vec<_>>()
+            text.split(|c: char| !is_figure(c))
+                .map(|word| word.trim_end_matches(['.', ',']).to_owned())
+                .filter(|figure| !figure.is_empty())
+                .collect::<Vec<_>>()
         };
         for text in texts {
             let all = figures(text);
@@ -325,8 +343,8 @@ mod tests {
                 assert!(shown.width() <= columns, "{shown}");
                 let mut shown = shown.trim_end_matches('…').split_whitespace();
                 // A single word may be shortened, and a bar has no words.
-                let whole = |it: &str| words.contains(&it) || it.contains(['…', '█']);
-                assert!(columns < 4 || shown.all(whole), "{columns}: {text}");
+                let is_whole = |word: &str| words.contains(&word) || word.contains(['…', '█']);
+                assert!(columns < 4 || shown.all(is_whole), "{columns}: {text}");
             }
         }
     }
@@ -341,9 +359,9 @@ mod tests {
         for columns in 0..24 {
             let short = shorten("0.attention.o_proj.16", columns);
             assert!(width(&short) <= columns, "{short}");
-            let ends = short.split('…').map(|it| it.trim_matches('.'));
-            let whole = |it: &str| it.split('.').all(|it| !it.starts_with('6') && it != "1");
-            assert!(ends.into_iter().all(whole), "{short}");
+            let parts = short.split(['…', '.']);
+            let is_cut_figure = |part: &str| part.starts_with('6') || part == "1";
+            assert!(!parts.into_iter().any(is_cut_figure), "{short}");
         }
     }
 

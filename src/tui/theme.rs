@@ -1,4 +1,4 @@
-//! Every colour, named for its use, and the symbols that go with a way of drawing. Nothing else names a colour.
+//! Every colour is named here for its use, together with the symbols of a way of drawing. Nothing else names a colour.
 //! A theme without colour tells things apart by bold, dim, underline and reverse only.
 
 use ratatui::style::{Color, Modifier, Style};
@@ -8,20 +8,20 @@ use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
 use protocol::Slot;
 
-/// What the terminal can do, asked once at the start.
+/// The abilities of the terminal, read once at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
     pub colours: Colours,
-    /// Light or dark, where the terminal says.
+    /// The terminal's background. `None` if the terminal does not say.
     pub background: Option<Background>,
-    /// Cannot draw anything beyond ASCII.
+    /// True if the terminal shows only ASCII.
     pub ascii: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Colours {
-    /// `NO_COLOR`, or a terminal without.
+    /// `NO_COLOR` is set, or the terminal has no colours.
     None,
     #[default]
     #[strum(serialize = "16")]
@@ -36,7 +36,7 @@ pub enum Background {
     Light,
 }
 
-/// Styles by purpose.
+/// The styles of the screen, named by purpose.
 #[derive(Clone, Debug)]
 pub struct Theme {
     pub symbols: Symbols,
@@ -64,25 +64,24 @@ pub struct Theme {
     pub quote: Style,
     pub link: Style,
     pub figure: Style,
-    /// For a QR code: black on white in every theme.
+    /// The style of a QR code: black on white in every theme with colours.
     pub scanned: Style,
-    /// For what lies behind a card: laid over the styles that are there.
+    /// The style of panels behind a card. It is laid over the styles that are there.
     pub behind: Style,
 }
 
-/// Colours by purpose, as numbers of the 256: those below 16 are the terminal's own names. Text and background; dim text,
-/// border, accent; A and B; good, warning, bad; reference, floor, code; the phases of a step.
+/// The colours of a theme, as numbers of the 256 colours; those below 16 are the terminal's named colours. In order: text and background;
+/// dim text, border, accent; A and B; good, warning, bad; reference, floor, code; the phases of a step.
 #[derive(Clone, Copy)]
 struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 
-/// Keeps the terminal's own colour; no palette uses the colour of this number.
+/// The number that keeps the terminal's own colour. No palette uses the colour of this number.
 const OWN: u8 = 255;
 
-// Colour-blind has orange against blue, which all common forms of colour blindness keep apart, and no meaning rests on
-// red and green. Light themes paint their background, whatever the terminal has. Projector has black on white and strong
-// colours, because a projector shows no others. Between has
-// half-bright colours for terminals that do not say whether they are dark or light. Sixteen has the names, which follow
-// the terminal's own scheme.
+// COLOUR_BLIND has orange against blue, which all common forms of colour blindness keep apart; no meaning rests on red and green. Light
+// themes paint their background, whatever the terminal has. PROJECTOR has black on white and strong colours, because a projector shows
+// no others. BETWEEN has half-bright colours for terminals that do not say whether they are dark or light. SIXTEEN has the named colours,
+// which follow the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.
 impl Palette {
     //                                      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
@@ -96,7 +95,7 @@ impl Palette {
     const SIXTEEN: Self       = Self([OWN, OWN], [OWN, OWN, 12],  [5, 6],    [2, 5, 1],       [OWN, 2, 6],     [4, 5, 2, 1]);
 }
 
-/// A colour by its number; none where the terminal's own stays.
+/// Returns the colour of a number, or `None` where the terminal's own colour stays.
 const fn colour(number: u8) -> Option<Color> {
     Some(match number {
         OWN => return None,
@@ -118,14 +117,14 @@ const fn colour(number: u8) -> Option<Color> {
     })
 }
 
-/// What makes text stand out.
+/// The modifiers that make text stand out.
 const LOUD: Modifier = Modifier::BOLD
     .union(Modifier::REVERSED)
     .union(Modifier::UNDERLINED)
     .union(Modifier::ITALIC);
 
 impl Theme {
-    /// The theme to draw with: the learner's choice, as far as the terminal can follow.
+    /// Returns the theme that the learner chose, as far as the terminal can show it.
     pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
@@ -155,13 +154,13 @@ impl Theme {
         Self::styled(palette, symbols)
     }
 
-    /// Without colours, to ask how much room a text takes: it is the same in every theme.
+    /// Returns a theme without colours. It is used to ask how much room a text takes, which does not depend on the theme.
     pub fn plain(markers: Markers) -> Self {
         Self::new(ThemeName::Mono, markers, Terminal::default())
     }
 
-    /// Each use has a colour with modifiers, or in a theme without colour modifiers alone: a colour beside them would be
-    /// reset by some terminals, and them with it.
+    /// Builds the styles. Each use has a colour with modifiers, or modifiers alone in a theme without colours: some terminals reset the
+    /// modifiers when a colour is set.
     fn styled(palette: Option<Palette>, symbols: Symbols) -> Self {
         const NONE: Modifier = Modifier::empty();
         const BOLD: Modifier = Modifier::BOLD;
@@ -183,7 +182,7 @@ impl Theme {
         };
         let style = |number: u8, coloured, plain| match palette {
             None => Style::new().add_modifier(plain),
-            // The terminal's own colour is named too, so that it does not shine through from what lies below.
+            // The terminal's own colour is set, too, so that it replaces the colour that the cell had before.
             Some(_) => base
                 .fg(colour(number).or(colour(text)).unwrap_or_default())
                 .add_modifier(coloured),
@@ -192,9 +191,13 @@ impl Theme {
         let accented = |coloured, plain| style(accent, coloured, plain);
         let dimmed = |number: u8| style(number, if number == OWN { DIM } else { NONE }, DIM);
         let dim = dimmed(dim);
-        let [.., residual] = phases;
-        let mut phases = phases.map(|it| style(it, NONE, NONE));
-        phases[3] = style(residual, NONE, BOLD);
+        let [forward, backward, optimizer, unaccounted] = phases;
+        let phases = [
+            style(forward, NONE, NONE),
+            style(backward, NONE, NONE),
+            style(optimizer, NONE, NONE),
+            style(unaccounted, NONE, BOLD),
+        ];
         Self {
             symbols,
             text: own(NONE, NONE),
@@ -229,39 +232,40 @@ impl Theme {
         }
     }
 
-    /// The same for the back row: curves of blocks, which are thicker than braille.
+    /// Returns the theme for a presentation: curves are drawn in blocks, which are thicker than braille and visible from the back row.
     pub fn on_stage(&self) -> Self {
-        let mut it = self.clone();
-        if it.symbols.curves == CurveGlyphs::Braille {
-            it.symbols = BLOCKS;
+        let mut theme = self.clone();
+        if theme.symbols.curves == CurveGlyphs::Braille {
+            theme.symbols = BLOCKS;
         }
-        it
+        theme
     }
 
-    /// The style of a slot.
+    /// Returns the style of a slot.
     pub fn slot(&self, slot: Slot) -> Style {
         if slot == Slot::A { self.a } else { self.b }
     }
 
-    /// The style of the selected one among things that are `otherwise`.
+    /// Returns the style of an entry of a list: the style of the selected entry, or `otherwise`.
     pub fn among(&self, selected: bool, otherwise: Style) -> Style {
         if selected { self.selected } else { otherwise }
     }
 
-    /// The mark of what is right or wrong, in its style.
+    /// Returns the mark for right or wrong, with its style.
     pub fn mark(&self, good: bool) -> (&'static str, Style) {
-        match good {
-            true => (self.symbols.good, self.good),
-            false => (self.symbols.bad, self.bad),
+        if good {
+            (self.symbols.good, self.good)
+        } else {
+            (self.symbols.bad, self.bad)
         }
     }
 
-    /// The mark of what is not decided yet.
+    /// Returns the mark for an open question, with its style.
     pub fn waiting(&self) -> (&'static str, Style) {
         (self.symbols.circle, self.warning)
     }
 
-    /// The mark of a check.
+    /// Returns the mark for the outcome of a check, with its style.
     pub fn outcome(&self, outcome: Outcome) -> (&'static str, Style) {
         match outcome {
             Outcome::NotMeasured => (self.symbols.circle, self.dim),

@@ -188,9 +188,10 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
 
 /// Tokens a second over those of the first version.
 fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
-    match cell.version == first.version {
-        true => Some("1".to_owned()),
-        false => cell.against(first).ok().map(ratio),
+    if cell.version == first.version {
+        Some("1".to_owned())
+    } else {
+        cell.against(first).ok().map(ratio)
     }
 }
 

@@ -1,6 +1,6 @@
-//! An axis, linear or logarithmic: where values lie on it, round values along it, and how they are written.
+//! A linear or logarithmic axis: it places values, chooses round values for its ticks and writes their labels.
 
-/// The values along an axis.
+/// The range of values of an axis.
 #[derive(Clone, Copy)]
 pub struct Scale {
     pub low: f64,
@@ -9,38 +9,46 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Where a value lies between the ends, 0 to 1.
+    /// Returns the position of a value between the ends, from 0 to 1; 0.5 where the ends are equal.
     pub fn share(&self, value: f64) -> f64 {
-        let f = |v: f64| match self.log {
-            true => v.max(f64::MIN_POSITIVE).ln(),
-            false => v,
+        let scaled = |value: f64| {
+            if self.log {
+                value.max(f64::MIN_POSITIVE).ln()
+            } else {
+                value
+            }
         };
-        let (low, high) = (f(self.low), f(self.high));
+        let (low, high) = (scaled(self.low), scaled(self.high));
         if high > low {
-            ((f(value) - low) / (high - low)).clamp(0.0, 1.0)
+            ((scaled(value) - low) / (high - low)).clamp(0.0, 1.0)
         } else {
             0.5
         }
     }
 
-    /// Round values, at most about `count` of them.
+    /// Returns round values along the axis, at most `count` + 2 of them.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         let (low, high, count) = (self.low, self.high, count.max(2));
         if self.log && high / low > 3.0 {
             let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
             // Powers of ten that a number can have: an end may be zero or infinite.
             let decades = first.max(f64::MIN_10_EXP)..=last.min(f64::MAX_10_EXP);
-            let all = |per: &[f64]| -> Vec<f64> {
-                let values = decades
+            let multiples = |factors: &[f64]| -> Vec<f64> {
+                decades
                     .clone()
-                    .flat_map(|d| per.iter().map(move |m| m * 10f64.powi(d)));
-                values.filter(|v| (low..=high).contains(v)).collect()
+                    .flat_map(|decade| {
+                        factors
+                            .iter()
+                            .map(move |factor| factor * 10f64.powi(decade))
+                    })
+                    .filter(|value| (low..=high).contains(value))
+                    .collect()
             };
-            let dense = all(&[1.0, 2.0, 5.0]);
+            let dense = multiples(&[1.0, 2.0, 5.0]);
             if dense.len() <= count + 2 {
                 return dense;
             }
-            let powers = all(&[1.0]);
+            let powers = multiples(&[1.0]);
             let every = powers.len().div_ceil(count + 2).max(1);
             return powers.into_iter().step_by(every).collect();
         }
@@ -49,20 +57,24 @@ impl Scale {
             return vec![low];
         }
         let power = 10f64.powf(rough.log10().floor());
-        let steps = [1.0, 2.0, 5.0, 10.0].map(|m| m * power);
-        let step = steps.into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|factor| factor * power)
+            .into_iter()
+            .find(|step| *step >= rough)
+            .unwrap_or(rough);
         let first = (low / step).ceil();
-        let values = (0..=2 * count).map(|i| (first + i as f64) * step);
-        values.take_while(|value| *value <= high).collect()
+        (0..=2 * count)
+            .map(|index| (first + index as f64) * step)
+            .take_while(|value| *value <= high)
+            .collect()
     }
 }
 
-/// A short name for a value on an axis.
+/// Returns the label of a value on an axis: at most three decimals, or an exponent for very small and very large values.
 pub fn tick_label(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
-        a if !(0.001..99_999.5).contains(&a) => format!("{value:.0e}"),
+        size if !(0.001..99_999.5).contains(&size) => format!("{value:.0e}"),
         _ => {
             let text = format!("{value:.3}");
             text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -74,7 +86,7 @@ pub fn tick_label(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Ends of any size, also those that no number has: a loss may come near the largest number there is.
+    /// A loss may come near the largest number, so the ends include zero and infinity.
     #[test]
     fn no_axis_has_more_ticks_than_were_asked_for() {
         let ends = [

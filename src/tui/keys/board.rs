@@ -8,51 +8,53 @@ use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Tab, Up};
 use super::{key, key_name};
 use crate::tui::board::BoardScreen;
 
-/// What the instructor asks the board for.
+/// The meaning of a key on the instructor's board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardAction {
-    /// Marks another stage.
+    /// Marks the stage this many places further on.
     Mark(i32),
     Vote,
-    /// Marks the right choice of the vote.
+    /// Shows which choice of the vote is right.
     Answer,
     Offer,
     /// Types a free question.
     Ask,
-    /// Names a race; ends the one that is on.
+    /// Asks for the name of a new race, or ends the running race.
     Race,
     Close,
-    /// Lets nobody else join, or everybody again; whether who joins has to give a name.
+    /// Locks the room, so that nobody else joins, or opens it again.
     Lock,
+    /// Requires a name of everybody who joins, or no longer.
     Names,
     /// Takes back the last order.
     Undo,
-    /// Removes everybody who joined from the address that the board warns of.
+    /// Removes everybody who joined from the address of the warning.
     RemoveCrowd,
     /// Puts the warnings away that are shown.
     Dismiss,
     /// Shows another address of this machine on the view of how to join.
     NextPlace,
-    /// Another participant.
+    /// Moves the mark by this many participants.
     Choose(i32),
-    /// Selects the chosen participant, or no longer; and all whose name has some letters.
+    /// Adds the marked participant to the selection, or removes them from it.
     Select,
+    /// Asks for a word and selects all participants whose name contains it.
     SelectNamed,
-    /// Removes those who are selected, or the chosen one, once it was asked twice.
+    /// Removes the selected participants, or the marked one. The key must be pressed twice.
     Remove,
     LetIn,
-    /// Shows another screen; the board again, where that is shown.
+    /// Shows another screen, or the board again where that screen is shown.
     Show(BoardScreen),
-    /// Ends the board, once it was asked twice.
+    /// Ends the board. The key must be pressed twice.
     Quit,
-    // While a word is typed.
+    // The others are possible while a word is typed.
     Type(char),
     Erase,
     Take,
     Drop,
 }
 
-/// Keys, what they do and what the footer says.
+/// Each row has the keys, their action and its label in the footer.
 const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Right, Char('n')], Mark(1), "stage"),
     (&[Left, Char('p')], Mark(-1), ""),
@@ -83,7 +85,7 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Esc], BoardAction::Show(BoardScreen::Board), ""),
 ];
 
-/// What a key asks for; while a word is typed, letters are text.
+/// Returns the meaning of a key, or `None` if it has none. While a word is typed (`naming`), letters are text.
 pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
     match key(event)? {
         KeyCode::Enter if naming => Some(BoardAction::Take),
@@ -92,17 +94,18 @@ pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
         KeyCode::Up if naming => Some(Choose(-1)),
         KeyCode::Down if naming => Some(Choose(1)),
         KeyCode::Char(letter) if naming && !letter.is_control() => Some(BoardAction::Type(letter)),
+        _ if naming => None,
         code => {
-            let mut keys = KEYS.iter().filter(|_| !naming);
-            keys.find(|(keys, ..)| keys.contains(&code)).map(|it| it.1)
+            let row = KEYS.iter().find(|(keys, ..)| keys.contains(&code));
+            row.map(|(_, action, _)| *action)
         }
     }
 }
 
-/// The footer: key and label.
+/// Returns the keys and labels of the footer.
 pub fn footer() -> Vec<(String, &'static str)> {
-    let named = KEYS.iter().filter(|(.., label)| !label.is_empty());
-    named
+    KEYS.iter()
+        .filter(|(.., label)| !label.is_empty())
         .map(|(keys, _, label)| (key_name(keys[0]), *label))
         .collect()
 }

@@ -1,40 +1,40 @@
-//! Which of its meanings a key has: what lies on top takes it, then the marked panel, then the text. Whether an action is possible is
-//! not asked here but in `App::may`.
+//! Conditions choose between the meanings of a key: the open card takes the key first, then the marked panel, then the text. `App::may`
+//! decides whether the action is possible.
 
 use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::panel::Panel;
 
-/// Whether a key has a meaning in this state of the screen.
+/// A condition returns true if a key has a meaning in this state of the screen.
 pub(super) type Condition = fn(&App) -> bool;
 
 pub(super) fn always(_: &App) -> bool {
     true
 }
 
-/// The welcome card is open; any key closes it.
+/// Returns true while the welcome card is open; any key closes it.
 pub(super) fn welcoming(app: &App) -> bool {
-    let shown = app.view.screen_size() > ScreenSize::Numbers;
-    app.view.confirm.is_none() && app.view.overlay == Some(Overlay::Welcome) && shown
+    let has_cards = app.view.screen_size() > ScreenSize::Numbers;
+    app.view.confirm.is_none() && app.view.overlay == Some(Overlay::Welcome) && has_cards
 }
 
-/// The same where the card has more lines than the frame: the keys that scroll do so.
+/// Returns true while the welcome card is open and longer than the frame, so that it scrolls.
 pub(super) fn welcoming_long(app: &App) -> bool {
     let (columns, rows) = app.view.size;
     welcoming(app) && (columns < 80 || rows < 24)
 }
 
-/// A word is typed: letters are text.
+/// Returns true while a word is typed, so that letters are text.
 pub(super) fn typing(app: &App) -> bool {
     app.view.confirm.is_none() && app.view.typing()
 }
 
-/// No confirmation is open, and neither a card nor a search takes every key.
+/// Returns true while neither a confirmation nor the welcome card nor a search takes every key.
 pub(super) fn free(app: &App) -> bool {
     app.view.confirm.is_none() && !welcoming(app) && !typing(app)
 }
 
-/// The panels are in use: no card lies over them.
+/// Returns true while no card lies over the panels.
 pub(super) fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
 }
@@ -48,30 +48,30 @@ pub(super) fn in_list(app: &App) -> bool {
     lists.iter().any(|list| in_card(app, *list))
 }
 
-/// A panel is seen and marked that may show the fault.
+/// Returns true while the panels are visible, so that the marked one may show the fault.
 pub(super) fn on_panel(app: &App) -> bool {
     let covered = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     main(app) && !covered && !app.knobs_open()
 }
 
-/// The text of the stage or the exercise is on the screen.
+/// Returns true while the text of the stage or the exercise is on the screen.
 pub(super) fn reading(app: &App) -> bool {
     main(app) && app.view.lesson_visible()
 }
 
-/// The figure that is to be guessed is on the screen: arrows move the range.
+/// Returns true while the screen asks for an estimate: arrows move its range.
 pub(super) fn estimating(app: &App) -> bool {
     reading(app) && app.reading().estimates() && app.reading().asked_here()
 }
 
-/// The fix comes next: prediction and evidence are done, and no question is open.
+/// Returns true when the fix comes next: prediction and evidence are done, and no question is open.
 pub(super) fn fixing(app: &App) -> bool {
     let ready = |activity| activity > Activity::Evidence;
     let asked = app.may(Action::Answer(0)).is_ok() || estimating(app);
     main(app) && app.can_edit() && app.reading().activity().is_none_or(ready) && !asked
 }
 
-/// `esc` closes something.
+/// Returns true while something is open that `esc` closes.
 pub(super) fn something_open(app: &App) -> bool {
     let lesson = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson || app.knobs_open())
@@ -84,7 +84,7 @@ pub(super) const IN_ROOM: Condition = |app| in_card(app, Overlay::Room);
 pub(super) const IN_SKIPPED: Condition = |app| in_card(app, Overlay::Skipped);
 pub(super) const IN_SOLUTION: Condition = |app| in_card(app, Overlay::Solution);
 pub(super) const IN_VOTE: Condition = |app| in_card(app, Overlay::Vote);
-/// The panels or a card that is no list.
+/// The panels are in use, or a card that is not a list.
 pub(super) const NO_LIST: Condition = |app| free(app) && !in_list(app);
 pub(super) const ON_KERNELS: Condition = |app| main(app) && app.view.focus == Some(Panel::Kernels);
 pub(super) const ON_TIMELINE: Condition =

@@ -1,15 +1,15 @@
-//! Turns bytes from a terminal into keys, clicks and pasted text. Bytes may come in pieces of any size. Invalid sequences are dropped,
-//! and no earlier bytes can keep a later ctrl-c from being read.
+//! Turns bytes from a terminal into keys, clicks and pasted text. The bytes may come in pieces of any size. Invalid sequences are
+//! dropped, and no earlier bytes can keep a later ctrl-c from being read.
 
 use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 
-/// The longest sequence whose end is waited for; a longer one is no key.
+/// The longest sequence of a key, in bytes. A longer one is dropped.
 const MAX_SEQUENCE: usize = 64;
-/// Longest answer of a terminal (its colours, its name) that is skipped.
+/// The longest answer of a terminal (its colours, its name) that is skipped, in bytes.
 const MAX_ANSWER: usize = 4096;
-/// The most of a pasted text that is kept.
+/// The longest part of a pasted text that is kept, in bytes.
 const MAX_PASTE: usize = 64 * 1024;
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
@@ -19,13 +19,13 @@ enum State {
     #[default]
     Ground,
     Escape,
-    /// `ESC [` and what follows.
+    /// `ESC [` and the bytes that follow it.
     Sequence,
     /// `ESC O` and one more byte.
     Single,
-    /// Three bytes of a click in the oldest form.
+    /// The three bytes of a click in the oldest form.
     OldClick,
-    /// A character of several bytes; with alt, where escape came before it.
+    /// A character of several bytes, held with alt if an escape came before it.
     Character(KeyModifiers),
     /// An answer of the terminal, up to BEL or `ESC \`.
     Answer {
@@ -34,7 +34,7 @@ enum State {
     Paste,
 }
 
-/// Reads bytes as they come.
+/// Decodes bytes as they come.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -42,24 +42,24 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Whether something has begun that is not complete.
+    /// Returns true while a sequence has begun and is not complete.
     pub fn is_waiting(&self) -> bool {
         self.state != State::Ground
     }
 
-    /// Whether a pasted text has begun.
+    /// Returns true while a pasted text has begun and is not complete.
     pub fn is_pasting(&self) -> bool {
         self.state == State::Paste
     }
 
-    /// Reads further bytes.
+    /// Reads further bytes and passes the events that they complete to `found`.
     pub fn read(&mut self, bytes: &[u8], found: &mut impl FnMut(Event)) {
         for byte in bytes {
             self.byte(*byte, found);
         }
     }
 
-    /// Nothing more has come for a while: what has begun is all there is of it.
+    /// Treats the unfinished sequence as complete, because no more bytes came in time.
     pub fn give_up(&mut self, found: &mut impl FnMut(Event)) {
         match std::mem::take(&mut self.state) {
             State::Escape => found(key(KeyCode::Esc, KeyModifiers::NONE)),
@@ -78,8 +78,8 @@ impl Decoder {
                 b'\\' if escape => self.state = State::Ground,
                 0x07 => self.state = State::Ground,
                 0x1b => self.state = State::Answer { escape: true },
-                // Not an answer: its end is missing.
-                0..=0x1f => self.again(byte, found),
+                // The end of the answer is missing, so this was no answer.
+                0..=0x1f => self.restart_with(byte, found),
                 _ if escape => {
                     self.state = State::Escape;
                     self.bytes.clear();
@@ -96,13 +96,13 @@ impl Decoder {
                 self.bytes.push(byte);
                 if let [button, x, y] = self.bytes[..] {
                     self.state = State::Ground;
-                    let at = |it: u8| u32::from(it.saturating_sub(32));
-                    let release = at(button) & 3 == 3 && at(button) & 64 == 0;
-                    found(click(at(button), at(x), at(y), release));
+                    let number = |byte: u8| u32::from(byte.saturating_sub(32));
+                    let release = number(button) & 3 == 3 && number(button) & 64 == 0;
+                    found(click(number(button), number(x), number(y), release));
                 }
             }
-            // A control character belongs to no sequence: what came before is dropped.
-            _ if byte < 0x20 || byte == 0x7f => self.again(byte, found),
+            // A control character belongs to no sequence, so the bytes before it are dropped.
+            _ if byte < 0x20 || byte == 0x7f => self.restart_with(byte, found),
             State::Single => {
                 self.state = State::Ground;
                 if let Some(code) = letter_code(byte) {
@@ -122,7 +122,7 @@ impl Decoder {
             }
             State::Character(modifiers) => {
                 if !(0x80..0xc0).contains(&byte) {
-                    return self.again(byte, found);
+                    return self.restart_with(byte, found);
                 }
                 self.bytes.push(byte);
                 let read = std::str::from_utf8(&self.bytes);
@@ -130,14 +130,15 @@ impl Decoder {
                     return;
                 }
                 self.state = State::Ground;
-                let letters = read.unwrap_or_default().chars();
-                letters.for_each(|letter| found(key(KeyCode::Char(letter), modifiers)));
+                for letter in read.unwrap_or_default().chars() {
+                    found(key(KeyCode::Char(letter), modifiers));
+                }
             }
         }
     }
 
-    /// Drops what has begun, and reads the byte as the first one of something else.
-    fn again(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+    /// Drops the unfinished sequence and reads the byte as the first one of a new sequence.
+    fn restart_with(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
         self.state = State::Ground;
         self.ground(byte, KeyModifiers::NONE, found);
     }
@@ -159,7 +160,7 @@ impl Decoder {
             1..=0x1a => key(Char((byte | 0x60) as char), control),
             0x1c..=0x1f => key(Char((byte - 0x1c + b'4') as char), control),
             0x20..0x7f => key(Char(byte as char), modifiers),
-            // The first byte of a character of several.
+            // This is the first byte of a character of several bytes.
             0xc2..0xf5 => {
                 self.begin(State::Character(modifiers));
                 return self.bytes.push(byte);
@@ -174,7 +175,7 @@ impl Decoder {
             b'O' => self.begin(State::Single),
             // OSC, DCS, SOS, PM and APC.
             b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::Answer { escape: false }),
-            // The first one was the key; the second one may begin something.
+            // The first escape was the key; the second one may begin a sequence.
             0x1b => found(key(KeyCode::Esc, KeyModifiers::NONE)),
             _ => {
                 self.state = State::Ground;
@@ -186,12 +187,11 @@ impl Decoder {
     fn pasting(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
         self.bytes.push(byte);
         if self.bytes.ends_with(PASTE_ENDS) {
-            let text = self.bytes.len() - PASTE_ENDS.len();
-            self.bytes.truncate(text);
+            self.bytes.truncate(self.bytes.len() - PASTE_ENDS.len());
             self.state = State::Ground;
             self.pasted(found);
         } else if self.bytes.len() > MAX_PASTE {
-            // The tail is looked at for the end; what stands before it is not kept.
+            // The tail stays, because it may hold the end of the paste. The byte before the tail is dropped.
             let keep = MAX_PASTE - PASTE_ENDS.len();
             self.bytes.remove(keep);
         }
@@ -204,12 +204,13 @@ impl Decoder {
         self.bytes.clear();
     }
 
-    /// What follows `ESC [`, complete.
+    /// Reads a complete sequence, of which `bytes` has everything after `ESC [`.
     fn sequence(&mut self, found: &mut impl FnMut(Event)) {
         let Some((last, body)) = self.bytes.split_last() else {
             return;
         };
-        let (last, body) = (*last, std::str::from_utf8(body).unwrap_or_default());
+        let last = *last;
+        let body = std::str::from_utf8(body).unwrap_or_default();
         if let Some(body) = body.strip_prefix('<') {
             if let [button, x, y] = numbers(body)[..]
                 && matches!(last, b'M' | b'm')
@@ -228,7 +229,7 @@ impl Decoder {
             (b'Z', _) => Some(KeyCode::BackTab),
             (b'~', "200") => return self.begin(State::Paste),
             (b'~', _) => parts.first().copied().and_then(number_code),
-            // `ESC [ 5 ; 7 R` is where the cursor is, and no key.
+            // `ESC [ 5 ; 7 R` says where the cursor is and is no key.
             (b'R', _) => None,
             _ => letter_code(last),
         };
@@ -243,10 +244,12 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
 }
 
 fn numbers(text: &str) -> Vec<u32> {
-    text.split(';').map(|it| it.parse().unwrap_or(1)).collect()
+    text.split(';')
+        .map(|number| number.parse().unwrap_or(1))
+        .collect()
 }
 
-/// Modifiers as terminals number them: 1 is none.
+/// Returns the modifiers of a terminal's number for them; 1 stands for no modifier.
 fn modifiers(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let named = [
@@ -254,11 +257,13 @@ fn modifiers(number: u32) -> KeyModifiers {
         (2, KeyModifiers::ALT),
         (4, KeyModifiers::CONTROL),
     ];
-    let held = named.into_iter().filter(|(bit, _)| bits & bit != 0);
-    held.fold(KeyModifiers::NONE, |all, (_, one)| all | one)
+    named
+        .into_iter()
+        .filter(|(bit, _)| bits & bit != 0)
+        .fold(KeyModifiers::NONE, |held, (_, modifier)| held | modifier)
 }
 
-/// The key of `ESC [ A` and `ESC O A`.
+/// Returns the key of `ESC [ A` and `ESC O A`, or `None` for an unknown letter.
 fn letter_code(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
@@ -273,7 +278,7 @@ fn letter_code(letter: u8) -> Option<KeyCode> {
     })
 }
 
-/// The key of `ESC [ 5 ~`.
+/// Returns the key of `ESC [ 5 ~`, or `None` for an unknown number.
 fn number_code(number: u32) -> Option<KeyCode> {
     Some(match number {
         1 | 7 => KeyCode::Home,
@@ -289,7 +294,7 @@ fn number_code(number: u32) -> Option<KeyCode> {
     })
 }
 
-/// A click, a turn of the wheel or a motion, by xterm's number of the button and places that begin at 1.
+/// Returns the event of a click, a turn of the wheel or a motion. `button` is xterm's number; `x` and `y` begin at 1.
 fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
     use MouseEventKind::{Down, Drag, Moved, ScrollDown, ScrollLeft, ScrollRight, ScrollUp, Up};
     let which = match button & 3 {
@@ -307,13 +312,13 @@ fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
         _ if release => Up(which),
         _ => Down(which),
     };
-    let place = |it: u32| u16::try_from(it.saturating_sub(1)).unwrap_or(u16::MAX);
-    // Shift, alt and control stand two bits higher than in keys.
+    let from_zero = |place: u32| u16::try_from(place.saturating_sub(1)).unwrap_or(u16::MAX);
+    // The bits of shift, alt and control stand two bits higher than in keys.
     let modifiers = modifiers(((button >> 2) & 7) + 1);
     Event::Mouse(MouseEvent {
         kind,
-        column: place(x),
-        row: place(y),
+        column: from_zero(x),
+        row: from_zero(y),
         modifiers,
     })
 }
@@ -322,7 +327,7 @@ fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
 mod tests {
     use super::*;
 
-    /// What comes of the bytes when they come one by one; held against what comes when they come together.
+    /// Decodes the bytes one by one and all together, and asserts that both give these events.
     fn events(bytes: &[u8]) -> Vec<Event> {
         let mut all = [Vec::new(), Vec::new()];
         for (size, found) in [1, bytes.len().max(1)].into_iter().zip(&mut all) {
@@ -340,14 +345,15 @@ mod tests {
 
     fn names(bytes: &[u8]) -> String {
         let names = events(bytes).into_iter().map(|event| match event {
-            Event::Key(it) => {
-                let held = it
+            Event::Key(key) => {
+                let held: String = key
                     .modifiers
                     .iter_names()
-                    .map(|(name, _)| format!("{name}-"));
-                held.collect::<String>() + &super::super::key_name(it.code)
+                    .map(|(name, _)| format!("{name}-"))
+                    .collect();
+                held + &super::super::key_name(key.code)
             }
-            Event::Mouse(it) => format!("{:?} {} {}", it.kind, it.column, it.row),
+            Event::Mouse(mouse) => format!("{:?} {} {}", mouse.kind, mouse.column, mouse.row),
             Event::Paste(text) => format!("{text:?}"),
             other => format!("{other:?}"),
         });
@@ -415,9 +421,9 @@ mod tests {
         for begun in hidden {
             let bytes = [begun, b"\x03"].concat();
             let last = names(&bytes).rsplit(' ').next().map(str::to_owned);
-            // With alt after an escape, which changes nothing about it.
-            let control_c = ["CONTROL-c", "CONTROL-ALT-c"].map(|it| Some(it.to_owned()));
-            assert!(control_c.contains(&last), "{begun:?}: {last:?}");
+            // After an escape, ctrl-c comes with alt, which changes nothing about it.
+            let is_control_c = matches!(last.as_deref(), Some("CONTROL-c" | "CONTROL-ALT-c"));
+            assert!(is_control_c, "{begun:?}: {last:?}");
         }
         assert_eq!(names(b"\x1b]11;rgb:0/0/0\x07\x1bP1+r\x1b\\q\x1b[5;7R"), "q");
         assert_eq!(names(&[0x1b; 3]), "esc esc esc");

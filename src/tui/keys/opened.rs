@@ -1,4 +1,4 @@
-//! The keys of a profile from elsewhere.
+//! The keys of the viewer for profiles of other programs.
 
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -6,7 +6,7 @@ use super::{key, key_name};
 use crate::app::opened::{OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 
-/// Keys, what they do, and what the footer and the help say.
+/// Each row has the keys, their action, its label in the footer and its text in the help.
 #[rustfmt::skip] // One line for each.
 const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
     (&[KeyCode::Tab], OpenedAction::Next(1), "panel", "the next panel"),
@@ -37,31 +37,32 @@ const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
     (&[KeyCode::Char('q'), KeyCode::Esc], OpenedAction::Quit, "quit", "quit"),
 ];
 
-/// What a key asks for.
+/// Returns the action of a key, or `None` if it has none.
 pub fn action(event: KeyEvent) -> Option<OpenedAction> {
     let key = key(event)?;
-    let known = KEYS.iter().find(|it| it.0.contains(&key));
-    known.map(|it| it.1)
+    let row = KEYS.iter().find(|(keys, ..)| keys.contains(&key));
+    row.map(|(_, action, ..)| *action)
 }
 
-/// What the footer says in so many columns: keys and labels, whole ones, help and quit always.
+/// Returns the footer in at most `columns`: keys with their labels. Labels are never cut; help and quit are always there.
 pub fn footer(columns: usize) -> String {
-    let labelled = KEYS.iter().filter(|it| !it.2.is_empty());
-    let mut said: Vec<String> = labelled
-        .map(|it| format!(" {} {} ", key_name(it.0[0]), it.2))
+    let mut offers: Vec<String> = KEYS
+        .iter()
+        .filter(|(_, _, label, _)| !label.is_empty())
+        .map(|(keys, _, label, _)| format!(" {} {label} ", key_name(keys[0])))
         .collect();
-    while said.len() > 2 && said.iter().map(String::len).sum::<usize>() > columns {
-        said.remove(said.len() - 3);
+    while offers.len() > 2 && offers.iter().map(String::len).sum::<usize>() > columns {
+        offers.remove(offers.len() - 3);
     }
-    said.concat()
+    offers.concat()
 }
 
-/// A line of the help for each key.
+/// Returns a line of the help for each row: its keys and its text.
 pub fn help() -> Vec<(String, &'static str)> {
     KEYS.iter()
-        .map(|(keys, _, _, said)| {
+        .map(|(keys, _, _, text)| {
             let names: Vec<String> = keys.iter().map(|key| key_name(*key)).collect();
-            (names.join(" "), *said)
+            (names.join(" "), *text)
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The table of every key: where it has which meaning, what it does, what the footer and the help say about it.
+//! The table of every key: when it has which meaning, what it does, and what the footer and the help say about it.
 
 use crossterm::event::KeyCode::{
     self, BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, Null, PageDown, PageUp,
@@ -10,7 +10,7 @@ use crate::app::lane_view::LaneMove;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay, Refusal};
 
-/// Under which heading the help lists a key, in the order of the help.
+/// The heading under which the help lists a key, in the order of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str)]
 pub enum Group {
@@ -31,22 +31,22 @@ pub struct KeyBinding {
     /// A key held with ctrl is the control character that it types; `Null` stands for every key.
     pub keys: &'static [KeyCode],
     pub action: Action,
-    /// In the footer; empty: not there. Earlier lines come first.
+    /// The label in the footer. An empty label keeps the key out of the footer. Earlier lines come first.
     pub label: &'static str,
-    /// In the help; neighbours with the same text share a line of it. Empty: not listed.
+    /// The text in the help. Lines with equal texts share one line there; an empty text keeps the key out of the help.
     pub help: &'static str,
     pub group: Group,
-    /// Where the key has this meaning, if the action is possible.
+    /// The state in which the key has this meaning.
     pub when: Condition,
 }
 
 impl KeyBinding {
-    /// Whether this is what the key means now. Where that is not possible, the learner is told why.
-    pub fn counts(&self, app: &App) -> bool {
+    /// Returns true if the key has this meaning now. Where the action is not possible, the learner is told why.
+    pub fn applies(&self, app: &App) -> bool {
         (self.when)(app) && app.may(self.action) != Err(Refusal::NothingHere)
     }
 
-    /// Whether the key does something now.
+    /// Returns true if the key does something now.
     pub fn works(&self, app: &App) -> bool {
         (self.when)(app) && app.may(self.action).is_ok()
     }
@@ -76,10 +76,10 @@ use Group::{Move, Program, Run, Screen, Stage};
 const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
 const ANY: KeyCode = Null;
-/// As many terminals send it.
+/// shift-F5 as many terminals send it.
 pub(super) const SHIFT_F5: KeyCode = KeyCode::F(17);
 
-/// Keys whose meaning follows what is open share one line of the help.
+/// Texts of the help. Keys whose meaning depends on the open card share one text, and so one line of the help.
 const ENTER: &str = "continue; select";
 const ESCAPE: &str = "one back: close, leave";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
@@ -104,11 +104,11 @@ const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
-/// Every key. The first line that counts and has the key is what it means.
+/// Every key. The first line that lists the key and applies now is the meaning of the key.
 pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, always),
     bind(&[Char('n'), Esc], A::No, "no", "", Program, always),
-    // A presentation: the keys of clickers.
+    // A presentation: these are the keys of clickers.
     bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, PRESENTING),
     bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, PRESENTING),
     bind(&[Right, Down], A::NextBeat, "", "", Move, PRESENTING),
@@ -120,7 +120,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, PRESENTING),
     bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, main),
     bind(&[SHIFT_F5], A::PresentFrom(false), "", BEGIN, Stage, main),
-    // A word that is typed.
+    // A word is typed.
     bind(&[Enter], A::KeepSearch, "keep", "", Move, typing),
     bind(&[Esc], A::Close, "clear", "", Screen, typing),
     bind(&[Backspace], A::Erase, "", "", Move, typing),

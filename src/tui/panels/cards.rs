@@ -1,5 +1,4 @@
-//! Cards that open by themselves: an engine that is gone, a run that failed. And the verdict of a paired run, which several panels
-//! show.
+//! Cards that open by themselves when an engine is gone or a run failed, and the verdict of a paired run, which several panels show.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -14,19 +13,21 @@ use crate::tui::theme::Theme;
 use protocol::units::{ms, number};
 use protocol::{FailedKind, Look, Pair, Verdict};
 
-/// The card for the present state over an area, and where it lies.
+/// Returns the card of a failed run or a lost engine and its place in `area`; `None` while nothing has failed.
 pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Content<'static>, Rect)> {
-    let (title, reason, said) = match &app.shown_run().state {
+    let (title, reason, advice) = match &app.shown_run().state {
         RunState::EngineGone { reason } => {
-            let step = app.shown_run().step();
-            let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
-            let said = format!(
-                "The run ended{step}. What it showed stays on the screen, and your progress is kept."
+            let at_step = match app.shown_run().step() {
+                Some(step) => format!(" at step {step}"),
+                None => String::new(),
+            };
+            let advice = format!(
+                "The run ended{at_step}. What it showed stays on the screen, and your progress is kept."
             );
-            ("the engine is gone", reason, said)
+            ("the engine is gone", reason, advice)
         }
         RunState::Failed { kind, reason } => {
-            let (title, said) = match kind {
+            let (title, advice) = match kind {
                 FailedKind::Usage | FailedKind::Refused => (
                     "this cannot run",
                     "Nothing was started; the stage is as it was.",
@@ -34,133 +35,139 @@ pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Conten
                 FailedKind::Device => ("no such device", "Choose another device from the list."),
                 FailedKind::Internal => ("the engine failed", "The log has its last messages."),
             };
-            (title, reason, said.to_owned())
+            (title, reason, advice.to_owned())
         }
         _ => return None,
     };
     let columns = area.width.min(64);
-    let mut w = ProseWriter::new(app, theme, usize::from(columns.saturating_sub(4)));
-    w.plain(reason, theme.strong);
+    let mut writer = ProseWriter::new(app, theme, usize::from(columns.saturating_sub(4)));
+    writer.plain(reason, theme.strong);
     let most = area.height.saturating_sub(6).max(1);
-    w.lines.truncate(usize::from(most));
-    w.blank();
-    w.text(&said);
-    w.blank();
-    w.sentence(&next_move(app), theme.text);
-    let place = centred(area, columns, height(w.lines.len() + 2));
-    Some((Content::titled(title, w.lines), place))
+    writer.lines.truncate(usize::from(most));
+    writer.blank();
+    writer.text(&advice);
+    writer.blank();
+    writer.sentence(&next_move(app), theme.text);
+    let place = centred(area, columns, height(writer.lines.len() + 2));
+    Some((Content::titled(title, writer.lines), place))
 }
 
-/// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at
-/// each look.
+/// Returns the verdict of a paired run, during and after the measurement: what differs, what was found, the limits, and the interval at
+/// each look. Empty where nothing is measured in pairs.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = app.shown_pair() else {
         if !app.shown_bench().pairing() {
             return Vec::new();
         }
-        let mut lines = titled(app, width, theme);
+        let mut lines = difference(app, width, theme);
         lines.push(Line::styled("pairs: both warm up", theme.dim));
         return lines;
     };
     let n = pair.n;
-    let ((mark, style), said) = match (pair.verdict, pair.low, pair.high) {
+    let ((mark, style), finding) = match (pair.verdict, pair.low, pair.high) {
         (Verdict::Faster, ..) => (theme.mark(true), "B is faster"),
         (Verdict::Slower, ..) => ((theme.symbols.warning, theme.bad), "B is slower"),
         (Verdict::Same, ..) => (("=", theme.text), "less than 1 % apart"),
         (Verdict::Unclear, ..) if !pair.done => (theme.waiting(), "no verdict yet"),
-        // A verdict asks for more than an interval beside 1.
+        // An interval that excludes 1 is not yet a verdict.
         (_, Some(low), _) if low > 1.0 => (theme.waiting(), "B may be faster"),
         (_, _, Some(high)) if high < 1.0 => (theme.waiting(), "B may be slower"),
         _ => (theme.waiting(), "no clear difference"),
     };
-    let said = match pair.verdict {
-        Verdict::Unclear => format!("{said} (n={})", pair.judged()),
-        _ => said.to_owned(),
-    };
-    let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
+    let mut head = vec![Span::styled(format!("{mark} {finding}"), style)];
+    if pair.verdict == Verdict::Unclear {
+        head[0]
+            .content
+            .to_mut()
+            .push_str(&format!(" (n={})", pair.judged()));
+    }
     if n > 0 {
-        let per = pair.tokens.map_or("", |_| " per token");
-        let ratio = three_decimals(pair.ratio);
-        let interval = pair.low.zip(pair.high);
-        let [long, short] = match interval.map(|(low, high)| [low, high].map(three_decimals)) {
-            Some([low, high]) => [
-                format!("  95 % between {low} and {high}"),
-                format!("  95 %: {low}–{high}"),
-            ],
-            None if pair.judged() >= 10 => ["  no interval yet", ""].map(str::to_owned),
-            None => ["  no interval below 10 pairs", ""].map(str::to_owned),
+        let per = if pair.tokens.is_some() {
+            " per token"
+        } else {
+            ""
         };
-        // Each pair has a ratio, and this is the middle of theirs; the quotient of the medians below is another figure.
+        let ratio = three_decimals(pair.ratio);
+        let [long, short] = match (pair.low, pair.high) {
+            (Some(low), Some(high)) => {
+                let [low, high] = [low, high].map(three_decimals);
+                [
+                    format!("  95 % between {low} and {high}"),
+                    format!("  95 %: {low}–{high}"),
+                ]
+            }
+            _ if pair.judged() >= 10 => ["  no interval yet", ""].map(str::to_owned),
+            _ => ["  no interval below 10 pairs", ""].map(str::to_owned),
+        };
+        // The ratio is the median of the pairs' ratios. The quotient of the medians below is another figure.
         let wordings = [(" pair by pair", long.clone()), ("", long), ("", short)];
-        let wordings = wordings.map(|(by_pair, interval)| {
-            let shown = Span::styled(format!("  {ratio}x{per}{by_pair}"), theme.strong);
-            let said = [shown, Span::styled(interval, theme.text)];
-            Line::from_iter(head.iter().cloned().chain(said))
+        let lines = wordings.map(|(by_pair, interval)| {
+            let figures = [
+                Span::styled(format!("  {ratio}x{per}{by_pair}"), theme.strong),
+                Span::styled(interval, theme.text),
+            ];
+            Line::from_iter(head.iter().cloned().chain(figures))
         });
-        head = text::longest(wordings, width).spans;
+        head = text::longest(lines, width).spans;
     }
     let progress = if pair.done {
-        let tokens = pair
-            .tokens
-            .map(|them| them.map(|n| format!(" for {n} tokens")));
-        let of = tokens.unwrap_or_default();
-        let [a, b] = [&pair.a_ms, &pair.b_ms].map(|it| ms(it.median));
-        let good = app.mode.pairs_with_good();
-        let other = if good { "known good" } else { "A" };
-        // How far from 1 the interval reaches.
-        let beyond = pair
-            .low
-            .zip(pair.high)
-            .map(|(low, high)| 100.0 * (1.0 - low).abs().max((high - 1.0).abs()))
-            .filter(|_| pair.verdict == Verdict::Unclear);
-        let [still, apart] = match beyond {
-            Some(it) => [
-                format!("; a difference above {it:.1} % is ruled out"),
-                format!("; at most {it:.1} % apart"),
-            ],
+        let ([of_a, of_b], both) = match pair.tokens {
+            Some([a, b]) => (
+                [a, b].map(|tokens| format!(" for {tokens} tokens")),
+                format!("; {a} and {b} tokens"),
+            ),
             None => Default::default(),
         };
-        let both = match pair.tokens {
-            Some([a, b]) => format!("; {a} and {b} tokens"),
-            None => String::new(),
+        let (a, b) = (ms(pair.a_ms.median), ms(pair.b_ms.median));
+        let good = app.mode.pairs_with_good();
+        let other = if good { "known good" } else { "A" };
+        let [ruled_out, apart] = match (pair.verdict, pair.low, pair.high) {
+            (Verdict::Unclear, Some(low), Some(high)) => {
+                // How far the interval reaches from 1.
+                let percent = 100.0 * (1.0 - low).abs().max((high - 1.0).abs());
+                [
+                    format!("; a difference above {percent:.1} % is ruled out"),
+                    format!("; at most {percent:.1} % apart"),
+                ]
+            }
+            _ => Default::default(),
         };
-        let forms = [
-            format!(
-                "{n} pairs; medians {other} {a} ms{}, B {b} ms{}{still}",
-                of[0], of[1]
-            ),
+        let wordings = [
+            format!("{n} pairs; medians {other} {a} ms{of_a}, B {b} ms{of_b}{ruled_out}"),
             format!("{n} pairs; medians {other} {a} ms, B {b} ms{both}{apart}"),
             format!("{n} pairs; {other} {a} ms, B {b} ms{both}{apart}"),
         ];
-        text::longest(forms, width).to_string()
+        text::longest(wordings, width).to_string()
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
     };
-    let progress = vec![Span::styled(progress, theme.dim)];
-    let mut lines = titled(app, width, theme);
+    let mut lines = difference(app, width, theme);
     lines.extend(text::whole(head, width));
+    let progress = vec![Span::styled(progress, theme.dim)];
     lines.extend(text::whole(progress, width));
     lines.push(looks(pair, width, theme));
     lines
 }
 
-/// The interval at each look so far, then the looks to come: `10: 0.912–1.320  20: 0.981–1.152  40  80`.
+/// Returns the interval at each look so far, then the looks to come, as in `10: 0.912–1.320  20: 0.981–1.152  40  80`.
 fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
-    let look = |look: &Look| match look.low.zip(look.high) {
+    let look_span = |look: &Look| match look.low.zip(look.high) {
         Some((low, high)) => {
             let [low, high] = [low, high].map(three_decimals);
             Span::styled(format!("{}: {low}–{high}  ", look.pairs), theme.text)
         }
         None => Span::styled(format!("{}  ", look.pairs), theme.dim),
     };
-    let made = pair
+    // After the end there are no looks to come.
+    let mut spans: Vec<_> = pair
         .looks
         .iter()
-        .filter(|it| !pair.done || it.pairs <= pair.n);
-    let mut spans: Vec<_> = made.map(look).collect();
+        .filter(|look| !pair.done || look.pairs <= pair.n)
+        .map(look_span)
+        .collect();
     let head = Span::styled("looks  ", theme.dim);
-    // The earliest looks say least.
+    // Where room is short, the earliest looks are left out, because they say least.
     while head.width() + text::width_of(&spans) > width && spans.len() > 1 {
         spans.remove(0);
     }
@@ -168,33 +175,36 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What the learner's B has that A has not.
-fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Says in one line how the learner's B differs from A. Empty where nothing differs, and where no run of this program is shown.
+fn difference(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     if !app.mode.is_live() || app.shown_bench().comparison.b_equals_a() {
         return Vec::new();
     }
     if app.mode.pairs_with_good() {
-        let said = "B against a known-good configuration, not against A";
-        return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
+        let text = "B against a known-good configuration, not against A";
+        return text::wrap(&[Span::styled(text, theme.text)], width, "", "   ");
     }
-    let all = app.shown_bench().comparison.differences();
-    let all: Vec<&str> = all.split(", ").collect();
-    // One line, so that the verdict below it stays on the screen.
-    let wordings = (0..=all.len()).rev().map(|named| {
-        let said = match (named, all.len() - named) {
-            (_, 0) => all.join(", "),
-            (0, n) => format!("{n} knobs changed"),
-            (_, n) => format!("{}, and {n} more", all[..named].join(", ")),
+    let differences = app.shown_bench().comparison.differences();
+    let knobs: Vec<&str> = differences.split(", ").collect();
+    // As many knobs are named as fit on one line, so that the verdict below stays on the screen.
+    let wordings = (0..=knobs.len()).rev().map(|named| {
+        let text = match (named, knobs.len() - named) {
+            (_, 0) => knobs.join(", "),
+            (0, more) => format!("{more} knobs changed"),
+            (_, more) => format!("{}, and {more} more", knobs[..named].join(", ")),
         };
-        let said = Span::styled(said, theme.text);
-        Line::from(vec![Span::styled("B: ", theme.b), said])
+        Line::from(vec![
+            Span::styled("B: ", theme.b),
+            Span::styled(text, theme.text),
+        ])
     });
     vec![text::longest(wordings, width)]
 }
 
 fn three_decimals(ratio: f64) -> String {
-    match ratio {
-        _ if ratio.is_finite() && ratio < 100.0 => format!("{ratio:.3}"),
-        _ => number(ratio),
+    if ratio.is_finite() && ratio < 100.0 {
+        format!("{ratio:.3}")
+    } else {
+        number(ratio)
     }
 }

@@ -1,5 +1,5 @@
-//! What a panel or a card shows: blocks that two renderers draw, as lines inside a box, and `large::draw` for the back of a
-//! room.
+//! The contents of a panel or a card: blocks that two renderers draw. One draws lines inside a box; `large::draw` draws for the back of
+//! a room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,27 +13,27 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::Slot;
 
-/// What a panel or a card shows now, in an area of this size.
+/// A function that returns the contents of a panel or a card for an area of this size.
 pub(super) type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 
-/// What a panel or a card shows.
+/// The contents of a panel or a card.
 #[derive(Default)]
 pub struct Content<'a> {
-    /// The title, where it is another than the panel's name.
+    /// The title. `None` stands for the panel's name.
     pub title: Option<String>,
-    /// On the right of the title.
+    /// The text on the right of the title.
     pub aside: String,
-    /// Lines that stay above those that scroll, the last one the longest.
+    /// Lines that stay above the lines that scroll. In a low area the last of them stays longest.
     pub head: Vec<Line<'static>>,
-    /// In the order in which they are drawn; those with a size by that renderer only.
+    /// The blocks in the order in which they are drawn. A block with a size is drawn by that renderer only.
     pub blocks: Vec<(Option<Size>, Block<'a>)>,
-    /// Lines that stay below those that scroll.
+    /// Lines that stay below the lines that scroll.
     pub foot: Vec<Line<'static>>,
-    /// The line that is kept in view.
+    /// The marked line, which is kept in view.
     pub selected: Option<usize>,
-    /// Of a list, the entry that each line belongs to.
+    /// The entry of a list that each line belongs to.
     pub entries: Vec<Option<usize>>,
-    /// Sentences below the lines, as far as rows are free.
+    /// The explanation, whose sentences stand below the lines as far as rows are free.
     pub reading: Vec<String>,
 }
 
@@ -50,12 +50,12 @@ pub enum Block<'a> {
     Plot(Plot<'a>),
 }
 
-/// Draws in an area.
+/// A function that draws in an area.
 type Draw<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
 
-/// A drawing that fills any area. Lines before it stand above it, those after it beside it or below.
+/// A drawing that fills any area. Lines before it in the contents stand above it, lines after it beside it or below.
 pub struct Plot<'a> {
-    /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
+    /// The columns and rows of the drawing in the panel's box. A drawing that does not take all columns stands on the left.
     pub size: (u16, u16),
     pub draw: Draw<'a>,
 }
@@ -63,40 +63,43 @@ pub struct Plot<'a> {
 /// A named figure with its values.
 pub struct Figure {
     pub name: String,
-    /// One, or one for each run.
+    /// One value, or one for each run.
     pub values: Vec<Value>,
-    /// Of the whole.
+    /// The share of the whole, as text; may be empty.
     pub share: String,
-    /// What the large renderer has room for below the name.
+    /// A text that the large renderer writes below the name.
     pub details: String,
     pub picture: Picture,
     pub ink: Style,
-    /// It stands beside those that are looked at.
+    /// True for a figure that stands beside the figures in question.
     pub dim: bool,
 }
 
 pub struct Value {
     pub slot: Option<Slot>,
     pub text: String,
-    /// Whether it is as it should be, where that can be said.
+    /// True if the value is as it should be; `None` if that cannot be said.
     pub good: Option<bool>,
 }
 
-/// What stands right of a figure.
+/// The picture on the right of a figure.
 pub enum Picture {
     Nothing,
-    /// A share of the width.
+    /// A bar that fills a share of the width, 0 to 1.
     Bar(f64),
-    /// The same, filled with the pattern of a phase.
+    /// A bar with the pattern of a phase, by the number of the pattern.
     Phase(usize, f64),
-    /// A column for each value, from zero. Only the large renderer has room for it.
+    /// A column for each value, from zero. Only the large renderer draws it.
     Columns(Vec<f64>),
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        let (slot, good) = (None, None);
-        Self { slot, text, good }
+        Self {
+            slot: None,
+            text,
+            good: None,
+        }
     }
 }
 
@@ -113,40 +116,41 @@ impl Figure {
         }
     }
 
-    /// What stands below its name, where there is room.
+    /// Sets the text below the name.
     pub fn details(self, details: impl Into<String>) -> Self {
-        let details = details.into();
-        Self { details, ..self }
+        Self {
+            details: details.into(),
+            ..self
+        }
     }
 }
 
 impl<'a> Content<'a> {
-    /// Nothing so far but what stands on the right of the title.
+    /// Returns empty contents with a text on the right of the title.
     pub fn beside(aside: impl Into<String>) -> Self {
-        let aside = aside.into();
         Self {
-            aside,
+            aside: aside.into(),
             ..Self::default()
         }
     }
 
-    /// Lines of text for both renderers.
+    /// Returns lines of text for both renderers.
     pub fn text(aside: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
-        let blocks = vec![(None, Block::Lines(lines))];
         Self {
-            blocks,
+            blocks: vec![(None, Block::Lines(lines))],
             ..Self::beside(aside)
         }
     }
 
-    /// Lines of a card with a title.
+    /// Returns the lines of a card with a title.
     pub fn titled(title: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
-        let title = Some(title.into());
-        let text = Self::text("", lines);
-        Self { title, ..text }
+        Self {
+            title: Some(title.into()),
+            ..Self::text("", lines)
+        }
     }
 
-    /// Adds a line of a list, of an entry or between entries.
+    /// Adds a line of a list. `None` stands for a line between entries.
     pub fn entry(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
         self.entries.push(entry.into());
         self.lines([line]);
@@ -154,16 +158,18 @@ impl<'a> Content<'a> {
 
     /// Adds lines of a list that belong to no entry.
     pub fn between(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
-        lines.into_iter().for_each(|line| self.entry(None, line));
+        for line in lines {
+            self.entry(None, line);
+        }
     }
 
-    /// Keeps the last line of an entry in view.
+    /// Marks an entry: its last line is kept in view.
     pub fn mark(&mut self, entry: usize) {
-        let last = self.entries.iter().rposition(|of| *of == Some(entry));
+        let last = self.entries.iter().rposition(|other| *other == Some(entry));
         self.selected = Some(last.unwrap_or(0));
     }
 
-    /// Nothing, for this reason.
+    /// Returns contents that say why there are no figures.
     pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Self {
         Self::text("", missing(reason, theme, area))
     }
@@ -176,73 +182,84 @@ impl<'a> Content<'a> {
         self.add(size, Block::Figure(figure));
     }
 
-    /// Lines of the panel's box.
+    /// Adds lines that only the panel's box shows.
     pub fn lines(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
         self.add(Size::Normal, Block::Lines(lines.into_iter().collect()));
     }
 
-    /// A drawing that takes so many columns and rows of the panel's box, and all that lines leave where it is large.
+    /// Adds a drawing. `area` is its columns and rows in the panel's box; the large renderer gives it all room that lines leave.
     pub fn plot(
         &mut self,
-        of: impl Into<Option<Size>>,
-        size: (u16, u16),
+        renderer: impl Into<Option<Size>>,
+        area: (u16, u16),
         draw: impl Fn(Rect, &mut Buffer) + 'a,
     ) {
-        let draw = Box::new(draw);
-        self.add(of, Block::Plot(Plot { size, draw }));
+        let plot = Plot {
+            size: area,
+            draw: Box::new(draw),
+        };
+        self.add(renderer, Block::Plot(plot));
     }
 
-    /// Takes the blocks that a renderer draws.
+    /// Takes all blocks and returns those that a renderer draws.
     pub fn take_blocks(&mut self, size: Size) -> impl Iterator<Item = Block<'a>> + use<'a> {
-        let blocks = std::mem::take(&mut self.blocks).into_iter();
-        blocks.filter_map(move |(of, block)| of.is_none_or(|of| of == size).then_some(block))
+        std::mem::take(&mut self.blocks)
+            .into_iter()
+            .filter(move |(only, _)| only.is_none_or(|only| only == size))
+            .map(|(_, block)| block)
     }
 
-    /// Whether it has a form for the back of a room. Text has none.
+    /// Returns true if the contents have a form for the back of a room: figures or a drawing. Text has none.
     pub fn is_figures(&self) -> bool {
-        let large = |it: &&(Option<Size>, Block<'_>)| it.0 != Some(Size::Normal);
-        let mut large = self.blocks.iter().filter(large);
-        large.any(|(_, block)| !matches!(block, Block::Lines(_)))
+        self.blocks
+            .iter()
+            .any(|(only, block)| *only != Some(Size::Normal) && !matches!(block, Block::Lines(_)))
     }
 
-    /// Lines of its text.
+    /// Returns how many lines the contents take in a box, if they are text.
     pub fn rows(&self) -> usize {
-        let lines = self.blocks.iter().map(|(_, block)| match block {
-            Block::Lines(lines) => lines.len(),
-            _ => 1,
-        });
-        self.head.len() + lines.sum::<usize>() + self.foot.len()
+        let lines: usize = self
+            .blocks
+            .iter()
+            .map(|(_, block)| match block {
+                Block::Lines(lines) => lines.len(),
+                _ => 1,
+            })
+            .sum();
+        self.head.len() + lines + self.foot.len()
     }
 
-    /// How to read it. A sentence that begins with a term, as in `Peak: the most in use`, is left out where no text has this term; in a
-    /// drawing it may stand.
+    /// Returns the sentences of an explanation that fit the contents. A sentence that begins with a term, as in `Peak: the most in use`,
+    /// is left out if no text has this term. Contents with a drawing keep every sentence, because the term may stand in the drawing.
     pub fn explained(&self, reading: &[&str]) -> Vec<String> {
-        const WORDS: usize = 3;
-        let mut plots = false;
-        let mut drawn: Vec<String> = vec![self.aside.clone()];
-        drawn.extend(self.head.iter().chain(&self.foot).map(Line::to_string));
-        for (_, block) in self.blocks.iter().filter(|it| it.0 != Some(Size::Large)) {
+        /// A longer text before a colon is no term.
+        const TERM_WORDS: usize = 3;
+        let mut has_plot = false;
+        let mut texts: Vec<String> = vec![self.aside.clone()];
+        texts.extend(self.head.iter().chain(&self.foot).map(Line::to_string));
+        for (only, block) in &self.blocks {
             match block {
-                Block::Figure(figure) => drawn.push(figure.name.clone()),
-                Block::Lines(lines) => drawn.extend(lines.iter().map(Line::to_string)),
-                Block::Plot(_) => plots = true,
+                _ if *only == Some(Size::Large) => {}
+                Block::Figure(figure) => texts.push(figure.name.clone()),
+                Block::Lines(lines) => texts.extend(lines.iter().map(Line::to_string)),
+                Block::Plot(_) => has_plot = true,
             }
         }
-        let drawn = drawn.join("\n").to_lowercase();
-        let is_told = |sentence: &&str| match sentence.split_once(": ") {
-            Some((term, _)) if !plots && term.split(' ').count() <= WORDS => {
-                drawn.contains(&term.to_lowercase())
+        let text = texts.join("\n").to_lowercase();
+        let applies = |sentence: &&str| match sentence.split_once(": ") {
+            Some((term, _)) if !has_plot && term.split(' ').count() <= TERM_WORDS => {
+                text.contains(&term.to_lowercase())
             }
             _ => true,
         };
-        let told = reading.iter().map(|paragraph| {
-            let sentences = paragraph.split_inclusive(". ").filter(is_told);
-            sentences.collect::<String>()
-        });
-        told.filter(|paragraph| !paragraph.is_empty()).collect()
+        reading
+            .iter()
+            .map(|paragraph| paragraph.split_inclusive(". ").filter(applies).collect())
+            .filter(|paragraph: &String| !paragraph.is_empty())
+            .collect()
     }
 
-    /// Where the head, the lines that scroll and the foot stand.
+    /// Returns the areas of the head, of the lines that scroll, and of the foot.
     pub fn areas(&self, mut area: Rect) -> [Rect; 3] {
         let kept = match area.height {
             0..2 => 0,
@@ -256,34 +273,37 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Fewest lines that scroll beside the foot.
+/// The rows that the foot leaves to the lines that scroll.
 const LEAST: u16 = 2;
-/// Fewest rows of a drawing with lines above it.
+/// The rows that lines above a drawing leave to it.
 const PLOT: u16 = 2;
 
-/// The text where a figure is missing.
+/// Returns the text that stands where figures are missing.
 pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let said = format!("not measured: {reason}");
-    text::wrapped(&said, theme.dim, usize::from(area.width))
+    let text = format!("not measured: {reason}");
+    text::wrapped(&text, theme.dim, usize::from(area.width))
 }
 
-/// The first line shown where one of so many lines is kept in view, with the next one where there is room.
+/// Returns the first of `lines` lines to show in `rows` rows, so that one line is in view; where there is room, with the line after it.
 fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
     let end = line + 1 + usize::from(rows >= 6);
     height(end.min(lines)).saturating_sub(rows)
 }
 
 impl Content<'_> {
-    /// The entry of a list on a row of the screen, the list being in `area`.
+    /// Returns the entry of a list at row `y` of the screen, when the list is in `area`; `None` where no entry is.
     pub fn entry_at(&self, y: u16, area: Rect) -> Option<usize> {
         let [_, list, _] = self.areas(area);
-        let row = y.checked_sub(list.y).filter(|row| *row < list.height)?;
+        let row = y.checked_sub(list.y)?;
+        if row >= list.height {
+            return None;
+        }
         let from = first_shown(self.selected?, self.entries.len(), list.height);
         *self.entries.get(usize::from(row + from))?
     }
 }
 
-/// What lies inside the frame of a panel or a card.
+/// The widget inside the frame of a panel or a card.
 pub(super) struct Inside<'a> {
     pub content: Content<'a>,
     pub theme: &'a Theme,
@@ -299,7 +319,7 @@ impl StatefulWidget for Inside<'_> {
             let width = usize::from(area.width);
             match block {
                 Block::Lines(more) => lines.extend(more),
-                Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
+                Block::Figure(figure) if figure.values.iter().any(|value| value.slot.is_some()) => {
                     lines.extend(values_of_runs(&figure, width, theme));
                 }
                 Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
@@ -322,22 +342,25 @@ impl StatefulWidget for Inside<'_> {
                 }
             }
         }
-        let [head, area, foot] = content.areas(area);
+        let [head, scrolling, foot] = content.areas(area);
         let cut = content.head.len() - usize::from(head.height);
         Fitted(content.head.split_off(cut).into()).render(head, buffer);
         Fitted(content.foot.into()).render(foot, buffer);
         match content.selected {
-            Some(at) => scroll.from = first_shown(at, lines.len(), area.height),
-            None => add_reading(&content.reading, &mut lines, area, theme),
+            Some(line) => scroll.from = first_shown(line, lines.len(), scrolling.height),
+            None => add_reading(&content.reading, &mut lines, scrolling, theme),
         }
-        Scrolled { lines, theme }.render(area, buffer, scroll);
+        Scrolled { lines, theme }.render(scrolling, buffer, scroll);
     }
 }
 
-/// Adds what explains the words of a panel, sentence by sentence, as far as rows are free.
+/// Adds those sentences of the explanation of a panel for which rows are free.
 fn add_reading(reading: &[String], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
-    for sentence in reading.iter().flat_map(|it| it.split_inclusive(". ")) {
+    let sentences = reading
+        .iter()
+        .flat_map(|paragraph| paragraph.split_inclusive(". "));
+    for sentence in sentences {
         let wrapped = text::wrapped(sentence.trim_end(), theme.dim, columns);
         if lines.len() + wrapped.len() <= rows {
             lines.extend(wrapped);
@@ -345,47 +368,50 @@ fn add_reading(reading: &[String], lines: &mut Vec<Line<'static>>, area: Rect, t
     }
 }
 
-/// `forward       4.10 ms     31 %  ████`
+/// Returns the line of a figure with one value, as in `forward       4.10 ms     31 %  ████`.
 fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
     const NAME: usize = 11;
     const VALUE: usize = 11;
     const SHARE: usize = 10;
-    let mut said = text::left(&figure.name, NAME);
+    let mut row = text::left(&figure.name, NAME);
     let mut style = theme.text;
     for value in &figure.values {
-        said += &text::right(&value.text, VALUE);
+        row += &text::right(&value.text, VALUE);
         if value.good == Some(false) {
             style = theme.bad;
         }
     }
     if !figure.share.is_empty() {
-        said += &text::right(&figure.share, SHARE);
+        row += &text::right(&figure.share, SHARE);
     }
-    said += "  ";
-    let room = width.saturating_sub(text::width(&said));
+    row += "  ";
+    let room = width.saturating_sub(text::width(&row));
     let bar = match figure.picture {
         Picture::Bar(share) => theme.symbols.bar(share, room.saturating_sub(2) as u16),
-        Picture::Phase(at, share) => {
+        Picture::Phase(pattern, share) => {
             let cells = (share * room as f64).round() as usize;
-            theme.symbols.fills[at].repeat(cells.min(room))
+            theme.symbols.fills[pattern].repeat(cells.min(room))
         }
         Picture::Nothing | Picture::Columns(_) => String::new(),
     };
-    Line::from_iter([Span::styled(said, style), Span::styled(bar, figure.ink)])
+    Line::from_iter([Span::styled(row, style), Span::styled(bar, figure.ink)])
 }
 
-/// Columns of the name of a figure of several runs.
+/// The columns of the name of a figure with values of several runs.
 pub(super) const NAME: usize = 19;
 
-/// `parity             A 2.1e-6 ✓             B 0.156 ✗`, on one line where it fits.
+/// Returns the lines of a figure with values of several runs, as in `parity             A 2.1e-6 ✓             B 0.156 ✗`. It takes one line
+/// where it fits.
 fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     const VALUE: usize = 23;
-    let (mut lines, mut spans): (Vec<Line<'static>>, Vec<Span<'static>>) = Default::default();
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut used = 0;
     // The name stands on the first line only.
-    let (mut used, mut name) = (0, figure.name.as_str());
+    let mut name = figure.name.as_str();
     for value in &figure.values {
-        let plain = ("", theme.text);
-        let (mark, style) = value.good.map_or(plain, |good| theme.mark(good));
+        let no_mark = ("", theme.text);
+        let (mark, style) = value.good.map_or(no_mark, |good| theme.mark(good));
         let wide = VALUE.max(text::width(&value.text) + 3);
         let cell = text::left(&format!(" {} {mark}", value.text), wide);
         if used > 0 && used + text::width(cell.trim_end()) + 1 > width {
@@ -393,8 +419,8 @@ fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'sta
             used = 0;
         }
         if used == 0 {
-            let name = text::left(std::mem::take(&mut name), NAME);
-            spans.push(Span::styled(name, theme.dim));
+            let cell = text::left(std::mem::take(&mut name), NAME);
+            spans.push(Span::styled(cell, theme.dim));
             used = NAME;
         }
         used += text::width(&cell) + 1;
@@ -426,17 +452,18 @@ mod tests {
                 content.entry(entry, Line::raw(format!("entry {entry}")));
             }
             content.mark(marked);
-            let found = (0..9).map(|y| content.entry_at(y, area));
-            let found: Vec<Option<usize>> = found.collect();
+            let found: Vec<Option<usize>> = (0..9).map(|y| content.entry_at(y, area)).collect();
             let mut buffer = Buffer::empty(area);
-            let theme = &theme;
-            Inside { content, theme }.render(area, &mut buffer, &mut Scroll::at(0));
-            let shown = (0..8).map(|y| {
-                let cells = (0..20).map(|x| buffer[(x, y)].symbol());
-                let line: String = cells.collect();
-                line.trim().strip_prefix("entry ")?.parse::<usize>().ok()
-            });
-            let shown: Vec<Option<usize>> = shown.collect();
+            let inside = Inside {
+                content,
+                theme: &theme,
+            };
+            inside.render(area, &mut buffer, &mut Scroll::at(0));
+            let entry_of_row = |y| {
+                let line: String = (0..20).map(|x| buffer[(x, y)].symbol()).collect();
+                line.trim().strip_prefix("entry ")?.parse().ok()
+            };
+            let shown: Vec<Option<usize>> = (0..8).map(entry_of_row).collect();
             assert_eq!(found, [shown.as_slice(), &[None]].concat());
             assert!(shown.contains(&Some(marked)), "{marked}: {shown:?}");
         }

@@ -1,5 +1,5 @@
-//! The figures that the stage's lesson refers to, measured on this model: the logits, the residual stream, parity with the plain
-//! reference, strides as the attention received them.
+//! The panel of the evidence shows the figures that the stage's lesson refers to, measured on this model: the logits, the residual stream,
+//! parity with the plain reference, strides as the attention received them.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -15,7 +15,7 @@ use protocol::thresholds::PARITY_F32;
 use protocol::units::{duration, number, parity, show};
 use protocol::{Evidence, Num, Slot};
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
              Parity: the largest difference from a plain model with the same weights, over the largest logit; \
@@ -28,45 +28,55 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let Some(known) = measured(app, |run| run.evidence.as_ref()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
-    let (mut known, (_, it)) = (known.all, known.shown);
-    // Only what was seen at the same step is compared.
-    known.retain(|(_, other)| other.step == it.step);
-    let steps = known.iter();
-    let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
-    let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));
+    let shown = known.shown.1;
+    // Only figures of the same step are compared.
+    let mut known = known.all;
+    known.retain(|(_, evidence)| evidence.step == shown.step);
+    let steps: Vec<String> = known
+        .iter()
+        .map(|(slot, evidence)| format!("{} at step {}", slot.into_str(), evidence.step))
+        .collect();
+    let mut content = Content::beside(steps.join(" · "));
     let ink = theme.slot(app.shown_run().active);
-    // A figure of all runs that have it.
+    // Builds a figure of all runs that have a value.
     let figure = |size: Option<Size>, name: &str, value: &dyn Fn(&Evidence) -> Option<Value>| {
-        let values = known.iter().filter_map(|(slot, it)| {
-            let slot = Some(*slot);
-            Some(Value { slot, ..value(it)? })
-        });
+        let values: Vec<Value> = known
+            .iter()
+            .filter_map(|(slot, evidence)| {
+                Some(Value {
+                    slot: Some(*slot),
+                    ..value(evidence)?
+                })
+            })
+            .collect();
+        if values.is_empty() {
+            return None;
+        }
         let mut figure = Figure::new(name, String::new(), Picture::Nothing, ink);
-        figure.values = values.collect();
-        (!figure.values.is_empty()).then_some((size, Block::Figure(figure)))
+        figure.values = values;
+        Some((size, Block::Figure(figure)))
     };
     let config = app.shown_run().shown().description.config.as_ref();
-    let most = config.map_or(PARITY_F32, RunConfig::rounding);
+    let largest_parity = config.map_or(PARITY_F32, RunConfig::rounding);
     let figures = [
-        figure(None, "logits' spread", &|it| {
-            Some(number(it.logit_std?.0).into())
+        figure(None, "logits' spread", &|evidence| {
+            Some(number(evidence.logit_std?.0).into())
         }),
-        figure(Some(Size::Normal), "logits from, to", &|it| {
-            let (low, high) = (it.logit_min?.0, it.logit_max?.0);
+        figure(Some(Size::Normal), "logits from, to", &|evidence| {
+            let (low, high) = (evidence.logit_min?.0, evidence.logit_max?.0);
             Some(format!("{}, {}", number(low), number(high)).into())
         }),
-        figure(Some(Size::Large), "largest logit", &|it| {
-            Some(number(it.logit_max?.0).into())
+        figure(Some(Size::Large), "largest logit", &|evidence| {
+            Some(number(evidence.logit_max?.0).into())
         }),
-        figure(None, "predicts its input", &|it| {
-            Some(format!("{:.0} %", 100.0 * it.argmax_is_input?).into())
+        figure(None, "predicts its input", &|evidence| {
+            Some(format!("{:.0} %", 100.0 * evidence.argmax_is_input?).into())
         }),
-        figure(None, "parity", &|it| {
-            let far = it.parity?.0;
-            let good = Some(far.is_finite() && far <= most);
+        figure(None, "parity", &|evidence| {
+            let found = evidence.parity?.0;
             Some(Value {
-                good,
-                ..parity(far).into()
+                good: Some(found.is_finite() && found <= largest_parity),
+                ..parity(found).into()
             })
         }),
     ];
@@ -78,9 +88,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             theme,
         ));
     }
-    let lines = known.iter();
-    content.lines(lines.filter_map(|(slot, it)| rms(*slot, &it.rms, theme)));
-    let rms: Vec<f64> = it.rms.iter().map(|x| x.0).collect();
+    for (slot, evidence) in &known {
+        content.lines(rms_line(*slot, &evidence.rms, theme));
+    }
+    let rms: Vec<f64> = shown.rms.iter().map(|rms| rms.0).collect();
     let mut large = |name: &str, value: String, picture: Picture| {
         content.figure(Size::Large, Figure::new(name, value, picture, ink));
     };
@@ -88,8 +99,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let ends = format!("{}-{}", show(*first, 2), show(*last, 2));
         large("rms by layer", ends, Picture::Columns(rms));
     }
-    let clocks = app.shown_run().shown().clocks();
-    if let Some((clocks, _)) = clocks.filter(|_| !app.reading().withholds("clocks")) {
+    if !app.reading().withholds("clocks")
+        && let Some((clocks, _)) = app.shown_run().shown().clocks()
+    {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),
             ("clock: device computes", clocks.device),
@@ -105,37 +117,41 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     if app.reading().withholds("strides") {
         return content;
     }
-    for (of, strides) in &it.strides {
-        let name = format!("strides of {of}");
-        large(&name, spaced(strides), Picture::Nothing);
+    for (tensor, strides) in &shown.strides {
+        let numbers: Vec<String> = strides.iter().map(usize::to_string).collect();
+        let name = format!("strides of {tensor}");
+        large(&name, numbers.join(" "), Picture::Nothing);
     }
-    let strides = known.iter().flat_map(|(_, it)| &it.strides);
-    let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let figure = figure(Some(Size::Normal), &format!("strides of {name}"), &|it| {
-            let found = it.strides.iter().find(|(of, _)| of == name);
-            Some(format!("{:?}", found?.1).into())
+    let mut tensors: Vec<&str> = known
+        .iter()
+        .flat_map(|(_, evidence)| &evidence.strides)
+        .map(|(tensor, _)| tensor.as_str())
+        .collect();
+    tensors.sort_unstable();
+    tensors.dedup();
+    for tensor in tensors {
+        let name = format!("strides of {tensor}");
+        let figure = figure(Some(Size::Normal), &name, &|evidence| {
+            let (_, strides) = evidence.strides.iter().find(|(of, _)| of == tensor)?;
+            Some(format!("{strides:?}").into())
         });
         content.blocks.extend(figure);
     }
     content
 }
 
-/// `4096 32 64 1`
-fn spaced(strides: &[usize]) -> String {
-    let strides: Vec<String> = strides.iter().map(usize::to_string).collect();
-    strides.join(" ")
-}
-
-/// The residual stream from the embedding to the last layer, as heights from zero.
-fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
+/// Returns the rms of the residual stream from the embedding to the last layer as a row of heights from zero; `None` without values.
+fn rms_line(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
     let (first, last) = (values.first()?, values.last()?);
-    let finite = values.iter().map(|x| x.0).filter(|x| x.is_finite());
-    let high = finite.fold(0.0, f64::max) * 1.2;
-    let heights = values.iter().map(|x| theme.symbols.spark(x.0, 0.0, high));
-    let heights: String = heights.collect();
+    let largest = values
+        .iter()
+        .map(|value| value.0)
+        .filter(|value| value.is_finite())
+        .fold(0.0, f64::max);
+    let heights: String = values
+        .iter()
+        .map(|value| theme.symbols.spark(value.0, 0.0, largest * 1.2))
+        .collect();
     let ends = format!(" from {} to {}", number(first.0), number(last.0));
     Some(Line::from(vec![
         Span::styled(text::left("rms by layer", NAME), theme.dim),

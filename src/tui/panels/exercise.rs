@@ -1,5 +1,5 @@
-//! The open exercise, in the lesson's place: the task, where its files are, hints, and at the foot what the last check
-//! found, or how far the present one has come.
+//! The page of the open exercise stands in the place of the lesson: the task, the paths of its files, hints, and at the foot the result
+//! of the last check or the progress of the present one.
 
 mod card;
 
@@ -16,10 +16,10 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Lines that scroll, and lines that stay at the foot.
+/// The lines that scroll, and the lines that stay at the foot.
 pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
-/// The page of an exercise for this area.
+/// Returns the page of an exercise for an area.
 pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
     let known = app.exercise.state(exercise);
     let write = |parts: &[fn(&mut Part<'a>)]| {
@@ -28,26 +28,26 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
             known,
             w: ProseWriter::new(app, theme, area.width),
         };
-        parts.iter().for_each(|write| write(&mut part));
+        for write_part in parts {
+            write_part(&mut part);
+        }
         part.w.lines
     };
-    // What was requested last comes first.
+    // The hints, which the learner asked for, stand above the task.
     let mut head = write(&[Part::hints, Part::task, Part::recorded]);
-    let mut tail = write(&[Part::files, Part::look_back, Part::background]);
-    let mut found = write(&[Part::debrief, Part::answers]);
+    let mut tail = write(&[Part::debrief, Part::answers]);
     let mut foot = write(&[Part::card]);
-    // Once runs were measured, what they show comes before the task, and the foot is the question's.
+    // After a measurement the result stands above the task, and the foot belongs to the question.
     if known.is_some_and(|known| known.measured.is_some()) && app.measuring().is_none() {
-        foot.append(&mut found);
+        foot.append(&mut tail);
         foot.push(Line::default());
         foot.append(&mut head);
         head = std::mem::take(&mut foot);
     }
-    found.append(&mut tail);
-    let tail = found;
+    tail.extend(write(&[Part::files, Part::look_back, Part::background]));
     foot.extend(write(&[Part::question]));
-    // What was found stays in view: at the foot where there is room for text above it, else before the text. In a
-    // small frame it is always before, so that it does not jump from one check to the next.
+    // The result stays in view: at the foot where there is room for text above it, else before the text. In a small frame it is always
+    // before the text, so that it does not jump from one check to the next.
     let height = usize::from(area.height);
     let small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
     let long = foot.len() * 5 > height * 3;
@@ -65,41 +65,42 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
     (above, foot)
 }
 
-/// The state of the exercise in one line, for the smallest frames.
+/// Returns the state of the exercise in one line, for the smallest frames.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
     let known = app.exercise.state(exercise);
     let report = known.and_then(|known| known.report.as_ref());
-    let (said, style) = match report {
+    let (state, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
         _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
         Some(report) => {
             let mut wrong = report.card.iter().filter(|line| line.good == Some(false));
-            let text = match report.passed {
-                true => "passed",
-                false => wrong.next().map_or("not yet", |line| line.text.as_str()),
+            let text = if report.passed {
+                "passed"
+            } else {
+                wrong.next().map_or("not yet", |line| line.text.as_str())
             };
             let (mark, style) = theme.mark(report.passed);
             (format!("{mark} {text}"), style)
         }
     };
-    let said = Span::styled(text::cut(&said, 200), style);
-    Line::from(vec![label(exercise, theme), said])
+    let state = Span::styled(text::cut(&state, 200), style);
+    Line::from(vec![label(exercise, theme), state])
 }
 
-/// The short name before the title, in lists and at the top.
+/// Returns the short name that stands before the title, in lists and at the top.
 pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{} ", exercise.label()), theme.dim)
 }
 
-/// Lines of `new` that `old` has not, without what only closes a block.
+/// Returns the lines of `new` that `old` does not have. Lines of one character, which only close a block, are left out.
 pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
     new.lines().filter(move |line| {
         line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
     })
 }
 
-/// A part of the page.
+/// Writes one part of the page.
 struct Part<'a> {
     exercise: &'a Exercise,
     known: Option<&'a ExerciseState>,
@@ -111,7 +112,7 @@ impl Part<'_> {
         self.w.body(text, self.w.theme.text);
     }
 
-    /// The hints so far, the latest first.
+    /// Writes the hints so far, the latest first.
     fn hints(&mut self) {
         let hints = &self.exercise.hints;
         for at in (0..self.w.app.reading().hints().0.min(hints.len())).rev() {
@@ -123,8 +124,7 @@ impl Part<'_> {
     fn task(&mut self) {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w.body(exercise.task.trim(), theme.strong);
-        let (asks, size) = (exercise.asks, &exercise.size);
-        self.w.course_text(asks, theme.dim, size);
+        self.w.course_text(exercise.asks, theme.dim, &exercise.size);
     }
 
     fn files(&mut self) {
@@ -133,19 +133,20 @@ impl Part<'_> {
             return;
         }
         self.w.blank();
-        let said = if self.exercise.configs().is_some() {
+        let text = if self.exercise.configs().is_some() {
             "Your answer; {} opens the file, saving measures it:"
         } else if files.len() == 1 {
             "Your file; {} opens it, saving checks it:"
         } else {
             "Your files; {} opens the one to fix, saving checks both:"
         };
-        self.w.keys(said, &[Action::OpenEditor]);
-        let code = self.w.theme.code;
-        files.iter().for_each(|file| self.w.plain(file, code));
+        self.w.keys(text, &[Action::OpenEditor]);
+        for file in files {
+            self.w.plain(file, self.w.theme.code);
+        }
     }
 
-    /// Where to read about it.
+    /// Says which stage or page explains the background.
     fn background(&mut self) {
         let lesson = self.exercise.lesson.as_deref().unwrap_or_default();
         let name = lesson.trim_end_matches(".md");
@@ -153,8 +154,8 @@ impl Part<'_> {
         let stage = stages.find(|stage| stage.path.rsplit('/').next() == Some(name));
         if let Some(stage) = stage {
             self.w.blank();
-            let said = format!("Background: stage {} ({{}} goes there)", stage.number);
-            self.w.keys(&said, &[Action::Stage(stage.number)]);
+            let text = format!("Background: stage {} ({{}} goes there)", stage.number);
+            self.w.keys(&text, &[Action::Stage(stage.number)]);
         } else if name == "glossary" {
             self.w.blank();
             let glossary = Action::Open(Overlay::Glossary);
@@ -162,7 +163,7 @@ impl Part<'_> {
         }
     }
 
-    /// Once it is passed: the lines in which the course's solution differs from the starter.
+    /// After the exercise is passed, shows the lines in which the course's solution differs from the starter.
     fn look_back(&mut self) {
         let report = self.known.and_then(|known| known.report.as_ref());
         let passed = report.is_some_and(|report| report.passed);
@@ -175,24 +176,24 @@ impl Part<'_> {
         );
         for file in self.exercise.files() {
             for line in new_lines(&file.starter, &file.solution) {
-                let code = self.w.theme.code;
-                self.w.plain(&format!("  {}", line.trim()), code);
+                let code = format!("  {}", line.trim());
+                self.w.plain(&code, self.w.theme.code);
             }
         }
     }
 
-    /// Once runs were measured: what to see in their figures.
+    /// After a measurement, explains what its figures show.
     fn debrief(&mut self) {
         let study = &self.w.app.lesson.study;
         let known = self.known;
         let measured = known.is_some_and(|known| known.asks_quiz(self.exercise, study));
-        if let (true, Some(said)) = (measured, &self.exercise.debrief) {
+        if measured && let Some(debrief) = &self.exercise.debrief {
             self.w.heading("Looking back");
-            self.plain(said.trim());
+            self.plain(debrief.trim());
         }
     }
 
-    /// Questions that were answered, and why.
+    /// Shows for each answered question whether the answer was right, and the reason.
     fn answers(&mut self) {
         let progress = &self.w.app.lesson.study.progress;
         let given = progress.stage(&self.exercise.id).answers;
@@ -211,25 +212,24 @@ impl Part<'_> {
         }
     }
 
-    /// A recorded run: where it was recorded, and once its fault was named whether rightly, and what shows it.
+    /// Says where a recorded run was recorded. After the learner has named the fault, says whether that was right and what shows it.
     fn recorded(&mut self) {
         let theme = self.w.theme;
         let Some(detective) = self.exercise.detective() else {
             return;
         };
         self.w.blank();
-        let said = match detective.profile {
-            Some(_) => format!(
-                "Recorded on {}. Open it on a second terminal: perflings open {}",
-                detective.badge(),
-                self.exercise.label()
-            ),
-            None => format!(
-                "Recorded on {}. The lints are left out: find what they would have found.",
-                detective.badge()
-            ),
-        };
-        self.plain(&said);
+        let origin = detective.badge();
+        if detective.profile.is_some() {
+            let label = self.exercise.label();
+            self.plain(&format!(
+                "Recorded on {origin}. Open it on a second terminal: perflings open {label}"
+            ));
+        } else {
+            self.plain(&format!(
+                "Recorded on {origin}. The lints are left out: find what they would have found."
+            ));
+        }
         let given = self.known.map_or(&[][..], |known| &known.quiz);
         let Some(choice) = given.last() else {
             return;
@@ -238,28 +238,30 @@ impl Part<'_> {
         self.w.blank();
         let (mark, style) = theme.mark(*choice == question.answer);
         if self.w.app.is_unsolved() {
-            let hint = self.exercise.hints.get(given.len() - 1);
+            let hints = &self.exercise.hints;
+            let hint = hints.get(given.len() - 1).map_or("", String::as_str);
             let marker = format!("{mark} It is not {}. Look again: ", letter(*choice));
-            let hint = hint.map_or("", String::as_str);
             return self.w.course_text(&marker, style, hint);
         }
-        let marker = match *choice == question.answer {
-            true => format!("{mark} Correct: "),
-            false => format!("{mark} Not correct. The answer is: "),
+        let marker = if *choice == question.answer {
+            format!("{mark} Correct: ")
+        } else {
+            format!("{mark} Not correct. The answer is: ")
         };
-        let truth = question.choices.get(question.answer);
-        let truth = truth.map_or("", String::as_str);
-        self.w.course_text_in(&marker, style, truth, theme.strong);
+        let answer = question.choices.get(question.answer);
+        let answer = answer.map_or("", String::as_str);
+        self.w.course_text_in(&marker, style, answer, theme.strong);
         self.w.blank();
-        let (finished, config) = (detective.finished(), detective.config());
+        let finished = detective.finished();
+        let config = detective.config();
         let figures = config.as_ref().map(|config| FigureSources {
             slots: [finished, None],
             ..FigureSources::none(config)
         });
-        let mut w = ProseWriter::new(self.w.app, theme, self.w.columns);
-        w.figures = figures.as_ref();
-        w.body(question.explanation.trim(), theme.text);
-        self.w.lines.extend(w.lines);
+        let mut writer = ProseWriter::new(self.w.app, theme, self.w.columns);
+        writer.figures = figures.as_ref();
+        writer.body(question.explanation.trim(), theme.text);
+        self.w.lines.extend(writer.lines);
     }
 
     fn card(&mut self) {

@@ -1,5 +1,5 @@
-//! How large the elements of all gradients are: a column for each power of two, or for a few of them, and the share that is
-//! exactly zero. It does not say which tensor they belong to; the gradients panel does.
+//! The panel of the exponents shows how large the elements of all gradients are: a column for each power of two or for a few of them, and
+//! the share of elements that are exactly zero. The gradients panel says which tensors they belong to.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
@@ -14,7 +14,7 @@ use protocol::thresholds::ZEROS_PERCENT;
 use protocol::units::{percent, show};
 use protocol::{Exponents, Gradients};
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "All elements of the gradients of all weights in one profiled step, on a GPU a sample of each tensor, without the loss scale. \
              They are f32. Right: larger. A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
@@ -22,15 +22,14 @@ pub(super) const READING: &[&str] = &[
              f32 and may lie left of it. The loss scale moves that limit to the left.",
 ];
 
-/// Rows of the columns and their axis in the panel's box.
+/// The rows of the columns and their axis in the panel's box.
 const TALLEST: u16 = 17;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let known = measured(app, |run| run.gradients.as_ref());
-    let shown = known.map(|known| known.shown.1);
-    let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
-    let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
-        return Content::missing("no gradients were audited yet", theme, area);
+    let audit = measured(app, |run| run.gradients.as_ref()).map(|known| known.shown.1);
+    let (audit, sizes) = match audit.and_then(|audit| Some((audit, audit.exponents.as_ref()?))) {
+        Some((audit, sizes)) if !sizes.counts.is_empty() => (audit, sizes),
+        _ => return Content::missing("no gradients were audited yet", theme, area),
     };
     let head = head(audit, sizes, area.width, theme);
     let mut content = Content::text(format!("step {}", audit.step), vec![head]);
@@ -41,7 +40,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content
 }
 
-/// Zeros, the loss scale and the steps that were left out, as far as there is room.
+/// Returns the first line: the share of zeros and, as far as there is room, the loss scale and the number of steps left out.
 fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
     let share = 100.0 * sizes.zeros as f64 / sizes.total().max(1) as f64;
     let (mark, style) = theme.mark(share < ZEROS_PERCENT);
@@ -56,39 +55,46 @@ fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line
     if let Some(skipped) = audit.skipped {
         more.push(format!("{skipped} left out"));
     }
-    for said in more {
-        let said = format!(", {said}");
-        if text::width_of(&spans) + text::width(&said) <= usize::from(width) {
-            spans.push(Span::styled(said, theme.dim));
+    for part in more {
+        let part = format!(", {part}");
+        if text::width_of(&spans) + text::width(&part) <= usize::from(width) {
+            spans.push(Span::styled(part, theme.dim));
         }
     }
     Line::from(spans)
 }
 
-/// A column for each power of two, or for a few of them, and below them the powers at both ends and f16's least.
+/// Returns the chart: a column for each power of two or for a few of them, and an axis with the powers at both ends and f16's least number.
 fn columns(sizes: &Exponents, width: u16, rows: u16, theme: &Theme) -> Vec<Line<'static>> {
     let bins = sizes.counts.len();
     let wide = usize::from(width).max(1);
-    // Powers of two in a column, or columns for a power of two.
-    let (together, each) = (bins.div_ceil(wide), (wide / bins).clamp(1, 3));
+    // Where room is short, a column counts several powers; where it is ample, a column is several cells wide.
+    let powers_per_column = bins.div_ceil(wide);
+    let cells_per_column = (wide / bins).clamp(1, 3);
     let heights: Vec<f64> = sizes
         .counts
-        .chunks(together)
-        .map(|some| some.iter().map(|count| *count as f64).sum())
+        .chunks(powers_per_column)
+        .map(|counts| counts.iter().map(|count| *count as f64).sum())
         .collect();
-    let line = |cells: Vec<&'static str>| {
-        let cells = cells.into_iter().map(|cell| cell.repeat(each));
-        Line::styled(cells.collect::<String>(), theme.phases[1])
+    let mut lines: Vec<Line<'static>> = theme
+        .symbols
+        .columns(&heights, rows)
+        .into_iter()
+        .map(|row| {
+            let cells = row.into_iter().map(|cell| cell.repeat(cells_per_column));
+            Line::styled(cells.collect::<String>(), theme.phases[1])
+        })
+        .collect();
+    let position = |exponent: i32| {
+        let bin = (exponent - Exponents::LOWEST).max(0) as usize;
+        bin / powers_per_column * cells_per_column
     };
-    let drawn = theme.symbols.columns(&heights, rows);
-    let mut lines: Vec<Line<'static>> = drawn.into_iter().map(line).collect();
-    let at = |exponent: i32| ((exponent - Exponents::LOWEST).max(0) as usize / together) * each;
     let mut axis = String::new();
-    let end = at(Exponents::HIGHEST) + each;
+    let end = position(Exponents::HIGHEST) + cells_per_column;
     for (column, label) in [
         (0, format!("2^{}", Exponents::LOWEST)),
         (
-            at(-24),
+            position(-24),
             format!("{}2^-24, f16's least", theme.symbols.vertical),
         ),
         (end.saturating_sub(3), format!("2^{}", Exponents::HIGHEST)),

@@ -1,5 +1,5 @@
-//! The words of the course with their meanings, and the background texts on the pages after them. A search leaves only the entries
-//! that contain it.
+//! The card of the glossary shows the words of the course with their meanings, and the background texts on the pages after them. A search
+//! leaves only the entries that contain the searched word.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span as Run};
@@ -22,38 +22,38 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         None => ("glossary", app.lesson.course.glossary.as_ref()),
     };
     let figures = figures(app);
-    let mut w = ProseWriter::new(app, theme, area.width);
-    w.figures = figures.as_ref();
+    let mut writer = ProseWriter::new(app, theme, area.width);
+    writer.figures = figures.as_ref();
     let search = &app.view.search;
     let mut found = 0;
     for section in text.iter().flat_map(|text| &text.sections) {
         let blocks = matching(&section.blocks, search);
-        found += entries(&blocks);
+        found += count_entries(&blocks);
         if blocks.is_empty() {
             continue;
         }
-        if !w.lines.is_empty() {
-            w.blank();
+        if !writer.lines.is_empty() {
+            writer.blank();
         }
         if !section.title.is_empty() {
-            w.line(section.title.clone(), theme.heading);
+            writer.line(section.title.clone(), theme.heading);
         }
-        w.blocks(&blocks);
+        writer.blocks(&blocks);
     }
     let mut head = Vec::new();
     if search.is_open() {
-        let found = match (search.text.is_empty(), found) {
-            (true, _) => "type part of a word".to_owned(),
-            (false, 0) => "no entry contains that".to_owned(),
-            (false, 1) => "1 entry".to_owned(),
-            (false, n) => format!("{n} entries"),
+        let result = match found {
+            _ if search.text.is_empty() => "type part of a word".to_owned(),
+            0 => "no entry contains that".to_owned(),
+            1 => "1 entry".to_owned(),
+            count => format!("{count} entries"),
         };
-        head = vec![search_line(app, theme, &found), Line::default()];
+        head = vec![search_line(app, theme, &result), Line::default()];
     }
     Content {
         aside: aside(app),
         head,
-        ..Content::titled(title, w.lines)
+        ..Content::titled(title, writer.lines)
     }
 }
 
@@ -65,13 +65,14 @@ fn aside(app: &App) -> String {
     if pages == 1 {
         return closes(app);
     }
-    let [back, on] = [-1, 1].map(|by| keys::label(Action::TurnPage(by), app));
+    let back = keys::label(Action::TurnPage(-1), app);
+    let on = keys::label(Action::TurnPage(1), app);
     let (page, closes) = (app.view.page + 1, closes(app));
     format!("page {page} of {pages}, {back} {on} turn, {closes}")
 }
 
-/// The line of the search above what it found.
-pub(super) fn search_line(app: &App, theme: &Theme, found: &str) -> Line<'static> {
+/// Returns the line with the word that is searched and the result of the search.
+pub(super) fn search_line(app: &App, theme: &Theme, result: &str) -> Line<'static> {
     let search = &app.view.search;
     let cursor = if search.typing { "_" } else { "" };
     let key = keys::label(Action::Search, app);
@@ -79,35 +80,40 @@ pub(super) fn search_line(app: &App, theme: &Theme, found: &str) -> Line<'static
         Run::styled(format!("{key} "), theme.key),
         Run::styled(search.text.clone(), theme.strong),
         Run::styled(cursor, theme.key),
-        Run::styled(format!("  {found}"), theme.dim),
+        Run::styled(format!("  {result}"), theme.dim),
     ])
 }
 
-/// The blocks that hold what is looked for; of a table the rows that do. All where nothing is.
+/// Returns the blocks that contain the searched word; of a table the rows that contain it. Without a word, returns all blocks.
 fn matching(blocks: &[TextBlock], search: &Search) -> Vec<TextBlock> {
     if search.text.is_empty() {
         return blocks.to_vec();
     }
-    let holds = |spans: &Vec<TextSpan>| search.finds(&plain(spans));
-    let kept = blocks.iter().filter_map(|block| match block {
+    let contains = |spans: &Vec<TextSpan>| search.finds(&plain(spans));
+    let matching_part = |block: &TextBlock| match block {
         TextBlock::Table { head, rows } => {
-            let rows = rows.iter().filter(|row| row.iter().any(holds));
-            let rows: Vec<_> = rows.cloned().collect();
+            let rows: Vec<_> = rows
+                .iter()
+                .filter(|row| row.iter().any(contains))
+                .cloned()
+                .collect();
             let head = head.clone();
             (!rows.is_empty()).then_some(TextBlock::Table { head, rows })
         }
         TextBlock::Paragraph(spans) | TextBlock::Quote(spans) | TextBlock::Item { spans, .. } => {
-            holds(spans).then(|| block.clone())
+            contains(spans).then(|| block.clone())
         }
         TextBlock::Heading(..) | TextBlock::Code { .. } | TextBlock::Rule => None,
-    });
-    kept.collect()
+    };
+    blocks.iter().filter_map(matching_part).collect()
 }
 
-fn entries(blocks: &[TextBlock]) -> usize {
-    let count = |block: &TextBlock| match block {
-        TextBlock::Table { rows, .. } => rows.len(),
-        _ => 1,
-    };
-    blocks.iter().map(count).sum()
+fn count_entries(blocks: &[TextBlock]) -> usize {
+    blocks
+        .iter()
+        .map(|block| match block {
+            TextBlock::Table { rows, .. } => rows.len(),
+            _ => 1,
+        })
+        .sum()
 }

@@ -1,4 +1,4 @@
-//! The top lines: the stage, where the figures come from, and the four figures that every run shows.
+//! The top lines of the screen: the stage, the source of the figures, and the four figures that every run shows.
 
 use ratatui::text::{Line, Span};
 
@@ -11,7 +11,7 @@ use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 use protocol::stats::roofline;
 
-/// The first line: the title left, a badge right where there is room.
+/// Returns the first line: the title on the left and, where there is room, a badge on the right.
 pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
     if let Some(open) = app.exercise() {
@@ -24,8 +24,8 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     } else if let Some(mystery) = app.mode.mystery() {
         let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
-        let said = format!(" mystery {seed}, level {level}");
-        spans.push(Span::styled(said, theme.strong));
+        let title = format!(" mystery {seed}, level {level}");
+        spans.push(Span::styled(title, theme.strong));
     } else if app.mode.watches() {
         spans.push(Span::styled(
             " the training of another program",
@@ -43,59 +43,63 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Where the figures come from, the fullest wording first.
+/// Returns the badge, which says where the figures come from, in several wordings, the longest first.
 fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     if let Some(recording) = app.mode.recording() {
-        let pace = match recording.paused {
-            true => "paused".to_owned(),
-            false => format!("{}x", recording.speed),
+        let pace = if recording.paused {
+            "paused".to_owned()
+        } else {
+            format!("{}x", recording.speed)
         };
         let (name, date) = (&recording.device.name, &recording.date);
-        let wordings = match recording.watched {
-            true => [
+        let wordings = if recording.watched {
+            [
                 format!(" WATCHING {} ", recording.file),
                 " WATCHING ".to_owned(),
                 " WATCHING ".to_owned(),
-            ],
-            false => [
+            ]
+        } else {
+            [
                 format!(" RECORDING {name} · {date} · {pace} "),
                 format!(" RECORDING {date} · {pace} "),
                 " RECORDING ".to_owned(),
-            ],
+            ]
         };
-        let badge = |said| Line::from(Span::styled(said, theme.badge));
-        return wordings.map(badge).to_vec();
+        return wordings
+            .map(|wording| Line::from(Span::styled(wording, theme.badge)))
+            .to_vec();
     }
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
-    let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
+    let warm_up = gpu_warm_up(app).map(|warm_up| sentence(&warm_up, app, theme, style).spans);
     let run = &app.shown_run().shown().description;
     let (peak, format) = (run.roof.as_deref().map(roofline::words), run.format());
-    let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
+    let line = |with_peak: bool, with_name: bool, with_warm_up: bool, with_log: bool| {
         let mut spans = Vec::new();
-        if let Some(light) = light.as_ref().filter(|_| with_light) {
-            spans.extend(light.clone());
+        if with_warm_up && let Some(warm_up) = &warm_up {
+            spans.extend(warm_up.clone());
             spans.push(Span::raw("   "));
         }
         if let Some(device) = app.shown_run().device() {
-            let text = match with_name && !device.name.is_empty() {
-                true => format!("{}: {}", device.kind, device.name),
-                false => device.kind.clone(),
+            let text = if with_name && !device.name.is_empty() {
+                format!("{}: {}", device.kind, device.name)
+            } else {
+                device.kind.clone()
             };
             spans.push(Span::styled(text, theme.text));
         }
         if let Some(format) = &format {
             let short = format.split(':').next().unwrap_or(format);
-            let said = if with_name { format } else { short };
-            spans.push(Span::styled(format!(" · {said}"), theme.warning));
+            let format = if with_name { format } else { short };
+            spans.push(Span::styled(format!(" · {format}"), theme.warning));
         }
-        if let Some(peak) = peak.as_ref().filter(|_| with_peak) {
+        if with_peak && let Some(peak) = &peak {
             spans.push(Span::styled(format!(" · {peak}"), theme.dim));
         }
         if with_log && app.devices.log.unseen > 0 {
             let key = keys::label(Action::Open(Overlay::Log), app);
-            let said = format!("  {} in the log ", app.devices.log.unseen);
-            spans.push(Span::styled(said, theme.dim));
+            let count = format!("  {} in the log ", app.devices.log.unseen);
+            spans.push(Span::styled(count, theme.dim));
             spans.push(Span::styled(key, theme.key));
         }
         spans.push(Span::raw(" "));
@@ -114,40 +118,49 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     ]
 }
 
-/// The four figures every run shows, in the longest wording that fits.
+/// Returns the four figures that every run shows, in the longest wording that fits.
 pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if app.is_unsolved() {
-        let text = match app.mode.mystery() {
-            Some(_) => " The checks are shown here once the mystery has ended",
-            None => " The checks of this run are shown here once the fault is named",
+        let text = if app.mode.mystery().is_some() {
+            " The checks are shown here once the mystery has ended"
+        } else {
+            " The checks of this run are shown here once the fault is named"
         };
         return Line::styled(text, theme.dim);
     }
     let all = vitals(app);
-    // With all words; figures alone; without the latest loss, which the loss panel has as well; without what the speed is a share
-    // of; with fewer spaces; without the speed.
-    let first = &all[..all.len().saturating_sub(1)];
+    // From one wording to the next, these are left out: words beside the figures; the latest loss, which the loss panel shows, too; the
+    // words "of peak"; spaces; and at last the speed.
+    let without_speed = &all[..all.len().saturating_sub(1)];
     let wordings = [
         wording_of(&all, "    ", " ", str::to_owned, theme),
         wording_of(&all, "  ", " ", short, theme),
         wording_of(&all, "  ", " ", bare, theme),
         wording_of(&all, "  ", " ", unnamed, theme),
-        wording_of(&all, " ", "", |it| tight(&bare(it)), theme),
-        wording_of(&all, " ", "", |it| tight(&unnamed(it)), theme),
-        wording_of(first, " ", "", |it| tight(&unnamed(it)), theme),
+        wording_of(&all, " ", "", |value| tight(&bare(value)), theme),
+        wording_of(&all, " ", "", |value| tight(&unnamed(value)), theme),
+        wording_of(
+            without_speed,
+            " ",
+            "",
+            |value| tight(&unnamed(value)),
+            theme,
+        ),
     ];
     text::longest(wordings, usize::from(columns))
 }
 
-/// That other programs keep the machine busy, in the longest wording that fits.
+/// Returns the notice that other programs keep the machine busy, in the longest wording that fits.
 pub fn busy_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let mark = theme.symbols.warning;
-    let wordings = busy::wordings(app).into_iter().flatten();
-    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), theme.warning));
-    text::longest(lines, usize::from(columns))
+    let wordings = busy::wordings(app)
+        .into_iter()
+        .flatten()
+        .map(|wording| Line::styled(format!(" {mark} {wording}"), theme.warning));
+    text::longest(wordings, usize::from(columns))
 }
 
-/// Figures in one wording, with this gap between them and this space after a mark.
+/// Returns the figures in one wording, with `gap` between them and `space` after each mark.
 fn wording_of(
     all: &[RunFigure],
     gap: &'static str,
@@ -156,7 +169,7 @@ fn wording_of(
     theme: &Theme,
 ) -> Line<'static> {
     let mut spans = vec![Span::raw(" ")];
-    for (at, vital) in all.iter().enumerate() {
+    for (index, vital) in all.iter().enumerate() {
         let label = match vital.label {
             "first loss" if space.is_empty() => "first",
             "unaccounted" if space.is_empty() => "unacc.",
@@ -170,31 +183,38 @@ fn wording_of(
             }
         };
         let value = wording(&vital.value);
-        spans.push(Span::raw(if at > 0 { gap } else { "" }));
+        spans.push(Span::raw(if index > 0 { gap } else { "" }));
         spans.push(Span::styled(format!("{label} "), theme.dim));
         spans.push(Span::styled(format!("{mark}{value}"), style));
     }
     Line::from(spans)
 }
 
-/// What the speed is a share of, after its percent sign.
+/// The words after the percent sign of the speed.
 const OF_PEAK: &str = " of peak";
 
+/// Returns the value of a figure without the words beside it.
 fn short(value: &str) -> String {
-    if let Some((number, of)) = value.split_once(" %") {
-        let of_peak = if of.starts_with(OF_PEAK) { OF_PEAK } else { "" };
+    if let Some((number, rest)) = value.split_once(" %") {
+        let of_peak = if rest.starts_with(OF_PEAK) {
+            OF_PEAK
+        } else {
+            ""
+        };
         return format!("{number} %{of_peak}");
     }
     match value {
         "not synchronised" => "no sync".to_owned(),
-        it => it.replace("not measured", "?").replace(" of ln V ", "/"),
+        value => value.replace("not measured", "?").replace(" of ln V ", "/"),
     }
 }
 
+/// Returns the short value, without the latest loss.
 fn bare(value: &str) -> String {
     short(value.split_once(", now ").map_or(value, |(first, _)| first))
 }
 
+/// Returns the bare value, without the words "of peak".
 fn unnamed(value: &str) -> String {
     bare(value).replace(OF_PEAK, "")
 }

@@ -1,4 +1,4 @@
-//! Every key and what it does, from the one table: in two columns where there is room, what works now first.
+//! The help lists every key and its effect, from the table of keys: in two columns where there is room, the keys that work now first.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,7 +12,7 @@ use crate::tui::surface::closes;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Columns that the card wants in so many.
+/// Returns the columns that the card wants on a screen of `most` columns.
 pub(super) fn columns(most: u16) -> u16 {
     let columns = usize::from(most).saturating_sub(FRAME).max(1);
     let (count, each) = columns_of(columns);
@@ -20,11 +20,13 @@ pub(super) fn columns(most: u16) -> u16 {
     most.min(wide as u16)
 }
 
-/// Columns of the keys, and of the gap between two columns of lines.
+/// The width of the keys before their texts.
 const KEYS: usize = 11;
+/// The width of the gap between the two columns of lines.
 const GAP: usize = 2;
-/// From this width inside the card on there are two columns, and the widest that one gets.
+/// From this width inside the card on there are two columns of lines.
 const TWO: usize = 72;
+/// The largest width of one of the two columns.
 const WIDEST: usize = 54;
 /// The note under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
@@ -32,7 +34,7 @@ const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second cli
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let welcome = keys::label(Action::Open(Overlay::Welcome), app);
     let (count, each) = columns_of(usize::from(area.width));
-    // What works once the help is closed.
+    // The help shows which keys work after it is closed.
     let mut behind = app.clone();
     behind.view.overlay = None;
     let lines = arranged(|row| row.works(&behind), count, each, theme);
@@ -42,7 +44,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
 }
 
-/// How many columns of lines, and how wide each is.
+/// Returns the number of columns of lines, and the width of each.
 fn columns_of(columns: usize) -> (usize, usize) {
     if columns < TWO {
         (1, columns)
@@ -51,7 +53,8 @@ fn columns_of(columns: usize) -> (usize, usize) {
     }
 }
 
-/// The lines of all headings in so many columns of this width. Headings stay whole; the columns end as evenly as they can.
+/// Returns the lines of all headings in `count` columns, each `each` wide. The lines of a heading stay in one column; the columns end as
+/// evenly as possible.
 fn arranged(
     works: impl Fn(&HelpLine) -> bool,
     count: usize,
@@ -61,15 +64,20 @@ fn arranged(
     let rows = keys::reference();
     let block = |group: &Group| {
         let mut lines = vec![Line::styled(group.into_str(), theme.heading)];
-        let of_group = rows.iter().filter(|row| row.group == *group);
-        let (now, idle): (Vec<&HelpLine>, Vec<&HelpLine>) = of_group.partition(|row| works(row));
-        for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
+        let (working, idle): (Vec<&HelpLine>, Vec<&HelpLine>) = rows
+            .iter()
+            .filter(|row| row.group == *group)
+            .partition(|row| works(row));
+        for (rows, key_style, help_style) in [
+            (working, theme.key, theme.text),
+            (idle, theme.dim, theme.dim),
+        ] {
             for row in rows {
-                let marker = format!("{} ", text::right(&row.names().join(" "), KEYS));
-                let rest = " ".repeat(text::width(&marker));
-                let marker = Span::styled(marker, key);
-                let help = Span::styled(row.help, help);
-                lines.extend(text::wrap(&[help], each, marker, rest));
+                let keys = format!("{} ", text::right(&row.names().join(" "), KEYS));
+                let rest = " ".repeat(text::width(&keys));
+                let first = Span::styled(keys, key_style);
+                let help = Span::styled(row.help, help_style);
+                lines.extend(text::wrap(&[help], each, first, rest));
             }
         }
         lines
@@ -79,13 +87,13 @@ fn arranged(
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());
     }
-    let height = |at: &usize| {
-        let (left, right) = blocks.split_at(*at);
+    let height_of_split = |split: &usize| {
+        let (left, right) = blocks.split_at(*split);
         stacked(left).len().max(stacked(right).len())
     };
-    let at = (1..blocks.len()).min_by_key(height).unwrap_or(1);
-    let (left, right) = blocks.split_at(at);
-    let (mut left, mut right) = (stacked(left), stacked(right));
+    let split = (1..blocks.len()).min_by_key(height_of_split).unwrap_or(1);
+    let mut left = stacked(&blocks[..split]);
+    let mut right = stacked(&blocks[split..]);
     let shorter = if left.len() > right.len() {
         &mut right
     } else {
@@ -109,11 +117,10 @@ fn beside(
     for (line, more) in left.iter_mut().zip(right) {
         let gap = columns.saturating_sub(line.width());
         line.spans.push(Span::raw(" ".repeat(gap)));
-        let spans = more.spans.into_iter();
-        line.spans.extend(spans.map(|span| {
+        for span in more.spans {
             let style = more.style.patch(span.style);
-            span.style(style)
-        }));
+            line.spans.push(span.style(style));
+        }
     }
     left
 }

@@ -1,5 +1,5 @@
-//! The profile of one step: a row per operation with its place, calls, time, share and rate, A beside B, and a row for the rest of
-//! the step, so that all of its time is shown. Where it is empty, it says why.
+//! The panel of the kernels shows the profile of one step: a row for each operation with its place, calls, time, share and rate, A beside
+//! B, and a row for the rest of the step, so that all of its time is shown. An empty panel says why it is empty.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -18,7 +18,7 @@ use protocol::story::RunStory;
 use protocol::units::{bytes, duration, ms, number, or_dash, percent};
 use protocol::{KernelRow, Roof, Slot, StepProfile};
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "Profiled steps, which count in no median of step times. A row shows the median of the latest profiles; ~: their middle half \
              spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
@@ -31,9 +31,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let Some((slot, kernels)) = app.shown_run().profiled() else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let (name, sort) = (app.shown_run().slot_name(slot), app.view.sort.into_str());
-    let aside = match app.shown_run().slot(slot).profiles.len() {
-        n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
+    let run = app.shown_run().slot(slot);
+    let name = app.shown_run().slot_name(slot);
+    let sort = app.view.sort.into_str();
+    let aside = match run.profiles.len() {
+        count @ 2.. => format!("{name} · median of {count} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
     };
     let mut content = Content::beside(aside);
@@ -43,12 +45,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         content.add(None, Block::Lines(missing(reason, theme, area)));
         return content;
     }
-    let run = app.shown_run().slot(slot);
-    let beside = app.shown_run().slot(slot.other()).typical();
-    let beside = beside.as_ref().filter(|it| it.reason.is_none());
-    let roof = run.description.roof.as_deref();
-    let (width, names) = (area.width, !app.reading().withholds("names"));
-    let table = Table::new((slot, run), &kernels, beside, roof, width, names, theme);
+    let other = app.shown_run().slot(slot.other()).typical();
+    let other = other.as_ref().filter(|profile| profile.reason.is_none());
+    let names = !app.reading().withholds("names");
+    let table = Table::new((slot, run), &kernels, other, area.width, names, theme);
     content.head = vec![summary, table.head()];
     let mut rows = table.rows(app.view.sort);
     let selected = app.view.kernel.min(rows.len().saturating_sub(2));
@@ -63,7 +63,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content
 }
 
-/// The operations with the most of what the beat looks at; those in question come first and stand out.
+/// Adds the figures of the large renderer: the operations with the largest values of the beat's figure. The operations in question come
+/// first and stand out.
 fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16) {
     let Some(cue) = app.cue() else { return };
     let (kernels, theme) = (table.kernels, table.theme);
@@ -75,66 +76,82 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
         KernelFigure::Calls => Some(f64::from(row.calls)),
         KernelFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
     };
-    let figure = |it: f64| match cue.figure {
-        KernelFigure::Share => format!("{} %", percent(100.0 * it)),
-        KernelFigure::Rate => number(it / 1e9),
-        KernelFigure::Bytes => bytes(it as u64),
-        KernelFigure::Calls => format!("{it}"),
-        KernelFigure::TimeOfACall => duration(it),
+    let value_text = |value: f64| match cue.figure {
+        KernelFigure::Share => format!("{} %", percent(100.0 * value)),
+        KernelFigure::Rate => number(value / 1e9),
+        KernelFigure::Bytes => bytes(value as u64),
+        KernelFigure::Calls => format!("{value}"),
+        KernelFigure::TimeOfACall => duration(value),
     };
-    let says = match cue.figure {
+    let figure_name = match cue.figure {
         KernelFigure::Share => "share of the step",
         KernelFigure::Rate => "GFLOP/s",
         KernelFigure::Bytes => "bytes moved in a step",
         KernelFigure::Calls => "calls in a step",
         KernelFigure::TimeOfACall => "time of a call",
     };
-    let said = format!(
-        "{} · each operation's {says}",
-        app.shown_run().slot_name(table.slot)
-    );
-    let said = vec![Line::styled(said, theme.dim)];
-    content.add(Size::Large, Block::Lines(said));
-    let asked = |row: &KernelRow| cue.asks(&name(row));
-    let known = kernels
+    let run_name = app.shown_run().slot_name(table.slot);
+    let heading = format!("{run_name} · each operation's {figure_name}");
+    let heading = vec![Line::styled(heading, theme.dim)];
+    content.add(Size::Large, Block::Lines(heading));
+    let in_question = |row: &KernelRow| cue.asks(&name(row));
+    let mut rows: Vec<(&KernelRow, f64)> = kernels
         .rows
         .iter()
-        .filter_map(|row| Some((row, value(row)?)));
-    let mut rows: Vec<(&KernelRow, f64)> = known.collect();
-    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
-    rows.sort_by_key(|(row, _)| !asked(row));
-    let rows_high = rows_high.saturating_sub(1);
-    let fitting = (rows_high / 6).max(4).min(rows_high / 3).max(1);
+        .filter_map(|row| Some((row, value(row)?)))
+        .collect();
+    rows.sort_by(|(_, value), (_, other)| other.total_cmp(value));
+    rows.sort_by_key(|(row, _)| !in_question(row));
+    let free_rows = rows_high.saturating_sub(1);
+    let fitting = (free_rows / 6).max(4).min(free_rows / 3).max(1);
     rows.truncate(usize::from(fitting));
-    let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
+    let largest = rows
+        .iter()
+        .map(|(_, value)| *value)
+        .fold(f64::MIN_POSITIVE, f64::max);
     for (row, value) in rows {
-        let was = table.beside.and_then(|it| counterpart(row, it));
-        let other = table.slot.other().into_str();
-        let was = was.map_or(String::new(), |was| format!(", {other} {}", ms(was)));
-        let ink = match !cue.row.is_empty() && asked(row) {
-            true => theme.bad,
-            false => theme.slot(table.slot),
+        let other_ms = table.other.and_then(|profile| counterpart(row, profile));
+        let other_time = match other_ms {
+            Some(time) => format!(", {} {}", table.slot.other().into_str(), ms(time)),
+            None => String::new(),
         };
-        let bar = Picture::Bar(value / most);
-        let mut figure = Figure::new(name(row), figure(value), bar, ink);
-        figure.details = format!("{} ms{was}", ms(row.ms));
-        figure.dim = !asked(row);
+        let ink = if !cue.row.is_empty() && in_question(row) {
+            theme.bad
+        } else {
+            theme.slot(table.slot)
+        };
+        let bar = Picture::Bar(value / largest);
+        let mut figure = Figure::new(name(row), value_text(value), bar, ink);
+        figure.details = format!("{} ms{other_time}", ms(row.ms));
+        figure.dim = !in_question(row);
         content.figure(Size::Large, figure);
     }
 }
 
-/// Launches, unique kernels, device time and coverage.
-fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
-    let of = it.step_ms.filter(|_| width >= 60);
-    let alone = if it.coverage > 1.0 { " unprofiled" } else { "" };
-    let of = of.map_or(String::new(), |step| format!(" of {} ms{alone}", ms(step)));
-    let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
-    let low = it.coverage < 0.9;
-    let [forward, backward, optimizer] = it.launches_by_phase;
+/// Returns a line with the launches, the number of kernels, the device time and the coverage of a profile.
+fn summary(profile: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
+    let of_step = match profile.step_ms {
+        Some(step_ms) if width >= 60 => {
+            let unprofiled = if profile.coverage > 1.0 {
+                " unprofiled"
+            } else {
+                ""
+            };
+            format!(" of {} ms{unprofiled}", ms(step_ms))
+        }
+        _ => String::new(),
+    };
+    let covers = format!("covers {} %{of_step}", percent(100.0 * profile.coverage));
+    let low = profile.coverage < 0.9;
+    let [forward, backward, optimizer] = profile.launches_by_phase;
     let parts = [
-        format!("{} launches", it.launches),
-        format!("{} kernels", it.unique),
-        format!("{} ms on the {} clock", ms(it.device_ms), it.clock),
+        format!("{} launches", profile.launches),
+        format!("{} kernels", profile.unique),
+        format!(
+            "{} ms on the {} clock",
+            ms(profile.device_ms),
+            profile.clock
+        ),
         format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
     ];
     let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
@@ -146,7 +163,7 @@ fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     ])
 }
 
-/// The figures of a row, as they stand side by side.
+/// The columns of a row's figures, from left to right.
 #[rustfmt::skip]
 const COLUMNS: [FigureColumn; 8] = [
     ("calls", 6),
@@ -158,22 +175,26 @@ const COLUMNS: [FigureColumn; 8] = [
     ("FLOP/B", 8),
     ("% roof", 8),
 ];
-/// Places in `COLUMNS`, the most important first.
+/// The indices of `COLUMNS`, the most important column first.
 const ORDER: [usize; 8] = [1, 3, 2, 4, 7, 0, 5, 6];
+/// The width of a row's bar.
 const BAR: usize = 12;
 
-/// The rows of a slot's profile beside those of the other.
+/// The table of a slot's profile, with the times of the other slot.
 struct Table<'a> {
     slot: Slot,
     run: &'a RunStory,
     kernels: &'a StepProfile,
-    beside: Option<&'a StepProfile>,
+    /// The profile of the other slot.
+    other: Option<&'a StepProfile>,
     roof: Option<&'a Roof>,
     theme: &'a Theme,
-    /// Columns of the operation's name, of its kernel's, of the figures, and of the bar.
+    /// The width of the operation's name.
     name: usize,
+    /// The width of the kernel's name.
     kernel: usize,
     columns: Columns<8>,
+    /// The width of the bar.
     bar: usize,
 }
 
@@ -181,21 +202,22 @@ impl<'a> Table<'a> {
     fn new(
         (slot, run): (Slot, &'a RunStory),
         kernels: &'a StepProfile,
-        beside: Option<&'a StepProfile>,
-        roof: Option<&'a Roof>,
+        other: Option<&'a StepProfile>,
         width: u16,
         names: bool,
         theme: &'a Theme,
     ) -> Self {
-        let longest = |of: fn(&KernelRow) -> String| {
-            let widths = kernels.rows.iter().map(|row| text::width(&of(row)));
+        let widest = |text_of: fn(&KernelRow) -> String| {
+            let widths = kernels.rows.iter().map(|row| text::width(&text_of(row)));
             widths.max().unwrap_or(0)
         };
-        let name = (longest(name) + 3).clamp(16, 34);
+        let name = (widest(name) + 3).clamp(16, 34);
         let mut room = usize::from(width).saturating_sub(name);
-        let order = ORDER.into_iter();
-        let order = order.filter(|at| *at != 2 || beside.is_some());
-        let order: Vec<usize> = order.collect();
+        // Column 2 has the time of the other slot.
+        let order: Vec<usize> = ORDER
+            .into_iter()
+            .filter(|column| *column != 2 || other.is_some())
+            .collect();
         let mut columns = Columns::fit(COLUMNS, &order, &mut room);
         if columns.0[2].1 > 0 {
             let heads = ["ms A", "ms B"];
@@ -207,18 +229,19 @@ impl<'a> Table<'a> {
             room -= wide;
             wide
         };
-        // Which kernel it was, only whole: it tells rows of one operation apart, so it comes before the bar.
-        let kernel = match names {
-            true => take(longest(|row| row.kernel.clone()) + 2),
-            false => 0,
+        // The kernel tells rows of one operation apart, so it comes before the bar. It is shown whole or not at all.
+        let kernel = if names {
+            take(widest(|row| row.kernel.clone()) + 2)
+        } else {
+            0
         };
         let bar = take(BAR);
         Self {
             slot,
             run,
             kernels,
-            beside,
-            roof,
+            other,
+            roof: run.description.roof.as_deref(),
             theme,
             name: name + room,
             kernel,
@@ -234,51 +257,60 @@ impl<'a> Table<'a> {
             rows => format!("{rows} operations"),
         };
         let explained = format!("{rows} (~ time swings)");
-        let named = match swings && text::width(&explained) < self.name {
-            true => explained,
-            false => rows,
+        let heading = if swings && text::width(&explained) < self.name {
+            explained
+        } else {
+            rows
         };
-        let names = text::left(&named, self.name) + &text::left("kernel", self.kernel);
+        let names = text::left(&heading, self.name) + &text::left("kernel", self.kernel);
         Line::styled(names + &self.columns.heads(), self.theme.dim)
     }
 
     fn rows(&self, sort: Sort) -> Vec<Line<'static>> {
         let rows = sorted(self.kernels, sort);
         let longest = rows.iter().map(|row| row.ms).fold(0.0, f64::max);
-        let line = |row: &KernelRow| {
-            let was = self.beside.and_then(|it| counterpart(row, it));
+        let mut lines = Vec::new();
+        for row in rows {
+            let other_ms = self.other.and_then(|profile| counterpart(row, profile));
             let mark = if self.run.swings(row) { " ~" } else { "" };
-            self.line(row, &format!("{}{mark}", name(row)), was, longest)
-        };
-        let mut lines: Vec<Line<'static>> = rows.into_iter().map(line).collect();
+            lines.push(self.line(row, &format!("{}{mark}", name(row)), other_ms, longest));
+        }
         let rest = KernelRow {
             ms: self.kernels.unbracketed_ms,
             ..KernelRow::default()
         };
-        let was = self.beside.map(|it| it.unbracketed_ms);
-        let rest = self.line(&rest, "rest of the step", was, longest.max(rest.ms));
-        lines.push(rest.style(self.theme.dim));
+        let other_ms = self.other.map(|profile| profile.unbracketed_ms);
+        let longest = longest.max(rest.ms);
+        let line = self.line(&rest, "rest of the step", other_ms, longest);
+        lines.push(line.style(self.theme.dim));
         lines
     }
 
-    /// One row, and what the other slot took.
-    fn line(&self, row: &KernelRow, name: &str, was: Option<f64>, longest: f64) -> Line<'static> {
+    /// Returns the line of a row. `other_ms` is the time of the other slot; `longest` is the time whose bar is full, in ms.
+    fn line(
+        &self,
+        row: &KernelRow,
+        name: &str,
+        other_ms: Option<f64>,
+        longest: f64,
+    ) -> Line<'static> {
         let theme = self.theme;
         let rows: f64 = self.kernels.rows.iter().map(|row| row.ms).sum();
         let whole = rows + self.kernels.unbracketed_ms.max(0.0);
         let share = if whole > 0.0 { row.ms / whole } else { 0.0 };
-        let calls = Some(row.calls).filter(|calls| *calls > 0);
-        let reached = match calls {
-            Some(_) => reached(row, self.roof),
-            None => RowRates::default(),
+        // The rest of the step has no calls and no rates.
+        let (calls, reached) = if row.calls > 0 {
+            (row.calls.to_string(), reached(row, self.roof))
+        } else {
+            (String::new(), RowRates::default())
         };
         let percent = |share: f64| format!("{} %", percent(100.0 * share));
-        let giga = |it: f64| number(it / 1e9);
+        let giga = |rate: f64| number(rate / 1e9);
         let plain = Style::new();
         let figures = [
-            (calls.map_or(String::new(), |it| it.to_string()), theme.dim),
+            (calls, theme.dim),
             (ms(row.ms), theme.strong),
-            (or_dash(was, ms), theme.slot(self.slot.other())),
+            (or_dash(other_ms, ms), theme.slot(self.slot.other())),
             (percent(share), plain),
             (or_dash(reached.flops_per_s, giga), theme.dim),
             (or_dash(reached.bytes_per_s, giga), theme.dim),
@@ -298,10 +330,16 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The other run's time at the same place: of the same kernel where it has one, else of its longest there.
-fn counterpart(row: &KernelRow, beside: &StepProfile) -> Option<f64> {
-    let here = |it: &&KernelRow| it.op == row.op && it.part == row.part && it.phase == row.phase;
-    let mut same = beside.rows.iter().filter(here);
-    let kernel = same.clone().find(|it| it.kernel == row.kernel);
-    kernel.or_else(|| same.next()).map(|it| it.ms)
+/// Returns the time in ms that the other run took for this operation, part and phase: the time of a kernel of this name, or else of the
+/// longest kernel there. `None` if the other run has no such row.
+fn counterpart(row: &KernelRow, other: &StepProfile) -> Option<f64> {
+    let corresponds = |candidate: &&KernelRow| {
+        candidate.op == row.op && candidate.part == row.part && candidate.phase == row.phase
+    };
+    let mut candidates = other.rows.iter().filter(corresponds);
+    candidates
+        .clone()
+        .find(|candidate| candidate.kernel == row.kernel)
+        .or_else(|| candidates.next())
+        .map(|candidate| candidate.ms)
 }

@@ -1,5 +1,5 @@
-//! Rows for the back of a room: a name, a figure in large glyphs, and a bar or a small chart as thick as the row. They share the
-//! height between them; where there is not enough for large glyphs, the figures stand in plain letters.
+//! Draws rows for the back of a room: each has a name, a figure in large glyphs, and a bar or a small chart as thick as the row. The rows
+//! share the height of the screen; where it is too low for large glyphs, the figures stand in plain letters.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,15 +15,16 @@ use crate::tui::surface::{self, centred, height, take_bottom, take_left, take_to
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Most columns of a name, and rows of one row.
+/// The largest width of a name.
 const NAME: usize = 22;
+/// The largest height of a row.
 const TALLEST: u16 = 12;
-/// Rows from which on the names are large, too.
+/// From this height on, the names of the rows are large, too.
 const TALL: u16 = 10;
-/// Columns that a bar takes at least.
+/// The smallest width of a bar.
 const LEAST: u16 = 8;
 
-/// A rectangle of the frame for what fills the screen at a beat.
+/// The frame of a beat, and the area in it that is still to be filled.
 pub(super) struct Surface<'a, 'f> {
     pub frame: &'a mut Frame<'f>,
     pub area: Rect,
@@ -32,7 +33,7 @@ pub(super) struct Surface<'a, 'f> {
 }
 
 impl<'a> Surface<'a, '_> {
-    /// Lines of text as wide as the area.
+    /// Returns a writer for text as wide as the area.
     pub(super) fn writer(&self) -> ProseWriter<'a> {
         ProseWriter::new(self.app, self.theme, self.area.width)
     }
@@ -49,28 +50,32 @@ impl<'a> Surface<'a, '_> {
     }
 }
 
-/// A figure as it stands in its row.
+/// A figure as it is drawn in its row.
 struct Row {
     figure: Figure,
-    /// Its values.
-    said: String,
+    /// The values of the figure as one text.
+    values: String,
     name_style: Style,
-    said_style: Style,
+    values_style: Style,
 }
 
 impl Row {
     fn new(figure: Figure, theme: &Theme) -> Self {
-        let values: Vec<&str> = figure.values.iter().map(|it| it.text.as_str()).collect();
+        let values: Vec<&str> = figure
+            .values
+            .iter()
+            .map(|value| value.text.as_str())
+            .collect();
         let good = match &figure.values[..] {
             [value] => value.good,
             _ => None,
         };
         let style = if figure.dim { theme.dim } else { theme.strong };
         Self {
-            // A gap is wide in large glyphs.
-            said: values.join(" → ").replace(" %", "%"),
+            // The gap before a percent sign would be wide in large glyphs.
+            values: values.join(" → ").replace(" %", "%"),
             name_style: style,
-            said_style: good.map_or(style, |good| theme.mark(good).1),
+            values_style: good.map_or(style, |good| theme.mark(good).1),
             figure,
         }
     }
@@ -79,63 +84,65 @@ impl Row {
         !matches!(self.figure.picture, Picture::Nothing)
     }
 
-    /// What stands below the name.
+    /// Returns the text below the name: the share of the figure, or else its details.
     fn details(&self) -> &str {
-        match &*self.figure.share {
-            "" => &self.figure.details,
-            share => share,
+        if self.figure.share.is_empty() {
+            &self.figure.details
+        } else {
+            &self.figure.share
         }
     }
 
-    /// Columns of the values in glyphs of this size, where these fit.
+    /// Returns the columns of the values in glyphs of this size; `None` where these do not fit into `room`.
     fn large(&self, size: u16, room: u16) -> Option<u16> {
-        let wide = digits::width(&self.said)? * size;
+        let wide = digits::width(&self.values)? * size;
         (size > 0 && wide <= room).then_some(wide)
     }
 
-    /// The same, or in plain letters.
+    /// Returns the columns of the values in glyphs of this size, or in plain letters where these do not fit.
     fn columns(&self, size: u16, room: u16) -> u16 {
-        let plain = text::width(&self.said) as u16 + 1;
+        let plain = text::width(&self.values) as u16 + 1;
         self.large(size, room).unwrap_or(plain)
     }
 }
 
-/// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
-pub(super) fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
-    let size = digits::size(said, s.area.width, rows);
+/// Draws a text at the top of the area and takes its rows off the area. The text is as large as it fits into `rows`, or in plain letters
+/// where it has no large form.
+pub(super) fn headline(s: &mut Surface<'_, '_>, text: &str, rows: u16, style: Style) {
+    let size = digits::size(text, s.area.width, rows);
     let area = take_top(&mut s.area, digits::rows(size).max(1));
-    digits::fill(s.frame.buffer_mut(), area, said, style);
+    digits::fill(s.frame.buffer_mut(), area, text, style);
     take_top(&mut s.area, u16::from(size > 0));
 }
 
-/// Draws what a panel shows: lines before its figures or its drawing above them, those after below, and of the figures those that
-/// the beat asks for; those that do not fit are left out from the end. Text stands in the panel's box; the result is how many
-/// lines of it can scroll.
+/// Draws a panel for the back of a room: its drawing, or those figures that the beat asks for, as many of them as fit. Lines before the
+/// figures stand above them, lines after them below. A panel of text is drawn in its box. Returns how many lines it can scroll.
 pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
-    let (of, _) = super::row_of(panel, s.app);
-    let mut content = of(s.app, s.theme, s.area);
+    let (content_of, _) = super::content_and_reading(panel, s.app);
+    let mut content = content_of(s.app, s.theme, s.area);
     if !content.is_figures() {
         return super::draw(panel, s.area, s.app, s.theme, s.frame);
     }
-    let (mut above, mut rows, mut below, mut plot) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let mut above = Vec::new();
+    let mut rows = Vec::new();
+    let mut below = Vec::new();
+    let mut plot = None;
     let cue = s.app.cue();
-    let asked = |it: &Figure| it.dim || cue.as_ref().is_none_or(|cue| cue.asks(&it.name));
+    let in_question =
+        |figure: &Figure| figure.dim || cue.as_ref().is_none_or(|cue| cue.asks(&figure.name));
     for block in content.take_blocks(Size::Large) {
         match block {
-            Block::Figure(figure) if !asked(&figure) => {}
+            Block::Figure(figure) if !in_question(&figure) => {}
             Block::Figure(figure) => rows.push(Row::new(figure, s.theme)),
-            Block::Plot(it) => plot = Some(it),
+            Block::Plot(drawing) => plot = Some(drawing),
             Block::Lines(lines) if rows.is_empty() && plot.is_none() => above.extend(lines),
             Block::Lines(lines) => below.extend(lines),
         }
     }
-    for (lines, take) in [
-        (above, take_top as fn(&mut Rect, u16) -> Rect),
-        (below, take_bottom),
-    ] {
-        let area = take(&mut s.area, height(lines.len()));
-        s.put(area, lines);
-    }
+    let top = take_top(&mut s.area, height(above.len()));
+    s.put(top, above);
+    let bottom = take_bottom(&mut s.area, height(below.len()));
+    s.put(bottom, below);
     match plot {
         Some(plot) => (plot.draw)(s.area, s.frame.buffer_mut()),
         None => draw_rows(s, rows),
@@ -144,31 +151,37 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
 }
 
 fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
-    // What the beat is about stays: where rows are few, each is one line in plain letters.
     let all = height(rows.len()).max(1);
+    // On a low screen each row is one line in plain letters, so that all of them stay visible.
     let is_high = s.area.height > digits::ROWS * (all - 1);
     let least = if is_high { digits::ROWS } else { 1 };
-    let each = (s.area.height / all).clamp(least, TALLEST);
-    let each = each.min(s.area.height);
+    let each = (s.area.height / all)
+        .clamp(least, TALLEST)
+        .min(s.area.height);
     let gap = u16::from(each > digits::ROWS || each == 2);
     let fits = |row: &Row| digits::size(&row.figure.name, s.area.width, digits::ROWS) > 0;
     if each >= TALL && rows.iter().all(fits) {
         return draw_tall(s, rows, each);
     }
     let in_one_line = each < digits::ROWS;
-    let longest = rows.iter().flat_map(|row| {
-        let name = &*row.figure.name;
-        let words = name.split_whitespace().chain([row.details()]);
-        words.chain(in_one_line.then_some(name))
-    });
+    // A name may wrap between words, except in a row of one line.
+    let widest = rows
+        .iter()
+        .flat_map(|row| {
+            let name = &*row.figure.name;
+            let words = name.split_whitespace().chain([row.details()]);
+            words.chain(in_one_line.then_some(name))
+        })
+        .map(text::width)
+        .max()
+        .unwrap_or(0);
     let most = if in_one_line {
         s.area.width.into()
     } else {
         NAME
     };
-    let name = longest.map(text::width).max().unwrap_or(0);
-    let name = (name.max(12).min(most) as u16 + 2).min(s.area.width / 2);
-    // Pictures keep a quarter of what the names leave.
+    let name = (widest.max(12).min(most) as u16 + 2).min(s.area.width / 2);
+    // Pictures keep a quarter of the columns beside the names.
     let mut room = s.area.width - name;
     if rows.iter().any(Row::is_pictured) {
         room = room.saturating_sub((room / 4).max(LEAST));
@@ -183,48 +196,61 @@ fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
         let mut area = take_top(&mut s.area, each);
         area.height = area.height.saturating_sub(gap).max(1);
         let left = take_left(&mut area, name);
-        named(s, &row, left);
+        name_and_details(s, &row, left);
         figure_and_picture(s, &row, area, figures, size);
     }
 }
 
-/// The same with the names in large glyphs, too, above the figures.
+/// Draws rows whose names stand in large glyphs above the figures.
 fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
     let high = each - digits::ROWS - 2;
     let whole = s.area.width;
-    let room = |row: &Row| match row.is_pictured() {
-        true => whole * 2 / 3,
-        false => whole,
+    let room = |row: &Row| {
+        if row.is_pictured() {
+            whole * 2 / 3
+        } else {
+            whole
+        }
     };
     let size = common_size(&rows, room, high);
-    let pictured = rows.iter().filter(|row| row.is_pictured());
-    let beside = pictured.map(|row| row.columns(size, room(row))).max();
+    // The pictures of all rows begin at one column.
+    let before_pictures = rows
+        .iter()
+        .filter(|row| row.is_pictured())
+        .map(|row| row.columns(size, room(row)))
+        .max()
+        .unwrap_or(0);
     for row in rows {
         let mut area = take_top(&mut s.area, each);
         let mut top = take_top(&mut area, digits::ROWS + 1);
-        let (at, name) = ((top.x, top.y), &row.figure.name);
-        digits::draw(s.frame.buffer_mut(), at, name, 1, row.name_style);
+        let name = &row.figure.name;
+        let buffer = s.frame.buffer_mut();
+        digits::draw(buffer, (top.x, top.y), name, 1, row.name_style);
         take_left(&mut top, digits::width(name).unwrap_or(0) + 2);
         let details = row.details().to_owned();
         if text::width(&details) <= usize::from(top.width) {
             s.put(top, Line::styled(details, s.theme.dim));
         }
         area.height = area.height.saturating_sub(1);
-        let beside = beside.filter(|_| row.is_pictured());
-        let columns = beside.unwrap_or(area.width);
+        let columns = if row.is_pictured() {
+            before_pictures
+        } else {
+            area.width
+        };
         figure_and_picture(s, &row, area, columns, size);
     }
 }
 
-/// The largest size at which the values of all rows fit that fit at all.
+/// Returns the largest size at which the values of all rows fit. Rows whose values fit at no size do not count; 0 where no row counts.
 fn common_size(rows: &[Row], room: impl Fn(&Row) -> u16, high: u16) -> u16 {
-    let sizes = rows
-        .iter()
-        .map(|row| digits::size(&row.said, room(row), high));
-    sizes.filter(|size| *size > 0).min().unwrap_or(0)
+    rows.iter()
+        .map(|row| digits::size(&row.values, room(row), high))
+        .filter(|size| *size > 0)
+        .min()
+        .unwrap_or(0)
 }
 
-/// The values in so many columns on the left, and the picture beside them.
+/// Draws the values in `columns` on the left, and the picture beside them.
 fn figure_and_picture(s: &mut Surface<'_, '_>, row: &Row, mut area: Rect, columns: u16, size: u16) {
     let left = take_left(&mut area, columns);
     figure(s, row, left, size);
@@ -232,7 +258,8 @@ fn figure_and_picture(s: &mut Surface<'_, '_>, row: &Row, mut area: Rect, column
     picture(s, row, area);
 }
 
-fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
+/// Draws the name of a figure and, where there is room, its details below.
+fn name_and_details(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     let columns = usize::from(area.width).saturating_sub(1);
     let name = Span::styled(row.figure.name.clone(), row.name_style);
     let mut lines = text::wrap(&[name], columns, "", "");
@@ -243,15 +270,16 @@ fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     s.put(centred(area, area.width, height(lines.len())), lines);
 }
 
-/// The values, in large glyphs where they fit.
+/// Draws the values, in large glyphs where they fit.
 fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     let rows = digits::rows(size);
     if row.large(size, area.width).is_none() || rows > area.height {
-        let line = Line::styled(row.said.clone(), row.said_style);
+        let line = Line::styled(row.values.clone(), row.values_style);
         return s.put(centred(area, area.width, 1), line);
     }
-    let at = (area.x, centred(area, area.width, rows).y);
-    digits::draw(s.frame.buffer_mut(), at, &row.said, size, row.said_style);
+    let corner = (area.x, centred(area, area.width, rows).y);
+    let buffer = s.frame.buffer_mut();
+    digits::draw(buffer, corner, &row.values, size, row.values_style);
 }
 
 fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
@@ -259,7 +287,7 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
         return;
     }
     let symbols = &s.theme.symbols;
-    // Reversed, a bar would be a hole.
+    // A reversed bar would look empty.
     let ink = row.figure.ink.remove_modifier(Modifier::REVERSED);
     let lines: Vec<Line<'static>> = match &row.figure.picture {
         Picture::Nothing => return,
@@ -271,12 +299,14 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
             let rows = symbols.columns(values, area.height);
             let each = (usize::from(area.width) / values.len().max(1)).clamp(1, 12);
             let gap = if each > 1 { " " } else { "" };
-            let line = |cells: Vec<&'static str>| {
-                let cells = cells.into_iter();
-                let cells = cells.map(|cell| cell.repeat((each - 1).max(1)) + gap);
-                Line::styled(cells.collect::<String>(), ink)
-            };
-            rows.into_iter().map(line).collect()
+            rows.into_iter()
+                .map(|row| {
+                    let cells = row
+                        .into_iter()
+                        .map(|cell| cell.repeat((each - 1).max(1)) + gap);
+                    Line::styled(cells.collect::<String>(), ink)
+                })
+                .collect()
         }
     };
     s.put(area, lines);

@@ -1,5 +1,5 @@
-//! The lesson beside the run, a page at a time: the symptom and hints, and once a prediction was made the evidence, the
-//! cause, the result and the debrief. An open question stays at the foot of its page, whatever is scrolled above it.
+//! The panel of the lesson shows a page at a time: the symptom and hints, and after the prediction the evidence, the cause, the result and
+//! the debrief. An open question stays at the foot of its page while the text above it scrolls.
 
 use std::cmp::Ordering;
 
@@ -24,37 +24,37 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     if app.knobs_open() {
         return knobs::content(app, theme, area);
     }
-    let mut w = ProseWriter::new(app, theme, area.width);
+    let mut writer = ProseWriter::new(app, theme, area.width);
     if let Some(open) = app.exercise() {
         let (above, foot) = exercise::page(open, app, theme, area);
-        let title = Some(format!("exercise {}", open.label()));
         return Content {
-            title,
+            title: Some(format!("exercise {}", open.label())),
             foot,
             ..Content::text(open.level.into_str(), above)
         };
     }
     if let Some(open) = app.mode.mystery() {
-        mystery::page(open, &mut w);
-        let title = Some("mystery".to_owned());
-        let text = Content::text(format!("level {}", open.mystery.level()), w.lines);
-        return Content { title, ..text };
+        mystery::page(open, &mut writer);
+        return Content {
+            title: Some("mystery".to_owned()),
+            ..Content::text(format!("level {}", open.mystery.level()), writer.lines)
+        };
     }
     let Some(stage) = app.stage() else {
         if app.can_edit() {
-            let said = "A run without a stage: {} opens the knobs.";
-            w.keys(said, &[Action::Knobs]);
+            let text = "A run without a stage: {} opens the knobs.";
+            writer.keys(text, &[Action::Knobs]);
         } else if watched::is_shown(app) {
             return watched::page(app, theme, area);
         } else if app.mode.is_replay() {
-            w.text("A recorded run that belongs to no stage: it has no lesson.");
+            writer.text("A recorded run that belongs to no stage: it has no lesson.");
         } else {
-            w.dim("This course has no stage.");
+            writer.dim("This course has no stage.");
         }
-        return Content::text("", w.lines);
+        return Content::text("", writer.lines);
     };
-    let (mut lines, mut foot) = page_of(stage, app, theme, w.columns);
-    // A question that leaves no room to read is part of the text instead.
+    let (mut lines, mut foot) = page_and_question(stage, app, theme, writer.columns);
+    // A question that would leave no room to read becomes a part of the text.
     if foot.len() + 4 > usize::from(area.height) {
         lines.push(Line::default());
         lines.append(&mut foot);
@@ -67,49 +67,50 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
 }
 
-/// Rows that the page of a stage, or its knobs, take at this width.
+/// Returns the rows that the page of a stage, or its knobs, take at this width. `None` where neither is open.
 pub fn rows(app: &App, theme: &Theme, columns: usize) -> Option<usize> {
-    let stage = app.stage().filter(|_| app.exercise().is_none());
+    let shows_stage = app.stage().is_some() && app.exercise().is_none();
     let area = Rect::new(0, 0, columns as u16, u16::MAX);
-    (app.knobs_open() || stage.is_some()).then(|| content(app, theme, area).rows())
+    (app.knobs_open() || shows_stage).then(|| content(app, theme, area).rows())
 }
 
-/// The sections of the stage's text that a page shows.
+/// Returns the sections of the stage's text that a page shows.
 pub fn sections(page: LessonPage, stage: &Stage) -> impl Iterator<Item = &LessonSection> {
-    let shown = move |at: usize, kind: SectionKind| match page {
+    let shows = move |index: usize, kind: SectionKind| match page {
         LessonPage::Start => kind == SectionKind::Symptom,
         LessonPage::Evidence => kind == SectionKind::Evidence,
-        LessonPage::Background(open) => open == at,
+        LessonPage::Background(section) => section == index,
         LessonPage::Cause => kind == SectionKind::Why,
         LessonPage::LookBack => kind == SectionKind::Debrief,
         LessonPage::Result | LessonPage::Quiz => false,
     };
     let sections = stage.lesson.sections.iter().enumerate();
-    sections.filter_map(move |(at, section)| shown(at, section.kind).then_some(section))
+    sections.filter_map(move |(index, section)| shows(index, section.kind).then_some(section))
 }
 
-/// The open page of a stage, and the question at its foot.
-fn page_of(
+/// Returns the open page of a stage, and the question at its foot.
+fn page_and_question(
     stage: &Stage,
     app: &App,
     theme: &Theme,
     columns: usize,
 ) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
-    // Text about the stage as it was found keeps its figures when something else runs.
-    let now = figures(app);
-    let found = now.as_ref().map(|now| as_found(app, now));
-    let (now, found) = (now.as_ref(), found.as_ref());
-    let mut asked = ProseWriter::new(app, theme, columns);
-    asked.figures = found;
+    // Text about the stage as it was found keeps its figures while another configuration runs.
+    let now = &figures(app);
+    let found = &now.as_ref().map(|now| as_found(app, now));
+    let mut question = ProseWriter::new(app, theme, columns);
+    question.figures = found.as_ref();
     let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     if app.reading().asked_here() && app.beat().is_none() || voting {
-        question::of_stage(stage, &mut asked);
+        question::write_open(stage, &mut question);
     }
     let (page, ..) = app.reading().page();
     let mut writer = ProseWriter::new(app, theme, columns);
     writer.figures = match page {
-        LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found,
-        LessonPage::Cause | LessonPage::Result | LessonPage::LookBack | LessonPage::Quiz => now,
+        LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found.as_ref(),
+        LessonPage::Cause | LessonPage::Result | LessonPage::LookBack | LessonPage::Quiz => {
+            now.as_ref()
+        }
     };
     let mut text = Text {
         stage,
@@ -128,9 +129,9 @@ fn page_of(
         LessonPage::Background(_) => text.sections(),
         LessonPage::Cause => text.cause(),
         LessonPage::Result => {
-            text.w.figures = found;
+            text.w.figures = found.as_ref();
             text.prediction();
-            text.w.figures = now;
+            text.w.figures = now.as_ref();
             text.checks();
         }
         LessonPage::LookBack => {
@@ -140,10 +141,10 @@ fn page_of(
         }
         LessonPage::Quiz => text.quiz(),
     }
-    (text.w.lines, asked.lines)
+    (text.w.lines, question.lines)
 }
 
-/// A page of the stage's text.
+/// Writes a page of the stage's text.
 struct Text<'a> {
     stage: &'a Stage,
     page: LessonPage,
@@ -151,7 +152,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// The lesson's own words.
+    /// Writes the sections of the lesson that belong to the page.
     fn sections(&mut self) {
         for section in sections(self.page, self.stage) {
             self.w.heading(&section.title);
@@ -164,9 +165,10 @@ impl Text<'_> {
         self.w.course_text(marker, theme.dim, text);
     }
 
-    /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
+    /// Writes the activities of the stage with a mark at the present one. Where room is short, finished activities have no names.
     fn phases(&mut self) {
-        let (theme, now) = (self.w.theme, self.w.app.lesson.study.activity(self.stage));
+        let theme = self.w.theme;
+        let now = self.w.app.lesson.study.activity(self.stage);
         let row = |names: bool| {
             let mut row = Vec::new();
             for phase in Activity::VARIANTS {
@@ -189,24 +191,25 @@ impl Text<'_> {
         self.w.lines.push(if fits { whole } else { row(false) });
     }
 
-    /// What the panels show of the fault, and the hints so far.
+    /// Writes the symptom of the fault and the hints so far.
     fn start(&mut self) {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let told = app.lesson.study.revealed(stage);
         self.w.blank();
         self.w.body(&stage.symptom, theme.strong);
-        // What a CPU cannot show names the cause.
-        let on_cpu = app
-            .shown_run()
-            .device()
-            .is_some_and(|device| device.kind == "cpu");
-        if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
+        let device = app.shown_run().device();
+        let on_cpu = device.is_some_and(|device| device.kind == "cpu");
+        // The note names the cause, because it says what a CPU cannot show.
+        if told
+            && on_cpu
+            && let Some(note) = &stage.cpu_note
+        {
             self.w.blank();
             self.item("About the CPU: ", note);
         }
-        for at in 0..app.reading().hints().0.min(stage.hints.len()) {
+        for hint in 0..app.reading().hints().0.min(stage.hints.len()) {
             self.w.blank();
-            self.w.hint(at, &stage.hints);
+            self.w.hint(hint, &stage.hints);
         }
         self.sections();
         if !told {
@@ -216,7 +219,7 @@ impl Text<'_> {
         }
     }
 
-    /// Where to look: the lesson's own words, or else the panels that the stage names.
+    /// Writes where to look: the lesson's section about the evidence, or else the panels that the stage names.
     fn evidence(&mut self) {
         if self.w.app.reading().asks_where() {
             self.w.heading("Which panel shows it, and which number?");
@@ -246,7 +249,7 @@ impl Text<'_> {
         }
     }
 
-    /// What is wrong in a sentence, at length, and what the fix changes once it was found or asked for.
+    /// Writes the fault in a sentence and at length, and the fix after it was found or asked for.
     fn cause(&mut self) {
         let (app, stage) = (self.w.app, self.stage);
         let known = app.lesson.study.progress_of(stage);
@@ -266,13 +269,13 @@ impl Text<'_> {
         self.sections();
     }
 
-    /// The prediction, and how it and its range fared.
+    /// Writes the learner's prediction and range, and whether they were right.
     fn prediction(&mut self) {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
-        let (question, tried) = (&stage.prediction, app.lesson.study.tried(stage));
-        let Some(Prediction::Choice { choice, right }) =
-            app.lesson.study.progress_of(stage).prediction
+        let question = &stage.prediction;
+        let tried = app.lesson.study.tried(stage);
+        let Some(Prediction::Choice { choice, right }) = app.lesson.study.progress_of(stage).prediction
         else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
@@ -282,50 +285,40 @@ impl Text<'_> {
             }
             return;
         };
-        let said = question.choices.get(choice).map_or("", String::as_str);
-        self.item(&format!("You said {}: ", letter(choice)), said);
-        let known = app.lesson.study.progress_of(stage);
-        if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
-            self.item("How much: ", &of.prompt);
-            question::scale(of, Some(range), known.measured, &mut self.w);
-            let passed = app
-                .lesson
-                .study
-                .report
-                .as_ref()
-                .is_some_and(StageReport::passed);
-            match (
-                known.measured,
-                truth(app, stage),
-                app.lesson.study.other_differing_knob(stage),
-            ) {
+        let words = question.choices.get(choice).map_or("", String::as_str);
+        self.item(&format!("You said {}: ", letter(choice)), words);
+        let study = &app.lesson.study;
+        let known = study.progress_of(stage);
+        if let (Some(estimate), Some(range)) = (&stage.estimate, known.estimate) {
+            self.item("How much: ", &estimate.prompt);
+            question::scale(estimate, Some(range), known.measured, &mut self.w);
+            let passed = study.report.as_ref().is_some_and(StageReport::passed);
+            match (known.measured, truth(app, stage), study.other_differing_knob(stage)) {
                 (Some(first), Some(later), _) if passed => {
-                    question::later(of, first, later, &mut self.w);
+                    question::later(estimate, first, later, &mut self.w);
                 }
-                (None, None, Some(other)) if of.of.starts_with("pair.") => {
-                    let said = format!(
+                (None, None, Some(other)) if estimate.of.starts_with("pair.") => {
+                    self.w.dim(&format!(
                         "Not judged: B also changes {other}. The question is about {} alone.",
                         stage.varies.join(", ")
-                    );
-                    self.w.dim(&said);
+                    ));
                 }
                 _ => {}
             }
         }
         if tried {
             let (mark, style) = theme.mark(right);
-            let marker = match right {
-                true => format!("{mark} Correct. "),
-                false => {
-                    let answer = letter(question.answer);
-                    format!("{mark} Not correct. The answer is {answer}. ")
-                }
+            let marker = if right {
+                format!("{mark} Correct. ")
+            } else {
+                let answer = letter(question.answer);
+                format!("{mark} Not correct. The answer is {answer}. ")
             };
             self.w.course_text(&marker, style, &question.explanation);
         }
     }
 
-    /// The stage's criteria, as far as they are measured.
+    /// Writes the verdict of the pairs and the results of the stage's checks.
     fn checks(&mut self) {
         let (app, theme) = (self.w.app, self.w.theme);
         let verdict = cards::verdict(app, self.w.columns, theme);
@@ -339,16 +332,17 @@ impl Text<'_> {
         self.w.heading("Measured checks");
         for line in &report.lines {
             let optional = if line.optional { " (optional)" } else { "" };
-            let found = match line.outcome {
-                Outcome::NotMeasured => line.measured.clone(),
-                _ => format!("measured: {}", line.measured),
+            let measured = if line.outcome == Outcome::NotMeasured {
+                line.measured.clone()
+            } else {
+                format!("measured: {}", line.measured)
             };
-            let text = format!("{}{optional}: {}; {found}", line.name, line.asked);
+            let text = format!("{}{optional}: {}; {measured}", line.name, line.asked);
             self.w.judged(theme.outcome(line.outcome), &text);
         }
     }
 
-    /// Exercises on what this stage is about.
+    /// Lists the exercises that belong to this stage.
     fn exercises(&mut self) {
         let app = self.w.app;
         let name = self.stage.path.rsplit('/').next().unwrap_or_default();
@@ -356,8 +350,8 @@ impl Text<'_> {
             let lesson = exercise.lesson.as_deref().unwrap_or_default();
             lesson.trim_end_matches(".md") == name
         });
-        for (at, exercise) in exercises.enumerate() {
-            if at == 0 {
+        for (index, exercise) in exercises.enumerate() {
+            if index == 0 {
                 let key = keys::label(Action::Open(Overlay::Stages), app);
                 self.w
                     .heading(&format!("Do it yourself ({key} lists them)"));
@@ -376,43 +370,41 @@ impl Text<'_> {
         }
     }
 
-    /// What the learner answered, the latest first: right or not, and why.
+    /// Writes the learner's answers, the latest first: whether each was right, and the reason.
     fn quiz(&mut self) {
         let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.lesson.study);
         let all = stage.quiz.len();
-        let (given, right) = (
-            study.progress_of(stage).answers.len(),
-            study.right_at_first(stage),
-        );
+        let given = study.progress_of(stage).answers.len();
+        let right = study.right_at_first(stage);
         let title = format!("Questions: {given} of {all} answered, {right} right");
         self.w.heading(&title);
         self.w.dim("The first answer to each counts in your score.");
         if study.can_ask_again(stage) {
-            let said = "{} asks the wrongly answered ones again.";
-            self.w.keys(said, &[Action::Question]);
+            let text = "{} asks the wrongly answered ones again.";
+            self.w.keys(text, &[Action::Question]);
         }
-        for (at, first, later) in study.quiz_answers(stage).into_iter().rev() {
-            let Some(question) = stage.quiz.get(at) else {
+        for (number, first, later) in study.quiz_answers(stage).into_iter().rev() {
+            let Some(question) = stage.quiz.get(number) else {
                 continue;
             };
             self.w.blank();
             self.item("", &question.prompt);
-            let good = |choice| choice == question.answer;
-            let (mark, style) = theme.mark(good(later.unwrap_or(first)));
-            let truth = letter(question.answer);
-            let words = question.choices.get(question.answer);
-            let words = words.map_or("", String::as_str);
-            let said = match later {
+            let is_right = |choice| choice == question.answer;
+            let (mark, style) = theme.mark(is_right(later.unwrap_or(first)));
+            let answer = letter(question.answer);
+            let choice = question.choices.get(question.answer);
+            let words = choice.map_or("", String::as_str);
+            let given = match later {
                 Some(later) => format!("First {}, now {}", letter(first), letter(later)),
                 None => format!("You said {}", letter(first)),
             };
-            let verdict = match good(first) {
-                true => format!("{truth}: {words}"),
-                false => format!("{said}. The answer is {truth}: {words}"),
+            let verdict = if is_right(first) {
+                format!("{answer}: {words}")
+            } else {
+                format!("{given}. The answer is {answer}: {words}")
             };
             self.w.judged((mark, style), &verdict);
-            let why = &question.explanation;
-            self.w.course_text("  ", style, why);
+            self.w.course_text("  ", style, &question.explanation);
         }
     }
 }

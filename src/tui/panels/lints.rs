@@ -1,4 +1,4 @@
-//! Plausibility lints that fired: the name, why, and what to do next.
+//! The panel of the lints shows the plausibility lints that fired: the name, the reason, and what to do next.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -13,54 +13,58 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::surface::slot_label;
 use crate::tui::theme::Theme;
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "A lint reports something that a correct run does not do: what was seen, and where to look next. A run without lints may still be wrong.",
 ];
 
-/// Shown instead of what would answer the stage's question.
+/// Returns the contents that replace a panel which would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::new(app, theme, area.width);
-    w.dim("Shown once you have answered what this stage asks.");
-    Content::text("", w.lines)
+    let mut writer = ProseWriter::new(app, theme, area.width);
+    writer.dim("Shown once you have answered what this stage asks.");
+    Content::text("", writer.lines)
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
-    let mut w = ProseWriter::new(app, theme, area.width);
+    let mut writer = ProseWriter::new(app, theme, area.width);
     if run.last.is_none() {
-        w.line("no step to judge yet", theme.dim);
+        writer.line("no step to judge yet", theme.dim);
     } else if app.mode.plays_mystery() {
-        let said = "left out in a mystery: find out what they would report";
-        w.line(said, theme.dim);
-        return Content::text("", w.lines);
+        let text = "left out in a mystery: find out what they would report";
+        writer.line(text, theme.dim);
+        return Content::text("", writer.lines);
     } else if app.mode.is_watching() {
-        let said = "left out for this recording: find out what they would report";
-        w.line(said, theme.dim);
+        let text = "left out for this recording: find out what they would report";
+        writer.line(text, theme.dim);
     } else if app.reading().withholds_mark(Panel::Lints.into_str()) {
         return later(app, theme, area);
     } else if run.lints.is_empty() {
-        let said = format!("{} nothing implausible in ", theme.symbols.good);
+        let text = format!("{} nothing implausible in ", theme.symbols.good);
         let label = slot_label(app.shown_run().active, app, theme);
-        w.lines
-            .push(Line::from(vec![Span::styled(said, theme.good), label]));
+        writer
+            .lines
+            .push(Line::from(vec![Span::styled(text, theme.good), label]));
     }
     for lint in &run.lints {
         let mark = theme.symbols.warning;
-        w.line(format!("{mark} {}", lint.name), theme.bad);
-        w.item("  why:  ", theme.dim, &lint.why);
-        w.item("  next: ", theme.dim, &lint.next);
+        writer.line(format!("{mark} {}", lint.name), theme.bad);
+        writer.item("  why:  ", theme.dim, &lint.why);
+        writer.item("  next: ", theme.dim, &lint.next);
         // Lints of the stages are explained by their stage.
-        if let Some(page) = page_of(&lint.name).filter(|_| watched::is_shown(app)) {
-            let page = app.lesson.course.readings.iter().find(|it| it.file == page);
+        if watched::is_shown(app)
+            && let Some(file) = page_of(&lint.name)
+        {
+            let mut readings = app.lesson.course.readings.iter();
+            let page = readings.find(|page| page.file == file);
             let title = page.map_or("", |page| page.title.as_str());
             let key = keys::label(Action::Open(Overlay::Glossary), app);
-            w.item("  page: ", theme.dim, &format!("{title}, {key}"));
+            writer.item("  page: ", theme.dim, &format!("{title}, {key}"));
         }
     }
-    let found = match run.lints.len() {
-        n @ 1.. if !app.is_unsolved() => format!("{n} found"),
+    let count = match run.lints.len() {
+        count @ 1.. if !app.is_unsolved() => format!("{count} found"),
         _ => String::new(),
     };
-    Content::text(found, w.lines)
+    Content::text(count, writer.lines)
 }

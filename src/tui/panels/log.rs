@@ -1,4 +1,4 @@
-//! What drivers, libraries and the engine wrote, and what could not be loaded.
+//! Two cards: the log of drivers, libraries and the engine, and the list of files of the course that could not be loaded.
 
 use ratatui::layout::Rect;
 
@@ -10,13 +10,13 @@ use crate::tui::surface::height;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Rows that the card of the problems wants.
+/// Returns the rows that the card of the problems wants.
 pub(super) fn rows_of_problems(app: &App) -> u16 {
     let problems = height(app.lesson.course.problems.len());
     problems.saturating_mul(3).saturating_add(4)
 }
 
-/// The log, the latest line last.
+/// Returns the log, the latest line last.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
     for entry in &app.devices.log.entries {
@@ -32,7 +32,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         if entry.times > 1 {
             text += &format!(" ({} times)", entry.times);
         }
-        let plain = entry.why.map_or(theme.text, |_| theme.dim);
+        let plain = if entry.why.is_some() {
+            theme.dim
+        } else {
+            theme.text
+        };
         w.item_in(&text::left(entry.level.into_str(), 9), style, &text, plain);
     }
     if w.lines.is_empty() {
@@ -41,15 +45,16 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content::titled("log", w.lines)
 }
 
-/// Files of the course that were skipped.
+/// Returns the list of the files of the course that were skipped, with the reasons.
 pub(super) fn problems<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
     for problem in &app.lesson.course.problems {
         w.marked(theme.mark(false), &problem.to_string(), theme.text);
     }
-    let text = match app.lesson.course.problems.is_empty() {
-        true => "every file of the course was loaded",
-        false => "The rest of the course works.",
+    let text = if app.lesson.course.problems.is_empty() {
+        "every file of the course was loaded"
+    } else {
+        "The rest of the course works."
     };
     w.line(text, theme.dim);
     Content::titled("could not be loaded", w.lines)

@@ -1,5 +1,5 @@
-//! The loss of A and B over steps, with ln V, the loss of a model that knows nothing, and the entropy of the data, below which no
-//! correct run goes. A loss that is not finite is named with its step, not drawn.
+//! The panel of the loss shows the loss of A and B over steps. Lines mark ln V, the loss of a model that knows nothing, and the entropy of
+//! the data, below which no correct run goes. A loss that is not finite is named with its step, not drawn.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use protocol::Slot;
 use protocol::story::{Bucket, RunStory, Series};
 use protocol::units::number;
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
              probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
@@ -23,21 +23,20 @@ pub(super) const READING: &[&str] = &[
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    // As many words as there is room for.
+    // The legend has as many words as there is room for.
     let legends = (0..=WORDS)
         .rev()
-        .map(|words| legend(app, theme, words, true));
-    let legends = legends.chain([legend(app, theme, 0, false)]);
+        .map(|words| legend(app, theme, words, true))
+        .chain([legend(app, theme, 0, false)]);
     let legend = text::longest(legends, usize::from(area.width));
-    let content = match legend.spans.is_empty() {
-        true => Content::missing("no step has been trained yet", theme, area),
-        false => {
-            let mut content = Content::text("", vec![legend]);
-            let chart = chart(app, theme);
-            let draw = move |area, buffer: &mut Buffer| chart.draw(area, buffer);
-            content.plot(None, (area.width, area.height), draw);
-            content
-        }
+    let content = if legend.spans.is_empty() {
+        Content::missing("no step has been trained yet", theme, area)
+    } else {
+        let mut content = Content::text("", vec![legend]);
+        let chart = chart(app, theme);
+        let draw = move |area, buffer: &mut Buffer| chart.draw(area, buffer);
+        content.plot(None, (area.width, area.height), draw);
+        content
     };
     let scale = if app.view.log_axis(app.shown_run()) {
         "log"
@@ -51,11 +50,12 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content { aside, ..content }
 }
 
-/// The most words that a legend takes.
+/// The level of the wordiest legend.
 const WORDS: u8 = 3;
 
-/// Which curve is whose and where it stands; more `words` also say where it began, `then` what another run has made of its weights.
-fn legend(app: &App, theme: &Theme, words: u8, then: bool) -> Line<'static> {
+/// Returns the legend: the name of each curve and its latest loss. Higher levels of `words` also say where a curve began; `with_later` adds
+/// the loss that another run reached later with the weights of this one.
+fn legend(app: &App, theme: &Theme, words: u8, with_later: bool) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.own_loss()) else {
@@ -64,37 +64,39 @@ fn legend(app: &App, theme: &Theme, words: u8, then: bool) -> Line<'static> {
         if !spans.is_empty() {
             spans.push(Span::raw(if words == 0 { "  " } else { "   " }));
         }
-        // A toggle keeps the weights: the first loss after it says nothing of this variant.
-        let (mut before, mut after) = (String::new(), String::new());
+        let mut before = String::new();
+        let mut after = String::new();
         let diverged = run.loss.not_finite;
+        // A toggle keeps the weights, so the first loss after it says nothing about this variant.
         if begin > 0 {
             after = continued(run.went_on_from, slot, begin, words);
         } else if words > 1 && begin < step {
             before = format!("{} {} ", number(first), theme.symbols.to);
         }
-        // "From step …" would read as where it diverged.
+        // The step of the divergence replaces "from step …", which would read as that step.
         if let Some((step, _)) = diverged {
             after = format!(" at step {step}");
         }
-        // A that began again has a longer run behind it.
-        let longer = app
-            .shown_run()
-            .longer_a()
-            .filter(|_| slot == Slot::A && words > 0);
-        if let Some((step, loss)) = longer.and_then(RunStory::own_loss) {
+        // If A was restarted, its earlier, longer run is named, too.
+        if slot == Slot::A
+            && words > 0
+            && let Some((step, loss)) = app.shown_run().longer_a().and_then(RunStory::own_loss)
+        {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
-        // Trained by another run in between.
-        let left = then && run.was_left() && diverged.is_none();
-        if let Some((_, then)) = run.loss.last().filter(|_| left) {
+        if with_later
+            && run.was_left()
+            && diverged.is_none()
+            && let Some((_, later)) = run.loss.last()
+        {
             let whose = match words {
                 0 => "",
                 1 => " of both",
                 _ => " on weights of both",
             };
-            after += &format!(", then {}{whose}", number(then));
+            after += &format!(", then {}{whose}", number(later));
         }
-        // The first value that is not a number says when; later ones say nothing new.
+        // The first value that is not finite is shown; later ones say nothing new.
         let (loss, style) = match diverged {
             Some((_, value)) => (value, theme.bad),
             None => (loss, theme.strong),
@@ -107,6 +109,7 @@ fn legend(app: &App, theme: &Theme, words: u8, then: bool) -> Line<'static> {
     Line::from(spans)
 }
 
+/// Says at which step a curve began and whose weights it began with, at a level of `words`.
 fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
     let whose = match from {
         Some(from) if from != slot => format!("{}'s", from.into_str()),
@@ -121,46 +124,50 @@ fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
 }
 
 fn points(series: &Series, window: Window) -> Vec<Bucket> {
-    match window == Window::All {
-        true => series.all().to_vec(),
-        false => series.latest(128),
+    if window == Window::All {
+        series.all().to_vec()
+    } else {
+        series.latest(128)
     }
 }
 
-/// The exponential average of a curve, over so many steps. It begins again after a gap.
+/// Returns the exponential average of a curve over about `steps` steps. The average begins again after a gap.
 fn smoothed(points: &[Bucket], steps: f64) -> Vec<Bucket> {
     let mut average = None;
-    let point = |it: &Bucket| {
-        let weight = 1.0 - (-(it.points as f64) / steps).exp();
-        let before = average.filter(|_| !it.gap).unwrap_or(it.mean);
-        let mean = before + weight * (it.mean - before);
+    let smoothed_point = |bucket: &Bucket| {
+        let weight = 1.0 - (-(bucket.points as f64) / steps).exp();
+        let before = match average {
+            Some(average) if !bucket.gap => average,
+            _ => bucket.mean,
+        };
+        let mean = before + weight * (bucket.mean - before);
         average = Some(mean);
         Bucket {
             low: mean,
             high: mean,
             mean,
-            ..*it
+            ..*bucket
         }
     };
-    points.iter().map(point).collect()
+    points.iter().map(smoothed_point).collect()
 }
 
 fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     let mut curves: Vec<(Slot, Vec<Bucket>)> = slots(app)
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
-    // The one that runs lies on top.
+    // The curve of the running slot lies on top.
     curves.sort_by_key(|(slot, _)| *slot == app.shown_run().active);
     let mut behind = Vec::new();
     if let Some(steps) = app.view.smoothing.steps() {
-        let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
-        let smooth = smooth.collect();
-        behind = std::mem::replace(&mut curves, smooth);
+        let averages = curves
+            .iter()
+            .map(|(slot, points)| (*slot, smoothed(points, steps)))
+            .collect();
+        behind = std::mem::replace(&mut curves, averages);
     }
-    if let Some(longer) = app
-        .shown_run()
-        .longer_a()
-        .filter(|_| app.view.window == Window::All)
+    if app.view.window == Window::All
+        && let Some(longer) = app.shown_run().longer_a()
     {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
@@ -203,11 +210,13 @@ mod tests {
     #[test]
     fn an_average_swings_less_and_ends_where_the_loss_does() {
         let mut series = Series::default();
-        (0..400).for_each(|at| series.push(at, 3.0 + (at % 2) as f64));
+        for step in 0..400 {
+            series.push(step, 3.0 + (step % 2) as f64);
+        }
         let swing = |points: &[super::Bucket]| {
-            let late = points.iter().filter(|it| it.first > 200).map(|it| it.mean);
-            let high = late.clone().fold(0.0, f64::max);
-            high - late.fold(f64::MAX, f64::min)
+            let late = points.iter().filter(|bucket| bucket.first > 200);
+            let means = late.map(|bucket| bucket.mean);
+            means.clone().fold(0.0, f64::max) - means.fold(f64::MAX, f64::min)
         };
         let average = smoothed(series.all(), 10.0);
         assert!(swing(series.all()) > 0.9 && swing(&average) < 0.2);

@@ -1,17 +1,18 @@
-//! A mystery in the lesson's place: the task and its rules, what was done so far, the last verdict; at the end the faults.
+//! The page of a mystery stands in the place of the lesson: the task and its rules, the learner's changes so far, the last verdict; at the
+//! end the faults.
 
 use ratatui::text::Span;
 
 use super::cards;
 use crate::app::Action;
 use crate::app::mystery::{JudgeStep, MysteryEnd, MysteryRun};
-use crate::course::mystery::{FAULT_POINTS, Mystery, scoring};
+use crate::course::mystery::{FAULT_POINTS, FAULTS, Mystery, scoring};
 use crate::judge::mystery::STEPS;
 use crate::judge::{CriterionResult, Outcome};
 use crate::tui::prose::ProseWriter;
 use crate::tui::speaker::time;
 
-/// The page of the open mystery.
+/// Writes the page of the open mystery.
 pub(super) fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     match open.end {
         Some(end) => ended(open, end, w),
@@ -29,36 +30,36 @@ fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
               panels and fix it in B."
             .to_owned(),
-        n => format!(
-            "This run has {n} faults, each a knob with a faulty value or a few that belong together. Find them in the \
+                count => format!(
+            "This run has {count} faults, each a knob with a faulty value or a few that belong together. Find them in the \
              panels and fix them in B."
         ),
     };
     w.plain(&text, theme.strong);
     w.blank();
-    let changes = match w.app.shown_bench().comparison.differences() {
-        none if none.is_empty() => "nothing yet".to_owned(),
-        some => some,
-    };
+    let mut changes = w.app.shown_bench().comparison.differences();
+    if changes.is_empty() {
+        changes = "nothing yet".to_owned();
+    }
     w.item("B: ", theme.b, &changes);
     let minutes = open.seconds(w.app.clock.now_ms) / 60;
-    w.dim(&format!("{}, {minutes} min", so_far(open)));
+    w.dim(&format!("{}, {minutes} min", effort(open)));
 }
 
-/// `3 panels brought up, 2 changes tried`
-fn so_far(open: &MysteryRun) -> String {
-    let many = |n: usize, one: &str| match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {one}s"),
+/// Returns the learner's effort in words: `3 panels brought up, 2 changes tried`.
+fn effort(open: &MysteryRun) -> String {
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
     };
     format!(
         "{} brought up, {} tried",
-        many(open.opened_panels.len(), "panel"),
-        many(open.changes, "change")
+        counted(open.opened_panels.len(), "panel"),
+        counted(open.changes, "change")
     )
 }
 
-/// What the judge says of B: the criteria, never a knob.
+/// Writes the progress of the judge or its last verdict on B: the criteria, never a knob.
 fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     match &open.judging {
@@ -77,7 +78,7 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         }
         None => {}
     }
-    let Some(report) = open.report.as_ref().filter(|_| open.judging.is_none()) else {
+    let (Some(report), None) = (&open.report, &open.judging) else {
         return;
     };
     w.heading(if report.passed() {
@@ -85,9 +86,9 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     } else {
         "The verdict: not yet"
     });
-    // What is not right comes first: a small screen has no room for all.
+    // Failed criteria come first, because a small screen has no room for all.
     let order = [Outcome::Failed, Outcome::NotMeasured, Outcome::Passed];
-    let rank = |line: &&CriterionResult| order.iter().position(|it| *it == line.outcome);
+    let rank = |line: &&CriterionResult| order.iter().position(|kind| *kind == line.outcome);
     let mut lines: Vec<&CriterionResult> = report.lines.iter().collect();
     lines.sort_by_key(rank);
     for line in lines {
@@ -129,7 +130,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             let best = open
                 .score(&w.app.lesson.study)
                 .map_or(points, |score| score.best);
-            w.dim(&format!("{}; your best {best}", so_far(open)));
+            w.dim(&format!("{}; your best {best}", effort(open)));
         }
         MysteryEnd::GivenUp => w.plain("Given up: no points for this one.", theme.strong),
     }
@@ -164,12 +165,12 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
         }
         w.text(fault.does);
         if end != MysteryEnd::GivenUp && fault.is_in(&w.app.shown_bench().comparison.config_b) {
-            let said = "B still has it. Since the pairs did not find B slower, it costs nothing that can be measured on this device.";
-            w.plain(said, theme.warning);
+            let text = "B still has this fault. The pairs did not measure a slowdown from it on this device.";
+            w.plain(text, theme.warning);
         }
-        let alike = crate::course::mystery::FAULTS
+        let alike = FAULTS
             .iter()
-            .filter(|it| it.looks == fault.looks)
+            .filter(|other| other.looks == fault.looks)
             .count();
         let others = match alike - 1 {
             1 => "as does 1 other fault".to_owned(),

@@ -1,4 +1,4 @@
-//! What is asked at the foot of the lesson: a question with its choices, or a figure to guess as a range on a scale.
+//! The question at the foot of the lesson: a question with its choices, or a figure to guess as a range on a scale.
 
 use ratatui::text::{Line, Span};
 
@@ -10,123 +10,130 @@ use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::{keys, text};
 use protocol::units::{bounds, number};
 
-/// Writes what a stage asks now; nothing when it asks nothing.
-pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
+/// Writes the open question of a stage, or nothing if none is open.
+pub(super) fn write_open(stage: &Stage, w: &mut ProseWriter<'_>) {
     let study = &w.app.lesson.study;
     if w.app.beat().is_some() {
-        // The room is asked again, whatever was answered before.
+        // The room is asked again, even if the learner has answered before.
         w.rule("predict");
         return choices(&stage.prediction, w);
     }
-    if let Some(of) = study.estimate(stage) {
+    if let Some(estimate) = study.estimate(stage) {
         w.rule("how much");
-        w.body(&of.prompt, w.theme.strong);
-        let range = study.range.map(|range| range.values(of));
-        scale(of, range, None, w);
+        w.body(&estimate.prompt, w.theme.strong);
+        let range = study.range.map(|range| range.values(estimate));
+        scale(estimate, range, None, w);
         if !study.typed.is_empty() {
-            w.dim(&format!("Around {}", unit(of, &study.typed)));
+            w.dim(&format!("Around {}", add_unit(estimate, &study.typed)));
         }
         return;
     }
-    let asked = study.question(stage);
-    if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
-        w.rule(quiz.map_or("predict", |_| "question"));
+    if let Some((quiz, question)) = study.question(stage)
+        && !question.choices.is_empty()
+    {
+        let is_quiz = quiz.is_some();
+        w.rule(if is_quiz { "question" } else { "predict" });
         choices(question, w);
     }
 }
 
-/// A question and its choices, each behind its key.
+/// Writes a question and its choices, each after its key.
 pub(super) fn choices(question: &Question, w: &mut ProseWriter<'_>) {
     let app = w.app;
-    let key = |at| match keys::label(Action::Answer(at), app) {
-        none if none.is_empty() => letter(at),
+    let key = |choice| match keys::label(Action::Answer(choice), app) {
+        none if none.is_empty() => letter(choice),
         key => key,
     };
-    choices_behind(key, question, w);
+    choices_with_keys(key, question, w);
 }
 
-/// A question and its choices, each behind what `key` says of its place.
-pub(super) fn choices_behind(
+/// Writes a question and its choices. `key` returns the key of the choice with a number.
+pub(super) fn choices_with_keys(
     key: impl Fn(usize) -> String,
     question: &Question,
     w: &mut ProseWriter<'_>,
 ) {
     w.body(&question.prompt, w.theme.strong);
-    for (at, choice) in question.choices.iter().enumerate() {
-        let marker = format!(" {}  ", key(at));
+    for (number, choice) in question.choices.iter().enumerate() {
+        let marker = format!(" {}  ", key(number));
         w.course_text(&marker, w.theme.key, choice);
     }
 }
 
-/// Where what was measured lies, and the points for it.
-pub(super) fn judged(of: &Estimate, range: (f64, f64), truth: f64) -> String {
-    match points(of, range, truth) {
+/// Says whether the measured figure lies inside the range, and how many points that gives.
+pub(super) fn judged(estimate: &Estimate, range: (f64, f64), truth: f64) -> String {
+    match points(estimate, range, truth) {
         0 => "outside".to_owned(),
         points => format!("inside, {points} of {POINTS} points"),
     }
 }
 
-/// What the last run measured, where it is another figure than the one that judged the range.
-pub(super) fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
-    let (first, now) = (with_unit(of, first), with_unit(of, later));
+/// Writes the figure of the last run, if it differs from the first figure, which judged the range.
+pub(super) fn later(estimate: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
+    let first = with_unit(estimate, first);
+    let now = with_unit(estimate, later);
     if first != now {
-        let said =
-            format!("Measured since: {now}; the first measurement, {first}, counts for the score.");
-        w.dim(&said);
+        w.dim(&format!(
+            "Measured since: {now}; the first measurement, {first}, counts for the score."
+        ));
     }
 }
 
-/// A value of the estimate: `3.1x`, `6.9 nats`.
-pub(super) fn with_unit(of: &Estimate, value: f64) -> String {
-    unit(of, &number(value))
+/// Returns a value of the estimate with its unit, such as `3.1x` or `6.9 nats`.
+pub(super) fn with_unit(estimate: &Estimate, value: f64) -> String {
+    add_unit(estimate, &number(value))
 }
 
-/// The bounds of a range, each with its unit.
-pub(super) fn bounds_with_unit(of: &Estimate, (low, high): (f64, f64)) -> [String; 2] {
-    bounds(low, high).map(|it| unit(of, &it))
+/// Returns the bounds of a range, each with its unit.
+pub(super) fn bounds_with_unit(estimate: &Estimate, (low, high): (f64, f64)) -> [String; 2] {
+    bounds(low, high).map(|bound| add_unit(estimate, &bound))
 }
 
-fn unit(of: &Estimate, value: &str) -> String {
-    match text::cut(&of.unit, 12).as_str() {
+fn add_unit(estimate: &Estimate, value: &str) -> String {
+    match text::cut(&estimate.unit, 12).as_str() {
         "x" => format!("{value}x"),
         unit => format!("{value} {unit}").trim_end().to_owned(),
     }
 }
 
-/// A scale, with the range on it once it is placed, and the truth once it is known.
+/// Writes the scale of an estimate, with the range if it is placed and the truth if it is known.
 pub(super) fn scale(
-    of: &Estimate,
+    estimate: &Estimate,
     range: Option<(f64, f64)>,
     truth: Option<f64>,
     w: &mut ProseWriter<'_>,
 ) {
     let theme = w.theme;
-    let (from, to) = (number(of.from), number(of.to));
+    let (from, to) = (number(estimate.from), number(estimate.to));
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
-    let cell = |value: f64| ((of.share(value) * (room - 1) as f64).round() as usize).min(room - 1);
-    let cells = range.map(|range| (cell(range.0), cell(range.1).max(cell(range.0))));
+    let cell = |value: f64| {
+        let position = estimate.share(value) * (room - 1) as f64;
+        (position.round() as usize).min(room - 1)
+    };
+    let filled = range.map(|(low, high)| cell(low)..=cell(high).max(cell(low)));
     let mark = truth.map(cell);
-    let upright = theme.symbols.vertical;
-    let mut spans = vec![Span::styled(format!("{from} {upright}"), theme.dim)];
-    spans.extend((0..room).map(|at| match at {
-        _ if mark == Some(at) => Span::styled(theme.symbols.points[1], theme.strong),
-        _ if cells.is_some_and(|(low, high)| (low..=high).contains(&at)) => {
+    let end = theme.symbols.vertical;
+    let mut spans = vec![Span::styled(format!("{from} {end}"), theme.dim)];
+    for column in 0..room {
+        spans.push(if mark == Some(column) {
+            Span::styled(theme.symbols.points[1], theme.strong)
+        } else if filled.as_ref().is_some_and(|cells| cells.contains(&column)) {
             Span::styled(theme.symbols.fills[1], theme.b)
-        }
-        _ => Span::styled(theme.symbols.rule, theme.border),
-    }));
-    spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
+        } else {
+            Span::styled(theme.symbols.rule, theme.border)
+        });
+    }
+    spans.push(Span::styled(format!("{end} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
-        let said = "No range yet: an arrow key or a figure places it. A narrow range that contains the figure earns more.";
-        return w.dim(said);
+        return w.dim("No range yet: an arrow key or a figure places it. A narrow range that contains the figure earns more.");
     };
-    let [low, high] = bounds_with_unit(of, range);
+    let [low, high] = bounds_with_unit(estimate, range);
     let mut words = format!("between {low} and {high}");
     if let Some(truth) = truth {
-        let inside = judged(of, range, truth);
-        words += &format!(", measured {}: {inside}", with_unit(of, truth));
+        let judged = judged(estimate, range, truth);
+        words += &format!(", measured {}: {judged}", with_unit(estimate, truth));
     }
     w.text(&words);
 }

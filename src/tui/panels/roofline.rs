@@ -1,6 +1,6 @@
-//! The roofline: how fast each operation of the profiled step ran, against what this device was measured to allow at its
-//! arithmetic intensity. An operation has one letter, small where A ran it and a capital where B did; the list beside it
-//! says which, the longest first. A letter above the slope worked on what lay in a cache: the roof is that of memory.
+//! The roofline shows how fast each operation of the profiled step ran, and how fast this device was measured to be at that arithmetic
+//! intensity. Each operation has a letter: a small one for A, a capital one for B. The list beside the chart names them, the longest first.
+//! A letter above the slope read its data from a cache, because the slope is the speed of memory.
 
 mod plot;
 
@@ -22,31 +22,37 @@ use protocol::stats::roofline::{bounding, reached, ridge};
 use protocol::units::{ms, number, or_dash, percent, rate};
 use protocol::{KernelRow, Roof, Slot};
 
-/// How to read it.
+/// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
     "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes to it; over 100 % under the slope, data was in a cache.",
     "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, or waits.",
 ];
 
-/// Letters of operations. Not a and b: those are the runs.
+/// The letters of the operations. The letters a and b are left out, because they name the runs.
 const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
-/// Columns from which on the list stands beside the chart, and how many it then takes.
+/// From this width on, the list stands beside the chart.
 const WIDE: u16 = 70;
+/// The smallest and the largest width of the list beside the chart.
 const LIST: (u16, u16) = (37, 72);
-/// Rows from which on it stands below where it does not stand beside.
+/// From this height on, a list that has no room beside the chart stands below it.
 const TALL: u16 = 12;
-/// Rows from which on the letters have their names below, without figures; such a list has fewer rows than `LOW`.
+/// From this height on, the letters and their names stand below the chart, without figures.
 const SHORT: u16 = 7;
+/// A list with fewer rows has letters and names only.
 const LOW: u16 = 3;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let roof = slots(app).find_map(|(_, run)| run.description.roof.as_deref());
-    let aside = roof.map_or(String::new(), |it| {
-        let load = it.load().map_or("", |_| " under load");
-        format!("{} clock · peaks measured {}{load}", it.clock, it.date)
-    });
-    let rows = match Rows::of(app, roof, theme) {
+    let aside = match roof {
+        Some(roof) => {
+            let under_load = roof.load().is_some();
+            let load = if under_load { " under load" } else { "" };
+            format!("{} clock · peaks measured {}{load}", roof.clock, roof.date)
+        }
+        None => String::new(),
+    };
+    let rows = match Rows::collect(app, roof, theme) {
         Ok(rows) => rows,
         Err(why) => {
             let missing = Content::missing(why, theme, area);
@@ -78,6 +84,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content
 }
 
+/// Returns the reason why there are no operations to show. `calibrated` is true if the peaks of the device are known.
 fn why_empty(app: &App, calibrated: bool) -> &'static str {
     let mut runs = slots(app).map(|(_, run)| run).peekable();
     if runs.peek().is_none() {
@@ -93,7 +100,7 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     }
 }
 
-/// Columns and rows of the chart, and of the list beside or below it where there is room.
+/// Returns the size of the chart and the size of the list beside or below it. A list without room has 0 rows.
 fn divide(columns: u16, rows: u16) -> ((u16, u16), (u16, u16)) {
     if columns >= WIDE {
         let list = (columns / 2).clamp(LIST.0, LIST.1);
@@ -107,7 +114,7 @@ fn divide(columns: u16, rows: u16) -> ((u16, u16), (u16, u16)) {
     ((columns, rows - list), (columns, list))
 }
 
-/// The figures of an operation as they stand side by side, and their places in the order of importance.
+/// The columns of an operation's figures, from left to right.
 #[rustfmt::skip]
 const COLUMNS: [FigureColumn; 6] = [
     ("ms", 8),
@@ -117,31 +124,35 @@ const COLUMNS: [FigureColumn; 6] = [
     ("roof", 7),
     ("binds", 8),
 ];
+/// The indices of `COLUMNS`, the most important column first.
 const ORDER: [usize; 6] = [0, 4, 5, 2, 1, 3];
 
-/// The operations of both slots, and the roofs above them.
+/// The operations of both slots, and the peaks of the device.
 struct Rows<'a> {
+    /// The operations of each slot, the longest first.
     shown: Vec<(Slot, KernelRow)>,
+    /// The names of the operations. The index of a name is the index of its letter.
     names: Vec<String>,
     roof: &'a Roof,
     theme: &'a Theme,
 }
 
 impl<'a> Rows<'a> {
-    /// Every operation of each slot, the longest first, or why there is none.
-    fn of(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
+    /// Collects the operations of both slots. Fails with the reason if there are none or the peaks are not known.
+    fn collect(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
         let mut shown: Vec<(Slot, KernelRow)> = Vec::new();
         for (slot, run) in slots(app) {
-            let found = run.kernels.as_ref().map(operations);
-            shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
+            if let Some(profile) = &run.kernels {
+                shown.extend(operations(profile).into_iter().map(|row| (slot, row)));
+            }
         }
-        shown.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
+        shown.sort_by(|(_, row), (_, other)| other.ms.total_cmp(&row.ms));
         let (Some(roof), false) = (roof, shown.is_empty()) else {
             return Err(why_empty(app, roof.is_some()));
         };
-        // The place of a name in this list is its letter.
         let mut names: Vec<String> = Vec::new();
-        for name in shown.iter().map(|(_, it)| kernel_rows::name(it)) {
+        for (_, row) in &shown {
+            let name = kernel_rows::name(row);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -154,38 +165,39 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The letter of an operation in a run; none where there are more operations than letters.
-    fn letter(&self, slot: Slot, it: &KernelRow) -> Option<char> {
-        let at = self
-            .names
-            .iter()
-            .position(|known| *known == kernel_rows::name(it))?;
-        let letter = LETTERS.chars().nth(at)?;
+    /// Returns the letter of an operation in a run; `None` where there are more operations than letters.
+    fn letter(&self, slot: Slot, row: &KernelRow) -> Option<char> {
+        let name = kernel_rows::name(row);
+        let index = self.names.iter().position(|known| *known == name)?;
+        let letter = LETTERS.chars().nth(index)?;
         Some(match slot {
             Slot::A => letter,
             Slot::B => letter.to_ascii_uppercase(),
         })
     }
 
-    /// The roof of f32, and of matrix cores where an operation ran on them.
+    /// Returns the roof of f32 and, if an operation ran on matrix cores, their roof.
     fn roofs(&self) -> Vec<Roof> {
-        let cores = self.shown.iter().any(|(_, it)| it.matrix_cores);
-        let cores = cores.then(|| bounding(self.roof, true)).flatten();
-        [self.roof.clone()].into_iter().chain(cores).collect()
+        let mut roofs = vec![self.roof.clone()];
+        if self.shown.iter().any(|(_, row)| row.matrix_cores) {
+            roofs.extend(bounding(self.roof, true));
+        }
+        roofs
     }
 
-    /// Memory and compute, each with its value.
+    /// Returns the names of the roofs with their values: memory, then each roof of arithmetic.
     fn roof_names(&self) -> Vec<String> {
-        let memory = format!("memory {}", rate(self.roof.bytes.best, "B/s"));
-        let compute = ["compute", "matrix cores"].into_iter().zip(self.roofs());
-        let compute =
-            compute.map(|(name, roof)| format!("{name} {}", rate(roof.flops.best, "FLOP/s")));
-        [memory].into_iter().chain(compute).collect()
+        let mut names = vec![format!("memory {}", rate(self.roof.bytes.best, "B/s"))];
+        for (name, roof) in ["compute", "matrix cores"].into_iter().zip(self.roofs()) {
+            names.push(format!("{name} {}", rate(roof.flops.best, "FLOP/s")));
+        }
+        names
     }
 
-    /// Letters and names, as many on a line as fit: `c swiglu mlp.activation bwd  d attention fwd`.
+    /// Returns the letters with their names, as many on a line as fit: `c swiglu mlp.activation bwd  d attention fwd`.
     fn letters(&self, columns: usize) -> Vec<Line<'static>> {
-        let (mut lines, mut line) = (Vec::new(), String::new());
+        let mut lines = Vec::new();
+        let mut line = String::new();
         for (letter, name) in LETTERS.chars().zip(&self.names) {
             let next = format!("{letter} {name}");
             if !line.is_empty() && text::width(&line) + 2 + text::width(&next) > columns {
@@ -198,7 +210,7 @@ impl<'a> Rows<'a> {
         lines
     }
 
-    /// Whose letters are whose, and the roofs with their values.
+    /// Returns the legend: which letters belong to which run, and the roofs with their values.
     fn legend(&self, app: &App, width: u16) -> Vec<Line<'static>> {
         let mut spans = Vec::new();
         for (slot, letters) in [(Slot::A, "c-z"), (Slot::B, "C-Z")] {
@@ -209,38 +221,42 @@ impl<'a> Rows<'a> {
         }
         let both = "a letter is an operation, the same in both runs";
         let room = usize::from(width).saturating_sub(text::width_of(&spans));
+        // The wording about both runs needs two runs.
         let wordings = [(2, both), (1, "a letter is an operation")];
-        let fits = |(runs, says): &(usize, &str)| spans.len() >= *runs && text::width(says) <= room;
-        if let Some((_, says)) = wordings.into_iter().find(fits) {
-            spans.push(Span::styled(says, self.theme.dim));
+        let fits =
+            |(runs, words): &(usize, &str)| spans.len() >= *runs && text::width(words) <= room;
+        if let Some((_, words)) = wordings.into_iter().find(fits) {
+            spans.push(Span::styled(words, self.theme.dim));
         }
         let mut parts = self.roof_names();
         for (name, format) in parts.iter_mut().skip(1).zip([" (f32)", " (f16)"]) {
             name.push_str(format);
         }
-        let meet = format!("they meet at {} FLOP/byte", number(ridge(self.roof)));
-        let room = usize::from(width).saturating_sub(7);
-        parts.push(meet);
-        let roofs = joined(parts.iter().map(String::as_str), room, " · ");
+        parts.push(format!(
+            "they meet at {} FLOP/byte",
+            number(ridge(self.roof))
+        ));
+        let roof_room = usize::from(width).saturating_sub(7);
+        let roofs = joined(parts.iter().map(String::as_str), roof_room, " · ");
         let mut lines = vec![Line::from(spans)];
         if !roofs.is_empty() {
-            let roofs = format!("roofs: {roofs}");
-            lines.push(Line::styled(roofs, self.theme.reference));
+            let line = format!("roofs: {roofs}");
+            lines.push(Line::styled(line, self.theme.reference));
         }
         lines
     }
 
-    /// The operations whose work and arithmetic are known, the longest first.
+    /// Returns a mark for each operation whose speed and intensity are known, the longest first.
     fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
-        let mark = |(slot, it): &(Slot, KernelRow)| {
-            let reached = reached(it, Some(self.roof));
+        let mark = |(slot, row): &(Slot, KernelRow)| {
+            let reached = reached(row, Some(self.roof));
             let x = reached.intensity.filter(usable)?;
             let y = reached.flops_per_s.filter(usable)?;
             Some(Mark {
                 at: (x, y),
-                letter: self.letter(*slot, it)?,
-                name: kernel_rows::name(it),
+                letter: self.letter(*slot, row)?,
+                name: kernel_rows::name(row),
                 shows_name: false,
                 style: self.theme.slot(*slot),
             })
@@ -248,7 +264,8 @@ impl<'a> Rows<'a> {
         self.shown.iter().filter_map(mark).collect()
     }
 
-    /// The same for the back of a room: those that the beat asks for first and with their names, as have a few of the longest others.
+    /// Returns the marks for the back of a room, those that the beat asks for first. They and `named` of the longest others show their
+    /// names.
     fn presented(&self, cue: &Beat, mut named: usize) -> Vec<Mark> {
         let mut marks = self.marks();
         let point = self.theme.symbols.live.chars().next().unwrap_or('o');
@@ -265,7 +282,7 @@ impl<'a> Rows<'a> {
         marks
     }
 
-    /// Draws these below the roofs.
+    /// Returns a function that draws the roofs and these marks.
     fn plot(&self, marks: Vec<Mark>) -> impl Fn(Rect, &mut Buffer) + use<'a> {
         let plot = RoofPlot {
             marks,
@@ -276,44 +293,54 @@ impl<'a> Rows<'a> {
         move |area, buffer| plot.draw(area, buffer)
     }
 
-    /// The headings of the list, and a line for each operation.
+    /// Returns the headings of the list, and a line for each operation.
     fn list(&self, width: usize) -> (Line<'static>, Vec<Line<'static>>) {
-        let longest = self.names.iter().map(|it| text::width(it)).max();
-        let name = longest.unwrap_or(0).clamp(12, 24);
-        let mut room = width.saturating_sub(2 + name);
+        let longest = self.names.iter().map(|name| text::width(name)).max();
+        let name_width = longest.unwrap_or(0).clamp(12, 24);
+        let mut room = width.saturating_sub(2 + name_width);
         let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
-        let head = format!("  {}{}", text::left("operation", name), columns.heads());
-        let line = |(slot, it): &(Slot, KernelRow)| self.line(*slot, it, name, &columns);
-        let lines = self.shown.iter().map(line).collect();
+        let names = text::left("operation", name_width);
+        let head = format!("  {names}{}", columns.heads());
+        let lines = self
+            .shown
+            .iter()
+            .map(|(slot, row)| self.line(*slot, row, name_width, &columns))
+            .collect();
         (Line::styled(head, self.theme.dim), lines)
     }
 
-    /// An operation of the list.
-    fn line(&self, slot: Slot, it: &KernelRow, name: usize, columns: &Columns<6>) -> Line<'static> {
+    /// Returns the line of an operation in the list.
+    fn line(
+        &self,
+        slot: Slot,
+        row: &KernelRow,
+        name_width: usize,
+        columns: &Columns<6>,
+    ) -> Line<'static> {
         let theme = self.theme;
-        let reached = reached(it, Some(self.roof));
+        let reached = reached(row, Some(self.roof));
         let bound = match (reached.memory_bound, reached.share) {
-            // Faster than memory allows: what it read lay in a cache.
+            // The operation is faster than memory allows, so its data lay in a cache.
             (Some(true), Some(share)) if share > 1.0 => "cache",
             (Some(true), _) => "memory",
             (Some(false), _) => "compute",
             (None, _) => "-",
         };
         let plain = Style::new();
-        let giga = |it: f64| number(it / 1e9);
-        let share = |it: f64| format!("{} %", percent(100.0 * it));
+        let giga = |rate: f64| number(rate / 1e9);
+        let share = |share: f64| format!("{} %", percent(100.0 * share));
         let figures = [
-            (ms(it.ms), theme.strong),
+            (ms(row.ms), theme.strong),
             (or_dash(reached.intensity, number), plain),
             (or_dash(reached.flops_per_s, giga), plain),
             (or_dash(reached.bytes_per_s, giga), plain),
             (or_dash(reached.share, share), theme.strong),
             (bound.to_owned(), theme.dim),
         ];
-        let letter = self.letter(slot, it).unwrap_or(' ');
+        let letter = self.letter(slot, row).unwrap_or(' ');
         let mut spans = vec![
             Span::styled(format!("{letter} "), theme.slot(slot)),
-            Span::raw(text::name(&kernel_rows::name(it), name)),
+            Span::raw(text::name(&kernel_rows::name(row), name_width)),
         ];
         spans.extend(columns.cells(figures));
         Line::from(spans)

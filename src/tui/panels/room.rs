@@ -1,9 +1,9 @@
-//! The cards of a room: what is shared, and the question that the class votes on.
+//! The two cards of a room: the list of everything that the learner shares, and the question that the class votes on.
 
 use ratatui::layout::Rect;
 
 use super::content::Content;
-use super::question::choices_behind;
+use super::question::choices_with_keys;
 use crate::app::member::{InstructorCall, Link, Membership};
 use crate::app::{Action, App};
 use crate::course::save_file::letter;
@@ -11,16 +11,20 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use protocol::units::number;
 
-/// The title of the vote.
+/// Returns the title of the card of the vote.
 fn title_of_vote(app: &App) -> &'static str {
-    let open = app.class.as_ref().and_then(|it| it.class.open_vote());
-    match open.is_some_and(|(_, vote)| vote.round > 0) {
-        true => "the room votes again",
-        false => "the room votes",
+    let open = app
+        .class
+        .as_ref()
+        .and_then(|member| member.class.open_vote());
+    if open.is_some_and(|(_, vote)| vote.round > 0) {
+        "the room votes again"
+    } else {
+        "the room votes"
     }
 }
 
-/// What is shared.
+/// Returns the card that lists everything that the learner shares.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
     match &app.class {
@@ -44,8 +48,8 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
     };
     w.text(&format!("The room at {at} is {state}."));
     w.heading("What you share, and nothing else");
-    for (what, value) in shared(member) {
-        w.item(&format!(" {what:<12} "), theme.dim, &value);
+    for (name, value) in shared(member) {
+        w.item(&format!(" {name:<12} "), theme.dim, &value);
     }
     let called = match member.class.renamed.get(&member.me.id) {
         Some(other) => format!("as {other}: another participant has your name"),
@@ -68,72 +72,83 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Each thing that is shared, as it is now.
+/// Returns the name and the present value of each thing that is shared.
 fn shared(member: &Membership) -> Vec<(&'static str, String)> {
-    let it = &member.shared;
-    let stages = it.stages.values();
-    let or_none = |text: String| match text.as_str() {
+    let shared = &member.shared;
+    let mut predictions = Vec::new();
+    let mut ranges = Vec::new();
+    let mut checks = Vec::new();
+    let mut ratios = Vec::new();
+    let mut hints = 0;
+    for (id, stage) in &shared.stages {
+        if let Some(vote) = stage.vote {
+            predictions.push(format!("{id} {}", letter(vote)));
+        }
+        if let Some([low, high]) = stage.range {
+            ranges.push(format!("{id} {} to {}", number(low), number(high)));
+        }
+        if let Some([met, all]) = stage.checks {
+            checks.push(format!("{met} of {all}"));
+        }
+        if let Some(ratio) = stage.ratio {
+            ratios.push(format!("{id} {:.2}x", ratio[0]));
+        }
+        hints += stage.hints;
+    }
+    let mut votes = Vec::new();
+    for (id, vote) in &member.class.votes {
+        let ballots: Vec<String> = (0..=vote.round)
+            .filter_map(|round| shared.ballot(vote, round))
+            .map(letter)
+            .collect();
+        if !ballots.is_empty() {
+            votes.push(format!("{id} {}", ballots.join(", then ")));
+        }
+    }
+    let mut mysteries = Vec::new();
+    for (id, race) in &shared.races {
+        if let Some(mystery) = race.mystery {
+            mysteries.push(format!(
+                "{id} {} points, {} s, {} configurations",
+                mystery.points, mystery.seconds, mystery.configurations
+            ));
+        } else if let Some(ratio) = race.ratio {
+            ratios.push(format!("{id} {:.2}x", ratio[0]));
+        }
+    }
+    let or_none = |text: &str| match text {
         "" => "none yet".to_owned(),
-        _ => text,
+        text => text.to_owned(),
     };
-    let by_stage = || it.stages.iter();
-    let predictions =
-        by_stage().filter_map(|(id, shared)| Some(format!("{id} {}", letter(shared.vote?))));
-    let votes = member.class.votes.iter().filter_map(|(id, vote)| {
-        let ballots = (0..=vote.round).filter_map(|round| it.ballot(vote, round));
-        let ballots = ballots.map(letter).collect::<Vec<_>>().join(", then ");
-        (!ballots.is_empty()).then(|| format!("{id} {ballots}"))
-    });
-    let ranges = by_stage().filter_map(|(id, shared)| {
-        let [low, high] = shared.range?;
-        Some(format!("{id} {} to {}", number(low), number(high)))
-    });
-    let checks = stages
-        .clone()
-        .filter_map(|it| it.checks)
-        .map(|[met, all]| format!("{met} of {all}"));
-    let ratios = by_stage().filter_map(|(id, shared)| Some((id, shared.ratio?)));
-    let kernels = it.races.iter().filter(|(_, it)| it.mystery.is_none());
-    let ratios = ratios.chain(kernels.filter_map(|(id, it)| Some((id, it.ratio?))));
-    let ratios = ratios.map(|(id, ratio)| format!("{id} {:.2}x", ratio[0]));
-    let mysteries = it.races.iter().filter_map(|(id, it)| {
-        let it = it.mystery?;
-        let (points, tried) = (it.points, it.configurations);
-        let seconds = it.seconds;
-        Some(format!(
-            "{id} {points} points, {seconds} s, {tried} configurations"
-        ))
-    });
-    let join = |all: &mut dyn Iterator<Item = String>| or_none(all.collect::<Vec<_>>().join("; "));
-    let hints: u32 = stages.map(|shared| shared.hints).sum();
+    let joined = |parts: Vec<String>| or_none(&parts.join("; "));
     let hand = if member.raised { "raised" } else { "down" };
     vec![
-        ("name", or_none(it.name.clone())),
-        ("stage", or_none(it.here.clone())),
-        ("passed", it.passed().to_string()),
-        ("predictions", join(&mut predictions.into_iter())),
-        ("votes", join(&mut votes.into_iter())),
-        ("ranges", join(&mut ranges.into_iter())),
-        ("checks met", join(&mut checks.into_iter())),
+        ("name", or_none(&shared.name)),
+        ("stage", or_none(&shared.here)),
+        ("passed", shared.passed().to_string()),
+        ("predictions", joined(predictions)),
+        ("votes", joined(votes)),
+        ("ranges", joined(ranges)),
+        ("checks met", joined(checks)),
         ("hints used", hints.to_string()),
-        ("speed-ups", join(&mut ratios.into_iter())),
-        ("mysteries", join(&mut mysteries.into_iter())),
-        ("device", or_none(it.device.clone())),
+        ("speed-ups", joined(ratios)),
+        ("mysteries", joined(mysteries)),
+        ("device", or_none(&shared.device)),
         ("hand", hand.to_owned()),
     ]
 }
 
-/// The question with its choices and their keys.
+/// Returns the card of the vote: the question with its choices and their keys.
 pub(super) fn vote<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
     if let Some(question) = app.voting() {
         if let Some(InstructorCall::Vote { at, .. }) = app.call() {
             let stage = &app.lesson.course.stages[at];
-            let named = format!("Stage {} {}", stage.number, stage.title);
-            w.plain(&named, theme.heading);
+            let title = format!("Stage {} {}", stage.number, stage.title);
+            w.plain(&title, theme.heading);
             w.blank();
         }
-        choices_behind(letter, question, &mut w);
+        choices_with_keys(letter, question, &mut w);
     } else {
         w.dim("No vote is open.");
     }

@@ -1,32 +1,37 @@
-//! For latecomers: a page for each skipped stage, with its symptom. Each page leads back to its stage; the fault, the fix and what
-//! this machine measured are shown only when the learner asks for them.
+//! The card of the skipped stages, for latecomers: a page for each skipped stage with its symptom. Each page leads back to its stage; the
+//! fault, the fix and the figures of this machine are shown only when the learner asks for them.
 
 use ratatui::layout::Rect;
 
 use super::content::Content;
 use crate::app::{Action, App};
 use crate::course::Stage;
+use crate::course::journey::JourneyRow;
 use crate::course::placeholder::{FigureSources, fill_known};
 use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let skipped = app.lesson.skipped_stages();
-    let at = app.view.selected.min(skipped.len().saturating_sub(1));
+    let page_number = app.view.selected.min(skipped.len().saturating_sub(1));
+    let mut writer = ProseWriter::new(app, theme, area.width);
+    // The text is as wide as the card, so that much of it fits.
+    writer.widest = writer.columns;
     let stage = skipped
-        .get(at)
-        .and_then(|at| app.lesson.course.stages.get(*at));
-    let of = skipped.len();
-    let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
-    let mut w = ProseWriter::new(app, theme, area.width);
-    // As much of it as there is room for.
-    w.widest = w.columns;
-    match stage {
-        Some(stage) => page(stage, &mut w),
-        None => w.dim("No stage was skipped."),
-    }
-    let title = title.unwrap_or_else(|| "skipped stages".to_owned());
-    Content::titled(title, w.lines)
+        .get(page_number)
+        .and_then(|index| app.lesson.course.stages.get(*index));
+    let title = match stage {
+        Some(stage) => {
+            page(stage, &mut writer);
+            let (page, pages) = (page_number + 1, skipped.len());
+            format!("skipped {page}/{pages}: {} {}", stage.number, stage.title)
+        }
+        None => {
+            writer.dim("No stage was skipped.");
+            "skipped stages".to_owned()
+        }
+    };
+    Content::titled(title, writer.lines)
 }
 
 fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
@@ -61,7 +66,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     measured(stage, w);
 }
 
-/// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.
+/// Writes the figures of this machine: the learner's pairs and the rows of the last `perflings run all`, or how to measure them.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
     let known = w.app.lesson.study.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {
@@ -69,21 +74,27 @@ fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
             "broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"
         ));
     }
-    let journey = w.app.lesson.journey.as_ref();
-    let rows = journey.into_iter().flat_map(|it| &it.rows);
-    let rows: Vec<_> = rows.filter(|row| row.stage == stage.number).collect();
-    if let Some(journey) = journey.filter(|_| !rows.is_empty()) {
-        for row in rows {
-            let cells = journey.head.iter().zip(&row.cells);
-            let cells = cells.filter(|(_, cell)| !cell.is_empty());
-            let cells = cells.map(|(head, cell)| format!("{head} {cell}"));
-            w.text(&cells.collect::<Vec<_>>().join("  "));
+    let is_of_stage = |row: &JourneyRow| row.stage == stage.number;
+    match &w.app.lesson.journey {
+        Some(journey) if journey.rows.iter().any(is_of_stage) => {
+            for row in journey.rows.iter().filter(|row| is_of_stage(row)) {
+                let cells: Vec<String> = journey
+                    .head
+                    .iter()
+                    .zip(&row.cells)
+                    .filter(|(_, cell)| !cell.is_empty())
+                    .map(|(head, cell)| format!("{head} {cell}"))
+                    .collect();
+                w.text(&cells.join("  "));
+            }
+            w.dim(&format!(
+                "{}, {}, {}",
+                journey.device, journey.preset, journey.date
+            ));
         }
-        w.dim(&format!(
-            "{}, {}, {}",
-            journey.device, journey.preset, journey.date
-        ));
-    } else if known.ratio.is_none() {
-        w.dim("Not measured yet: `perflings run all` measures every stage, broken and fixed.");
+        _ if known.ratio.is_none() => {
+            w.dim("Not measured yet: `perflings run all` measures every stage, broken and fixed.");
+        }
+        _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The solution of a stage: every knob that changes, and the files as they pass; of an exercise its files.
+//! The card of the solution shows every knob that the solution of a stage changes, and the files as they pass; for an exercise its files.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -13,40 +13,44 @@ use crate::tui::theme::Theme;
 use protocol::config::Knob;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = ProseWriter::new(app, theme, area.width);
+    let mut writer = ProseWriter::new(app, theme, area.width);
     if let Some(open) = app.exercise() {
-        exercise(open, &mut w);
+        exercise(open, &mut writer);
     } else if let Some(open) = app.stage() {
         if app.can_edit() {
-            w.keys("{} runs it as your B", &[Action::TakeSolution]);
-            w.blank();
+            writer.keys("{} runs it as your B", &[Action::TakeSolution]);
+            writer.blank();
         }
-        stage(open, &mut w);
+        stage(open, &mut writer);
     }
-    Content::titled("solution", w.lines)
+    Content::titled("solution", writer.lines)
 }
 
-/// The files of an exercise; lines that the starter has not are marked.
+/// Writes the files of an exercise. Lines that the starter does not have are marked.
 fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let files = exercise.files().into_iter();
-    for file in files.filter(|file| !file.solution.is_empty()) {
+    for file in exercise.files() {
+        if file.solution.is_empty() {
+            continue;
+        }
         let new: Vec<&str> = new_lines(&file.starter, &file.solution).collect();
         w.line(file.name.clone(), theme.heading);
         for line in file.solution.lines() {
             let mark = theme.symbols.pointer_at(new.contains(&line));
-            let mark = Span::styled(format!("{mark} "), theme.key);
-            let line = Span::styled(harmless(line), theme.code);
-            w.lines.push(Line::from(vec![mark, line]));
+            w.lines.push(Line::from(vec![
+                Span::styled(format!("{mark} "), theme.key),
+                Span::styled(harmless(line), theme.code),
+            ]));
         }
         w.blank();
     }
     if w.lines.is_empty() {
-        let said = "This exercise is solved by measuring: its questions explain the answers.";
-        w.line(said, theme.dim);
+        let text = "This exercise is solved by measuring: its questions explain the answers.";
+        w.line(text, theme.dim);
     }
 }
 
+/// Writes the fix of a stage: a sentence, the changed knobs, and the files.
 fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.body(&stage.fix, theme.strong);
@@ -63,6 +67,8 @@ fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     for file in &stage.files {
         w.blank();
         w.line(file.name.clone(), theme.heading);
-        file.solution.lines().for_each(|line| w.code("  ", line));
+        for line in file.solution.lines() {
+            w.code("  ", line);
+        }
     }
 }

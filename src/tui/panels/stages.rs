@@ -1,4 +1,4 @@
-//! The list of the course: the state of each stage, which predictions were right, and the score.
+//! The list of the course shows the state of each stage and exercise, which predictions were right, and the score.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -11,32 +11,34 @@ use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Columns before the level, and of the level.
+/// The columns of an entry before its level.
 const MARKS: usize = 8;
+/// The columns of the level.
 const LEVEL: usize = 14;
 /// Below this width the legend is short.
 const NARROW: usize = 72;
 
-/// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
+/// Returns the list of the stages, the exercises and the runs without either. The meaning of the marks and the score stand below it.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("stages and exercises", Vec::new());
     list.aside = chooses("goes there", app);
     list.between([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
     let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
-    for (at, it) in stages.iter().enumerate() {
-        list.entry(at, stage(app, at, it, columns, theme));
+    for (index, stage) in stages.iter().enumerate() {
+        list.entry(index, stage_line(app, index, stage, columns, theme));
     }
     if !exercises.is_empty() {
-        let about = "exercises: runs to predict, recordings to solve, kernels to write";
-        let about = Line::styled(text::cut(about, columns), theme.heading);
-        list.between([Line::default(), about]);
+        let heading = "exercises: runs to predict, recordings to solve, kernels to write";
+        let heading = Line::styled(text::cut(heading, columns), theme.heading);
+        list.between([Line::default(), heading]);
     }
-    for (at, it) in exercises.iter().enumerate() {
-        list.entry(stages.len() + at, exercise(app, at, it, columns, theme));
+    for (index, exercise) in exercises.iter().enumerate() {
+        let line = exercise_line(app, index, exercise, columns, theme);
+        list.entry(stages.len() + index, line);
     }
     let broken = app.lesson.course.broken.iter();
-    list.between(broken.map(|it| broken_line(it, columns, theme)));
+    list.between(broken.map(|content| broken_line(content, columns, theme)));
     list.between([Line::default()]);
     runs(app, columns, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
@@ -45,12 +47,13 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     list
 }
 
-/// What the marks mean.
+/// Returns the line that explains the marks.
 fn legend(columns: usize, theme: &Theme) -> Line<'static> {
     let symbols = &theme.symbols;
-    let (here, gap) = match columns < NARROW {
-        true => ("here", "  "),
-        false => ("you are here", "    "),
+    let (here, gap) = if columns < NARROW {
+        ("here", "  ")
+    } else {
+        ("you are here", "    ")
     };
     let marks = [
         (symbols.good, "passed", theme.good),
@@ -59,14 +62,16 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
         (symbols.rule, "skipped", theme.text),
         (symbols.pointer, here, theme.key),
     ];
-    let spans = marks.into_iter().flat_map(|(mark, words, style)| {
-        let words = Span::styled(format!(" {words}{gap}"), theme.dim);
-        [Span::styled(mark, style), words]
-    });
-    spans.collect()
+    marks
+        .into_iter()
+        .flat_map(|(mark, words, style)| {
+            let words = Span::styled(format!(" {words}{gap}"), theme.dim);
+            [Span::styled(mark, style), words]
+        })
+        .collect()
 }
 
-/// How good the predictions are so far.
+/// Returns the line that says how many predictions and ranges were right, in the longest wording that fits.
 fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
     const NAME: &str = "your predictions: ";
     let score = app.lesson.study.progress.calibration();
@@ -80,15 +85,16 @@ fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
         format!("{made}; {held} of {ranges} ranges held"),
         made,
     ];
-    let wordings = wordings.into_iter().skip(if ranges > 0 { 0 } else { 2 });
-    let lines = wordings.map(|said| {
+    // Without ranges only the last wording is true.
+    let skipped = if ranges > 0 { 0 } else { 2 };
+    let lines = wordings.into_iter().skip(skipped).map(|wording| {
         let name = Span::styled(NAME, theme.dim);
-        Line::from(vec![name, Span::styled(said, theme.strong)])
+        Line::from(vec![name, Span::styled(wording, theme.strong)])
     });
     text::longest(lines, columns)
 }
 
-/// The line of a stage or an exercise: its name, its level, its title, and notes.
+/// A stage or an exercise in the list.
 struct Entry<'a> {
     here: bool,
     selected: bool,
@@ -120,42 +126,46 @@ impl Entry<'_> {
             left.saturating_sub(2),
             ", ",
         );
-        let (style, noted) = match self.selected {
-            true => (theme.selected, theme.selected),
-            false => (style, theme.dim),
-        };
-        let note = Span::styled(text::right(&note, left), noted);
-        Line::from(vec![Span::styled(cells, style), note])
+        Line::from(vec![
+            Span::styled(cells, theme.among(self.selected, style)),
+            Span::styled(
+                text::right(&note, left),
+                theme.among(self.selected, theme.dim),
+            ),
+        ])
     }
 }
 
-fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.lesson.study.progress.stage(&it.id);
+fn exercise_line(
+    app: &App,
+    index: usize,
+    exercise: &Exercise,
+    columns: usize,
+    theme: &Theme,
+) -> Line<'static> {
+    let known = app.lesson.study.progress.stage(&exercise.id);
     let entry = Entry {
-        here: app.mode.exercise() == Some(at),
-        selected: app.view.selected == app.lesson.course.stages.len() + at,
+        here: app.mode.exercise() == Some(index),
+        selected: app.view.selected == app.lesson.course.stages.len() + index,
         state: known.state,
-        label: it.label(),
-        level: it.level.into_str(),
-        title: &it.title,
+        label: exercise.label(),
+        level: exercise.level.into_str(),
+        title: &exercise.title,
         notes: [None, known.solution_shown.then_some("solution shown")],
     };
     entry.line(columns, theme)
 }
 
-/// One that cannot be used. It cannot be selected either.
-fn broken_line(it: &UnusableContent, columns: usize, theme: &Theme) -> Line<'static> {
-    let label = text::left(it.label(), MARKS - 4);
-    let said = format!(
-        "  {} {label}{}{}",
-        theme.symbols.bad,
-        text::left("broken", LEVEL),
-        it.why
-    );
-    Line::styled(text::cut(&said, columns), theme.bad)
+/// Returns the line of a stage or an exercise that could not be loaded. It cannot be selected.
+fn broken_line(content: &UnusableContent, columns: usize, theme: &Theme) -> Line<'static> {
+    let mark = theme.symbols.bad;
+    let label = text::left(content.label(), MARKS - 4);
+    let level = text::left("broken", LEVEL);
+    let line = format!("  {mark} {label}{level}{}", content.why);
+    Line::styled(text::cut(&line, columns), theme.bad)
 }
 
-/// The run without a stage and the mystery, under both lists.
+/// Adds the run without a stage and the mystery to the end of the list.
 fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
     let solved = match app.lesson.study.progress.mysteries.len() {
         0 => String::new(),
@@ -164,21 +174,27 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
     let free = "free run: every knob, no questions".to_owned();
     let mystery = format!("mystery: a run with hidden faults to fix{solved}");
     let first = app.lesson.course.stages.len() + app.lesson.course.exercises.len();
-    for (at, here, said) in [
+    for (entry, here, words) in [
         (first, matches!(app.mode, Mode::Free), free),
         (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
     ] {
         let mark = theme.symbols.pointer_at(here);
-        let said = text::left(&format!("{mark}   {said}"), columns);
-        let selected = app.view.selected == at;
+        let line = text::left(&format!("{mark}   {words}"), columns);
+        let selected = app.view.selected == entry;
         let style = theme.among(selected, theme.text);
-        list.entry(at, Line::styled(said, style));
+        list.entry(entry, Line::styled(line, style));
     }
 }
 
-fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.lesson.study.progress_of(it);
-    // Whether the prediction was right is shown once the stage is passed.
+fn stage_line(
+    app: &App,
+    index: usize,
+    stage: &Stage,
+    columns: usize,
+    theme: &Theme,
+) -> Line<'static> {
+    let known = app.lesson.study.progress_of(stage);
+    // The list says whether a prediction was right only after the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
         (StageState::Passed, Some(Prediction::Choice { right: true, .. })) => {
@@ -193,12 +209,12 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.lesson.study.at && app.mode.reads_stage(),
-        selected: at == app.view.selected,
+        here: index == app.lesson.study.at && app.mode.reads_stage(),
+        selected: index == app.view.selected,
         state,
-        label: &it.number.to_string(),
-        level: it.level.into_str(),
-        title: &it.title,
+        label: &stage.number.to_string(),
+        level: stage.level.into_str(),
+        title: &stage.title,
         notes: [predicted, known.solution_shown.then_some("solution shown")],
     };
     entry.line(columns, theme)

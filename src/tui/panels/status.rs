@@ -1,5 +1,5 @@
-//! The status line: stage, run state, step, samples/s with its spread, clock, hints. Above it the next move, or the confirmation that
-//! is open.
+//! The status line shows the stage, the state of the run, the step, samples/s with its spread, the clock and the hints. Above it stands
+//! the guide: the next move, or the open confirmation.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,111 +15,120 @@ use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Fitted, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
-use protocol::Step;
+use protocol::Throughput;
 use protocol::units::{ms, number, show};
 
-/// That progress is not saved, and why. It comes before everything else.
+/// Returns the notice that progress is not saved, with the reason. It stands above everything else. Empty while progress is saved.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let Some(why) = &app.view.unsaved else {
         return Vec::new();
     };
-    let said = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
-    marked((theme.symbols.warning, theme.bad), &[said], width)
+    let notice = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
+    marked((theme.symbols.warning, theme.bad), &[notice], width)
 }
 
-/// Spans behind a mark.
+/// Wraps spans after a mark.
 fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<Line<'static>> {
     let mark = Span::styled(format!(" {mark} "), style);
     text::wrap(spans, usize::from(width), mark, "   ")
 }
 
-/// Draws what comes next, in one sentence; what the room reads at a beat in large glyphs.
+/// Draws the guide. At a beat it has the sentence that the room reads, in large glyphs where they fit.
 pub fn draw_guide(app: &App, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     Fitted(lines(app, theme, area.width).into()).render(area, buffer);
-    let fits = |large: &Vec<String>| digits::rows_of(large.len()) <= area.height;
-    if let Some(large) = large_sentence(app, area.width).filter(fits) {
+    if let Some(large) = large_sentence(app, area.width)
+        && digits::rows_of(large.len()) <= area.height
+    {
         digits::draw_lines(buffer, (area.x + 1, area.y), &large, theme.strong);
     }
 }
 
-/// Rows that the guide wants at this width, so that nothing of it is cut.
+/// Returns the rows that the guide needs at this width.
 pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
     height(lines(app, theme, width).len())
 }
 
-/// What the room reads at a beat in large glyphs, where it takes at most a quarter of the screen.
+/// Returns the lines of the sentence that the room reads at a beat, wrapped for large glyphs. `None` where they would take more than a
+/// quarter of the screen, and outside a beat.
 fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
-    let cue = app.cue().filter(|_| app.view.confirm.is_none())?;
-    let said = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
-    let lines = digits::wrap(&said, width.saturating_sub(2))?;
+    if app.view.confirm.is_some() {
+        return None;
+    }
+    let cue = app.cue()?;
+    let sentence = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
+    let lines = digits::wrap(&sentence, width.saturating_sub(2))?;
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
 }
 
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some(confirm) = app.view.confirm {
-        let asked = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-        return marked(("?", theme.badge), &asked.spans, width);
+        let question = sentence(&confirmation(confirm, app), app, theme, theme.warning);
+        return marked(("?", theme.badge), &question.spans, width);
     }
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
-        // What the room reads.
         let mut lines = match large_sentence(app, width) {
+            // The large glyphs are drawn over empty lines.
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
-            None => said(app, theme, width, " ", &cue.say),
+            None => course_text(app, theme, width, " ", &cue.say),
         };
-        if let Some(vote) = app.tally().filter(|_| beat.vote == VoteState::Open) {
-            let vote = [Span::styled(vote.in_words(), theme.strong)];
-            lines.extend(text::wrap(&vote, usize::from(width), " ", " "));
+        if beat.vote == VoteState::Open
+            && let Some(tally) = app.tally()
+        {
+            let votes = [Span::styled(tally.in_words(), theme.strong)];
+            lines.extend(text::wrap(&votes, usize::from(width), " ", " "));
         }
         if app.view.notice.is_some() {
-            lines.extend(told(app, theme, width));
+            lines.extend(notice_or_next_move(app, theme, width));
         }
         return lines;
     }
     let evidence = app.stage().map(|stage| &stage.evidence);
-    if let Some((at, evidence)) = app.lesson.study.pointer.zip(evidence)
-        && let Some(pointer) = evidence.get(at)
+    if let Some((index, evidence)) = app.lesson.study.pointer.zip(evidence)
+        && let Some(pointer) = evidence.get(index)
     {
-        // What to look for in the panel that the evidence names, and how to go on.
-        let marker = format!(
-            " {}/{} {} ",
-            at + 1,
-            evidence.len(),
-            pointer.panel.into_str()
-        );
-        let mut lines = said(app, theme, width, &marker, &pointer.text);
-        lines.extend(told(app, theme, width));
+        // The pointer says what to look for in a panel; below it stands how to go on.
+        let (number, count, panel) = (index + 1, evidence.len(), pointer.panel.into_str());
+        let marker = format!(" {number}/{count} {panel} ");
+        let mut lines = course_text(app, theme, width, &marker, &pointer.text);
+        lines.extend(notice_or_next_move(app, theme, width));
         return lines;
     }
-    told(app, theme, width)
+    notice_or_next_move(app, theme, width)
 }
 
-/// The notice, or the next move.
-fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+fn notice_or_next_move(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let (pointer, warning) = (theme.symbols.pointer, theme.symbols.warning);
     let Some(notice) = &app.view.notice else {
         let next = sentence(&next_move(app), app, theme, theme.text);
         return marked((pointer, theme.key), &next.spans, width);
     };
-    let (mark, style) = match notice.warning {
-        true => (warning, theme.warning),
-        false => (pointer, theme.text),
+    let (mark, style) = if notice.warning {
+        (warning, theme.warning)
+    } else {
+        (pointer, theme.text)
     };
-    let said = Span::styled(notice.text.as_str(), style);
-    marked((mark, style), &[said], width)
+    let text = Span::styled(notice.text.as_str(), style);
+    marked((mark, style), &[text], width)
 }
 
-/// A text of the course behind a badge.
-fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<Line<'static>> {
+/// Returns a text of the course after a badge.
+fn course_text(
+    app: &App,
+    theme: &Theme,
+    width: u16,
+    marker: &str,
+    text: &str,
+) -> Vec<Line<'static>> {
     let place = (app, theme, width.saturating_sub(1));
     told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
 }
 
-/// Steps below which a spread says nothing.
+/// A spread of fewer steps than this says nothing and is not shown.
 const FEW: u64 = 5;
 
-/// The status line: as many parts as fit, the less important ones dropped first.
+/// Returns the status line with as many parts as fit; the less important parts are left out first.
 pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
-    // Each part with its rank: 0 stays longest.
+    // Parts with a higher rank are left out first.
     let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
     let part = |rank: u8, text: String, style: Style| (rank, vec![Span::styled(text, style)]);
     if let Some(exercise) = app.exercise() {
@@ -133,26 +142,15 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         parts.push(part(2, format!("step {step}"), theme.text));
     }
     let throughput = app.shown_run().shown().throughput.as_ref();
-    if let Some(it) = throughput.filter(|it| it.step_ms.median > 0.0) {
-        let times = it.step_ms;
-        // Half the distance between the quartiles, in samples/s.
-        let spread = it.samples_per_s * times.median * (1.0 / times.p25 - 1.0 / times.p75) / 2.0;
-        let rate = number(it.samples_per_s);
-        // With the decimals of the rate.
-        let decimals = rate.split_once('.').map_or(0, |(_, it)| it.len());
-        let spread = show(spread.max(0.0), decimals);
-        // Times of submitting work say nothing about the spread of the rate.
-        let unsynced = it.clock == "enqueue";
-        let rate = match unsynced {
-            true => format!("{rate} samples/s by wall time"),
-            false if times.n < FEW => format!("{rate} samples/s"),
-            false => format!("{rate} ± {spread} samples/s"),
-        };
-        parts.push(part(1, rate, theme.strong));
+    if let Some(throughput) = throughput
+        && throughput.step_ms.median > 0.0
+    {
+        let unsynced = throughput.clock == "enqueue";
+        parts.push(part(1, rate_and_spread(throughput), theme.strong));
         let style = if unsynced { theme.warning } else { theme.text };
-        parts.push(part(3, format!("{} clock", it.clock), style));
+        parts.push(part(3, format!("{} clock", throughput.clock), style));
     }
-    if let Some((text, warning)) = app.class.as_ref().and_then(|it| membership(it)) {
+    if let Some((text, warning)) = app.class.as_ref().and_then(|member| membership(member)) {
         let style = if warning { theme.warning } else { theme.text };
         parts.push(part(2, text, style));
     }
@@ -167,14 +165,36 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         parts.retain(|(rank, _)| Some(*rank) != least);
     }
     let mut spans = vec![Span::raw(" ")];
-    for (at, (_, part)) in parts.into_iter().enumerate() {
-        spans.extend((at > 0).then(|| Span::styled(" · ", theme.dim)));
+    for (index, (_, part)) in parts.into_iter().enumerate() {
+        if index > 0 {
+            spans.push(Span::styled(" · ", theme.dim));
+        }
         spans.extend(part);
     }
     Line::from(spans)
 }
 
-/// Whether the learner is in a room, and their hand is raised.
+/// Returns the rate in samples/s. The spread is half the distance between its quartiles, with as many decimals as the rate.
+fn rate_and_spread(throughput: &Throughput) -> String {
+    let times = throughput.step_ms;
+    let rate = number(throughput.samples_per_s);
+    // The times of unsynced steps say nothing about the spread of the rate.
+    if throughput.clock == "enqueue" {
+        return format!("{rate} samples/s by wall time");
+    }
+    if times.n < FEW {
+        return format!("{rate} samples/s");
+    }
+    let quartiles = 1.0 / times.p25 - 1.0 / times.p75;
+    let spread = throughput.samples_per_s * times.median * quartiles / 2.0;
+    let decimals = rate
+        .split_once('.')
+        .map_or(0, |(_, fraction)| fraction.len());
+    let spread = show(spread.max(0.0), decimals);
+    format!("{rate} ± {spread} samples/s")
+}
+
+/// Returns the state of the room in words, and true if it is to stand out. `None` after the learner has left the room.
 fn membership(member: &Membership) -> Option<(String, bool)> {
     Some(match &member.link {
         Link::Joining => ("room: joining".to_owned(), false),
@@ -186,7 +206,7 @@ fn membership(member: &Membership) -> Option<(String, bool)> {
     })
 }
 
-/// The run's state in words, with what it waits for.
+/// Returns the run's state in words, with the reason why it waits.
 fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let waited = app.clock.now_ms.saturating_sub(app.shown_run().asked_ms) / 1000;
     let run = app.shown_run().shown();
@@ -217,8 +237,10 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     if app.shown_bench().switching() {
         text += ", switching at the next step";
     }
-    let profiled = |step: &&Step| step.profiled && !app.shown_bench().pairing();
-    if let Some(step) = run.last.as_ref().filter(profiled) {
+    if let Some(step) = &run.last
+        && step.profiled
+        && !app.shown_bench().pairing()
+    {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];

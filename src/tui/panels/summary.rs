@@ -1,5 +1,5 @@
-//! What the learner has done so far, in their own numbers: for each stage the prediction, what was measured, the fix; and
-//! where to go on. After the last stage it is the end of the course.
+//! The card of the summary shows what the learner has done, in the learner's own numbers: for each stage the prediction, the measured
+//! figures and the fix; and where to go on. After the last stage it is the end of the course.
 
 use ratatui::layout::Rect;
 use ratatui::text::Span;
@@ -8,7 +8,7 @@ use super::content::Content;
 use super::question::{bounds_with_unit, judged, with_unit};
 use crate::app::estimate::POINTS;
 use crate::app::{Action, App, Overlay};
-use crate::course::check::Starter;
+use crate::course::check::{Check, Starter};
 use crate::course::journey::{JourneyRow, LastJourney};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Stage, TextSpan as Words};
@@ -18,13 +18,12 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::units::number;
 
-/// Columns that the card takes at most.
+/// Returns the columns that the card wants.
 pub(super) fn widest(app: &App) -> u16 {
-    let table = app
-        .lesson
-        .journey
-        .as_ref()
-        .map_or(0, |it| widths(it).iter().sum());
+    let table = match &app.lesson.journey {
+        Some(journey) => widths(journey).iter().sum(),
+        None => 0,
+    };
     READING.max(table) as u16 + 4
 }
 
@@ -34,124 +33,130 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let all = &app.lesson.course.stages;
     let passed = |stage: &&Stage| app.lesson.study.progress_of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
-    let begin = format!("{done} of {} stages passed. ", all.len());
-    let rest = "Every number here was measured on your own machine.";
-    let begin = Span::styled(begin, theme.strong);
-    w.runs(&[begin, Span::styled(rest, theme.text)], "", "");
+    let count = format!("{done} of {} stages passed. ", all.len());
+    let source = "Every number here was measured on your own machine.";
+    let runs = [
+        Span::styled(count, theme.strong),
+        Span::styled(source, theme.text),
+    ];
+    w.runs(&runs, "", "");
     w.blank();
-    all.iter().for_each(|stage| of_stage(stage, &mut w));
+    for stage in all {
+        write_stage(stage, &mut w);
+    }
     w.heading("In all");
     totals(&mut w);
     w.heading("Where to go on");
-    let said = "{} lists every stage and exercise: runs to predict, recordings to solve, kernels to write.";
-    w.keys(said, &[Action::Open(Overlay::Stages)]);
-    let said =
-        "`perflings --free` trains without a stage, with every knob: find a faster step than ours.";
-    w.text(said);
+    let text = "{} lists every stage and exercise: runs to predict, recordings to solve, kernels to write.";
+    w.keys(text, &[Action::Open(Overlay::Stages)]);
+    w.text(
+        "`perflings --free` trains without a stage, with every knob: find a faster step than ours.",
+    );
     w.text("`perflings mystery` trains with faults drawn from a seed, to find and to fix.");
     journey(columns, &mut w);
     Content::titled("what you have done", w.lines)
 }
 
-/// A stage: its title, the prediction, what was measured, and the fix.
-fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
+/// Writes a stage: its title, the prediction, the measured figures, and the fix.
+fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let known = app.lesson.study.progress_of(stage);
-    let passed = known.state == StageState::Passed;
     let title = format!("{} {}", stage.number, stage.title);
-    if !passed {
-        let said = format!("{title}: not passed yet");
-        return w.marked((theme.symbols.circle, theme.dim), &said, theme.dim);
+    if known.state != StageState::Passed {
+        let text = format!("{title}: not passed yet");
+        return w.marked((theme.symbols.circle, theme.dim), &text, theme.dim);
     }
     w.blank();
     w.marked((theme.symbols.good, theme.good), &title, theme.strong);
-    let mut said = vec![match known.prediction {
+    let mut parts = vec![match known.prediction {
         Some(Prediction::Choice { right: true, .. }) => "Your prediction was right".to_owned(),
         Some(Prediction::Choice { .. }) => "Your prediction was different".to_owned(),
         Some(Prediction::Skipped) | None => "No prediction".to_owned(),
     }];
-    if let (Some(of), Some((low, high)), Some(truth)) =
+    if let (Some(estimate), Some(range), Some(truth)) =
         (&stage.estimate, known.estimate, known.measured)
     {
-        let inside = judged(of, (low, high), truth);
-        let ([low, high], truth) = (bounds_with_unit(of, (low, high)), with_unit(of, truth));
-        said.push(format!("range {low} to {high}, measured {truth}: {inside}"));
+        let [low, high] = bounds_with_unit(estimate, range);
+        let measured = with_unit(estimate, truth);
+        let judged = judged(estimate, range, truth);
+        parts.push(format!(
+            "range {low} to {high}, measured {measured}: {judged}"
+        ));
     }
-    if let Some([ratio, low, high]) = known.ratio {
-        let [ratio, low, high] = [ratio, low, high].map(number);
-        said.push(format!(
+    if let Some(figures) = known.ratio {
+        let [ratio, low, high] = figures.map(number);
+        parts.push(format!(
             "A took {ratio}x [{low}, {high}] of your B's time per token"
         ));
     }
-    let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
-    if let (Some(check), Some(found)) = (key, &known.found) {
-        said.push(format!("{}: measured {found}", check.name));
+    let decides = |check: &&Check| check.starter == Starter::Fails;
+    if let (Some(check), Some(found)) = (stage.checks.iter().find(decides), &known.found) {
+        parts.push(format!("{}: measured {found}", check.name));
     }
     if !known.answers.is_empty() {
-        let (right, of) = (app.lesson.study.right_at_first(stage), stage.quiz.len());
-        said.push(format!(
-            "{right} of {of} questions right at the first answer"
+        let right = app.lesson.study.right_at_first(stage);
+        let all = stage.quiz.len();
+        parts.push(format!(
+            "{right} of {all} questions right at the first answer"
         ));
     }
-    w.item("  ", theme.dim, &said.join("; "));
+    w.item("  ", theme.dim, &parts.join("; "));
     if !stage.fix.is_empty() && !stage.fix.contains("{{") {
         w.item("  the course's fix: ", theme.dim, &stage.fix);
     }
 }
 
-/// The score over all stages.
+/// Writes the score over all stages.
 fn totals(w: &mut ProseWriter<'_>) {
     let score = w.app.lesson.study.progress.calibration();
     let points = (w.app.lesson.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
 }
 
-/// Columns between two of a table.
+/// The gap between two columns of a table.
 const GAP: usize = 2;
-/// Widest column; a longer text wraps.
+/// The largest width of a column; a longer text wraps.
 const WIDEST: usize = 48;
 
-/// The table of `perflings run all`; where there is none, how to make it.
+/// Writes the table of the last `perflings run all`, or how to make it.
 fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.lesson.journey else {
-        let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
+        let text = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
                     table, which is then shown here as well.";
-        return w.text(said);
+        return w.text(text);
     };
     let age = match found.days {
         0 => "today".to_owned(),
         1 => "1 day ago".to_owned(),
         days => format!("{days} days ago"),
     };
-    let mut part = String::new();
+    let mut notes = String::new();
     if found.interrupted {
-        part += " It was interrupted: rows are missing.";
+        notes += " It was interrupted: rows are missing.";
     }
-    // A row reveals its stage's fault.
+    // A row would reveal the fault of its stage.
     let stages = &w.app.lesson.course.stages;
-    let hidden = |row: &JourneyRow| {
-        let stage = stages.iter().find(|it| it.number == row.stage);
+    let is_hidden = |row: &JourneyRow| {
+        let stage = stages.iter().find(|stage| stage.number == row.stage);
         stage.is_some_and(|stage| !w.app.lesson.study.predicted(stage))
     };
-    let rows: Vec<&JourneyRow> = found.rows.iter().filter(|row| !hidden(row)).collect();
+    let rows: Vec<&JourneyRow> = found.rows.iter().filter(|row| !is_hidden(row)).collect();
     if rows.len() < found.rows.len() {
-        part += " Stages that you have not predicted yet are left out.";
+        notes += " Stages that you have not predicted yet are left out.";
     }
-    let said = format!(
-        "`perflings run all` measured this at {} on {}, {} ({age}).{part}",
+    w.text(&format!(
+        "`perflings run all` measured this at {} on {}, {} ({age}).{notes}",
         found.preset, found.device, found.date
-    );
-    w.text(&said);
-    let words = |text: &String| vec![Words::Text(text.clone())];
+    ));
     w.columns = columns;
-    for shown in parts(&widths(found), columns) {
-        let cells = |row: &Vec<String>| {
-            let cells = shown
-                .iter()
-                .map(|at| row.get(*at).map_or_else(Vec::new, words));
-            cells.collect::<Vec<_>>()
+    for shown in split_columns(&widths(found), columns) {
+        let cell = |row: &Vec<String>, column: usize| match row.get(column) {
+            Some(text) => vec![Words::Text(text.clone())],
+            None => Vec::new(),
         };
+        let cells =
+            |row: &Vec<String>| -> Vec<_> { shown.iter().map(|at| cell(row, *at)).collect() };
         let rows: Vec<Vec<Vec<Words>>> = rows.iter().map(|row| cells(&row.cells)).collect();
         w.blank();
         w.table(&cells(&found.head), &rows);
@@ -159,28 +164,29 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     w.columns = columns.min(READING);
 }
 
-/// How wide each column would be, with the gap before it.
+/// Returns the width that each column would like, with the gap before it.
 fn widths(found: &LastJourney) -> Vec<usize> {
     let rows = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
-    let rows = rows.map(Vec::as_slice);
-    let widths = table::widths(rows, found.head.len(), |cell| text::width(cell));
-    let with_gap = |wide: usize| GAP + wide.min(WIDEST);
-    widths.into_iter().map(with_gap).collect()
+    let slices = rows.map(Vec::as_slice);
+    table::widths(slices, found.head.len(), |cell| text::width(cell))
+        .into_iter()
+        .map(|wide| GAP + wide.min(WIDEST))
+        .collect()
 }
 
-/// As many tables below each other as it takes to show every column; each begins with the first one.
-fn parts(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
-    let mut parts: Vec<Vec<usize>> = Vec::new();
+/// Splits a table into tables that fit into `columns`, each as a list of its columns. Each table begins with the first column.
+fn split_columns(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
+    let mut tables: Vec<Vec<usize>> = Vec::new();
     let mut left = 0;
-    for (at, wide) in widths.iter().enumerate().skip(1) {
-        match parts.last_mut().filter(|_| *wide <= left) {
-            Some(part) => part.push(at),
-            None => {
-                parts.push(vec![0, at]);
+    for (column, wide) in widths.iter().enumerate().skip(1) {
+        match tables.last_mut() {
+            Some(table) if *wide <= left => table.push(column),
+            _ => {
+                tables.push(vec![0, column]);
                 left = (columns + GAP).saturating_sub(widths[0]);
             }
         }
         left = left.saturating_sub(*wide);
     }
-    parts
+    tables
 }

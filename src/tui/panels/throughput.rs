@@ -1,5 +1,5 @@
-//! How fast it trains: medians of unprofiled steps with their spread, A beside B, the state of the measurement, and
-//! the wall average, which counts everything. A time that does not end at a sync is marked.
+//! The panel of the throughput shows how fast the runs train: medians of unprofiled steps with their spread, A beside B, the state of the
+//! measurement, and the wall average, which counts everything. A time that does not end at a sync is marked.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,51 +18,53 @@ use protocol::story::RunStory;
 use protocol::units::{duration, ms, number, percent, show};
 use protocol::{ENQUEUE, Throughput, TimingState};
 
-/// How to read it, which depends on whether the run waits for the device.
+/// Returns the explanation of the panel, which depends on whether the run waits for the device.
 pub(super) fn reading(app: &App) -> &'static [&'static str] {
-    match app.shown_run().shown().synced() {
-        false => &[
-            "One step in eight of this run, or fewer, ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
-             the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
-             throughput.",
-            "By wall time: samples since the start, over all the time since then. That is the throughput.",
-        ],
-        true => &[
+    if app.shown_run().shown().synced() {
+        &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
              less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
              spans over 10 %; settling, neither yet.",
-        ],
+        ]
+    } else {
+        &[
+            "One step in eight of this run ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
+             the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
+             throughput.",
+            "By wall time: samples since the start, over all the time since then. That is the throughput.",
+        ]
     }
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let Some(it) = &run.throughput else {
-        return Content::text("", without(app, theme, area));
+    let Some(throughput) = &run.throughput else {
+        return Content::text("", without_rate(app, theme, area));
     };
-    let clock = match it.clock.as_str() {
+    let clock = match throughput.clock.as_str() {
         ENQUEUE => "enqueue only, ending at no device sync",
         "host-sync" => "host, ending at a device sync",
         other => other,
     };
     let mut content = Content::beside(format!("clock: {clock}"));
-    let rate = it.samples_per_s;
-    let short = match rate >= 100.0 {
-        true => format!("{rate:.0}"),
-        false => number(rate),
+    let rate = throughput.samples_per_s;
+    let short = if rate >= 100.0 {
+        format!("{rate:.0}")
+    } else {
+        number(rate)
     };
     let columns = digits::width(&short).unwrap_or(0) + 1;
     let style = theme.slot(app.shown_run().active);
-    let numerals = |said: String| {
-        move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &said, style)
+    let numerals = |text: String| {
+        move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &text, style)
     };
     let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
     if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
         content.plot(Size::Normal, (columns, area.height), numerals(short));
-        let columns = area.width.saturating_sub(columns + 1);
-        let mut lines = beside_numerals(it, app, theme, columns);
+        let beside = area.width.saturating_sub(columns + 1);
+        let mut lines = beside_numerals(throughput, app, theme, beside);
         lines.truncate(height);
         content.lines(lines);
     } else {
@@ -70,31 +72,34 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         lines.push(rates(run, width, theme));
         lines.extend(cards::verdict(app, width, theme));
         lines.extend(sparkline(run, area.width, theme));
-        if let Some(means) = means(it) {
-            let means = text::wrapped(means, theme.dim, width);
-            let fits = lines.len() + means.len() <= height;
-            lines.extend(means.into_iter().filter(|_| fits));
+        if let Some(meaning) = meaning(throughput) {
+            let meaning = text::wrapped(meaning, theme.dim, width);
+            if lines.len() + meaning.len() <= height {
+                lines.extend(meaning);
+            }
         }
         content.lines(lines);
     }
-    // The other run's rate beside it would look like a comparison, which only pairs are.
+    // The other run's rate is left out: beside this one it would look like a comparison, and only pairs compare.
     let label = Line::from(vec![
         slot_label(app.shown_run().active, app, theme),
         Span::styled("   samples/s", theme.strong),
-        Span::styled(format!("   {}", it.state), theme.dim),
+        Span::styled(format!("   {}", throughput.state), theme.dim),
     ]);
     content.add(Size::Large, Block::Lines(vec![label]));
-    // With the decimals that the sentence of a beat has.
+    // The rate has as many decimals as in the sentence of a beat.
     let whole = numerals(show(rate, 1));
     content.plot(Size::Large, (area.width, area.height), whole);
     content
 }
 
-/// Without a rate of the run that is shown: the other run's, and pairs, which may be measured before a run of its own has a median.
-fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let mut lines = match slots(app).any(|(_, run)| run.throughput.is_some()) {
-        true => table(app, theme, area),
-        false => missing(why_not(app), theme, area),
+/// Returns the lines of the panel while the shown run has no rate yet: the other run's rate, and the verdict of pairs, which may be measured
+/// before the run has a median of its own.
+fn without_rate(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+    let mut lines = if slots(app).any(|(_, run)| run.throughput.is_some()) {
+        table(app, theme, area)
+    } else {
+        missing(why_not(app), theme, area)
     };
     let verdict = cards::verdict(app, usize::from(area.width), theme);
     if is_strip(app) && !verdict.is_empty() {
@@ -105,31 +110,37 @@ fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-/// A row for each run, below their headings.
+/// Returns a row for each run and, in a panel of more than two rows, the headings above them.
 fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let mut room = usize::from(area.width).saturating_sub(NAME);
     let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
-    // Pairs measure both sides in turns; these rows do not.
-    let alone = app.shown_pair().map_or("", |_| "each alone");
-    let head = text::left(alone, NAME) + &columns.heads();
-    let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
+    let mut lines = Vec::new();
+    if area.height > 2 {
+        // These rows measure each run alone, unlike the pairs below.
+        let paired = app.shown_pair().is_some();
+        let alone = if paired { "each alone" } else { "" };
+        let head = text::left(alone, NAME) + &columns.heads();
+        lines.push(Line::styled(head, theme.dim));
+    }
     let pairing = app.shown_bench().pairing();
-    let rows = slots(app).map(|(slot, run)| {
+    for (slot, run) in slots(app) {
         let label = slot_label(slot, app, theme);
-        row(label, run, pairing, &columns, theme)
-    });
-    head.into_iter().chain(rows).collect()
+        lines.push(row(label, run, pairing, &columns, theme));
+    }
+    lines
 }
 
 fn why_not(app: &App) -> &'static str {
-    match app.shown_run().shown().last {
-        Some(_) => "these steps are warm-up",
-        None => "no step has been trained yet",
+    if app.shown_run().shown().last.is_some() {
+        "these steps are warm-up"
+    } else {
+        "no step has been trained yet"
     }
 }
 
-/// Columns of the slot's name, and of the figures, the most important first.
+/// The width of the slot's name.
 const NAME: usize = 10;
+/// The columns of the figures, the most important first.
 #[rustfmt::skip]
 const COLUMNS: [FigureColumn; 6] = [
     ("samples/s", 10),
@@ -149,48 +160,51 @@ fn row(
 ) -> Line<'static> {
     let gap = Span::raw(" ".repeat(NAME.saturating_sub(label.width())));
     let mut spans = vec![label, gap];
-    let Some(it) = &run.throughput else {
-        let why = match pairing || run.of_pairs {
-            true => "  in pairs, no run of its own",
-            false => "  not measured: warm-up",
+    let Some(throughput) = &run.throughput else {
+        let why = if pairing || run.of_pairs {
+            "  in pairs, no run of its own"
+        } else {
+            "  not measured: warm-up"
         };
         spans.push(Span::styled(why, theme.dim));
         return Line::from(spans);
     };
-    let (state, style) = state(it, theme);
+    let (state, style) = state(throughput, theme);
+    let times = throughput.step_ms;
     let figures = [
-        (number(it.samples_per_s), theme.strong),
-        (ms(it.step_ms.median), theme.text),
-        (middle_half(it), theme.text),
-        (it.step_ms.n.to_string(), theme.text),
+        (number(throughput.samples_per_s), theme.strong),
+        (ms(times.median), theme.text),
+        (middle_half(throughput), theme.text),
+        (times.n.to_string(), theme.text),
         (state, style),
-        (ms(it.step_ms.p95), theme.text),
+        (ms(times.p95), theme.text),
     ];
     spans.extend(columns.cells(figures));
     Line::from(spans)
 }
 
-fn middle_half(it: &Throughput) -> String {
-    format!("{}–{}", ms(it.step_ms.p25), ms(it.step_ms.p75))
+fn middle_half(throughput: &Throughput) -> String {
+    let times = throughput.step_ms;
+    format!("{}–{}", ms(times.p25), ms(times.p75))
 }
 
-/// How settled the measurement is.
-fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
-    if it.clock == ENQUEUE {
+/// Returns the state of the measurement, such as `steady`, with its style.
+fn state(throughput: &Throughput, theme: &Theme) -> (String, Style) {
+    if throughput.clock == ENQUEUE {
         return ("no sync".to_owned(), theme.warning);
     }
-    let style = match it.state {
+    let style = match throughput.state {
         TimingState::Steady => theme.good,
         TimingState::Warming | TimingState::Settling => theme.dim,
         TimingState::Drifting | TimingState::Noisy => theme.warning,
     };
-    (it.state.to_string(), style)
+    (throughput.state.to_string(), style)
 }
 
-/// What a state other than steady means.
-fn means(it: &Throughput) -> Option<&'static str> {
-    match it.state {
-        _ if it.clock == ENQUEUE => None,
+/// Returns the meaning of the measurement's state. `None` for states that need no explanation.
+fn meaning(throughput: &Throughput) -> Option<&'static str> {
+    match throughput.state {
+        _ if throughput.clock == ENQUEUE => None,
         TimingState::Steady | TimingState::Warming => None,
         TimingState::Settling => {
             Some("settling: too few steps yet, or their times still change a little")
@@ -202,17 +216,25 @@ fn means(it: &Throughput) -> Option<&'static str> {
     }
 }
 
-/// Tokens, the share of the peak and the wall average, as many as fit.
+/// Returns a line with tokens/s, the share of the peak and the wall average, as many of them as fit. For a run without syncs, it has the
+/// rate at which work is submitted.
 fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
-    let Some(it) = &run.throughput else {
+    let Some(throughput) = &run.throughput else {
         return Line::default();
     };
-    let wall = number(it.wall_samples_per_s);
-    let wall = format!("wall average {wall} samples/s, profiles included");
-    // Another program may not tell how many tokens a step has.
-    let tells_tokens = it.tokens_per_s > 0.0;
-    let tokens = tells_tokens.then(|| format!("{} tokens/s", number(it.tokens_per_s)));
-    let flops = match (it.flops, run.peak_flops()) {
+    if let Some(rate) = throughput.enqueue_samples_per_s {
+        let short = format!("no sync: submitted at {} samples/s", number(rate));
+        let long = short.replace("no sync", "these step times end at no sync");
+        let submitted = text::longest([long, short], columns).to_string();
+        let parts = [submitted.as_str(), "samples/s by wall time"];
+        return Line::styled(joined(parts, columns, "  ·  "), theme.dim);
+    }
+    let mut parts = Vec::new();
+    // A watched program may not tell how many tokens a step has.
+    if throughput.tokens_per_s > 0.0 {
+        parts.push(format!("{} tokens/s", number(throughput.tokens_per_s)));
+    }
+    parts.push(match (throughput.flops, run.peak_flops()) {
         (Some(flops), Some((peak, Some(_)))) if flops > peak => {
             let flops = number(flops / 1e9);
             format!("{flops} GFLOP/s; the peak was measured under load")
@@ -225,33 +247,26 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         ),
         (Some(flops), _) => format!("{} GFLOP/s", number(flops / 1e9)),
         (None, _) => "FLOP/s not measured".to_owned(),
-    };
-    let handed = it.enqueue_samples_per_s.map(|rate| {
-        let short = format!("no sync: submitted at {} samples/s", number(rate));
-        let long = short.replace("no sync", "these step times end at no sync");
-        text::longest([long, short], columns).to_string()
     });
-    let parts = match &handed {
-        Some(handed) => vec![handed.as_str(), "samples/s by wall time"],
-        None => {
-            let tokens = tokens.as_deref().into_iter();
-            tokens.chain([flops.as_str(), &wall]).collect()
-        }
-    };
+    let wall = number(throughput.wall_samples_per_s);
+    parts.push(format!("wall average {wall} samples/s, profiles included"));
+    let parts = parts.iter().map(String::as_str);
     Line::styled(joined(parts, columns, "  ·  "), theme.dim)
 }
 
-/// Recent step times, each at its height between the shortest and the longest.
+/// Returns recent step times as a row of heights between the shortest and the longest time. `None` without step times.
 fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>> {
     const NAMED: &str = "step times ";
     let room = usize::from(width).saturating_sub(NAMED.len() + 22);
     let skip = run.step_ms.recent().len().saturating_sub(room);
-    let recent = run.step_ms.recent().skip(skip).map(|(_, ms)| ms);
-    let recent: Vec<f64> = recent.collect();
+    let recent: Vec<f64> = run.step_ms.recent().skip(skip).map(|(_, ms)| ms).collect();
     let low = recent.iter().copied().reduce(f64::min)?;
     let high = recent.iter().copied().reduce(f64::max)?;
-    let curve = recent.iter().map(|it| theme.symbols.spark(*it, low, high));
-    // A unit each where one would not do for both.
+    let curve: String = recent
+        .iter()
+        .map(|ms| theme.symbols.spark(*ms, low, high))
+        .collect();
+    // Where one unit does not suit both times, each has its own.
     let span = if low > 0.0 && low < 0.1 && high >= 0.1 {
         format!("  {} – {}", duration(low), duration(high))
     } else {
@@ -260,38 +275,46 @@ fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>>
     let style = theme.slot(run.description.slot);
     Some(Line::from(vec![
         Span::styled(NAMED, theme.dim),
-        Span::styled(curve.collect::<String>(), style),
+        Span::styled(curve, style),
         Span::styled(span, theme.dim),
     ]))
 }
 
-/// Beside the large numerals of small screens: how sure they are.
-fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> Vec<Line<'static>> {
-    let (run, width) = (app.shown_run().shown(), usize::from(columns));
-    let (state, style) = state(it, theme);
+/// Returns the lines beside the large numerals of small screens, which say how sure the numerals are.
+fn beside_numerals(
+    throughput: &Throughput,
+    app: &App,
+    theme: &Theme,
+    columns: u16,
+) -> Vec<Line<'static>> {
+    let run = app.shown_run().shown();
+    let width = usize::from(columns);
+    let times = throughput.step_ms;
+    let (state, style) = state(throughput, theme);
     let head = Line::from(vec![
         Span::styled("samples/s  ", theme.strong),
         slot_label(app.shown_run().active, app, theme),
-        Span::styled(format!("  {state}  n {}", it.step_ms.n), style),
+        Span::styled(format!("  {state}  n {}", times.n), style),
     ]);
     let mut lines = vec![head];
     lines.extend(cards::verdict(app, width, theme));
     if lines.len() == 1 {
-        let (median, p95) = (ms(it.step_ms.median), ms(it.step_ms.p95));
-        let half = middle_half(it);
+        let (median, p95) = (ms(times.median), ms(times.p95));
+        let half = middle_half(throughput);
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
     let other = app.shown_run().other();
-    let was = other.and_then(|other| Some((other, other.throughput.as_ref()?)));
-    lines.push(match was {
-        Some((other, was)) => {
-            let slot = other.description.slot;
-            let rate = number(was.samples_per_s);
-            let alone = app.shown_pair().map_or("", |_| " alone");
-            let said = format!("  {rate} samples/s{alone}, n {}", was.step_ms.n);
+    let other = other.and_then(|run| Some((run.description.slot, run.throughput.as_ref()?)));
+    lines.push(match other {
+        Some((slot, throughput)) => {
+            let rate = number(throughput.samples_per_s);
+            let paired = app.shown_pair().is_some();
+            let alone = if paired { " alone" } else { "" };
+            let n = throughput.step_ms.n;
+            let figures = format!("  {rate} samples/s{alone}, n {n}");
             let label = slot_label(slot, app, theme);
-            Line::from(vec![label, Span::styled(said, theme.dim)])
+            Line::from(vec![label, Span::styled(figures, theme.dim)])
         }
         None => rates(run, width, theme),
     });

@@ -1,5 +1,5 @@
-//! A timeline: lanes of devices and of the host over a span of time. A full cell is busy, a low one partly, an empty one is a gap;
-//! names stand where they fit.
+//! A timeline shows lanes of devices and of the host over a span of time. A full cell was busy all the time, a lower one part of it; an
+//! empty cell is a gap. Names stand where they fit.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -17,18 +17,19 @@ use gputrace::model::{NONE, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
 use gputrace::timeline::TimelineRow;
 
-/// Lines above and below the lanes: the scale, and what is marked.
+/// The lines above the lanes, which hold the scale.
 const ABOVE: usize = 1;
+/// The lines below the lanes, which describe the marked slice.
 const BELOW: usize = 3;
 
-/// How to read it.
+/// The explanation of the panel.
 pub const READING: &[&str] = &[
     "Host: one step and its phases, as the host's clocks had them. Device: the calls of the latest profile, each where it ran within \
      its phase; a phase's calls begin no earlier than the phase. Where only sums are known, those stand end to end.",
     "While the panel is marked, arrows move, + and - zoom, ( and ) go from kernel to kernel.",
 ];
 
-/// The latest profiled step of the running slot.
+/// Returns the timeline of the latest profiled step of the running slot.
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((view, slot, step, profile)) = app.view.timeline_of(app.shown_run()) else {
         return Content::missing("no step was profiled yet", theme, area);
@@ -39,7 +40,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         app.shown_run().slot_name(slot)
     );
     if app.reading().withholds("clocks") {
-        // It would show where the time goes.
+        // The timeline would show where the time goes.
         let later = super::lints::later(app, theme, area);
         return Content { aside, ..later };
     }
@@ -51,7 +52,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     content
 }
 
-/// Columns of the names of lanes.
+/// Returns the width of the names of lanes in a panel of this width.
 fn names_wide(columns: usize) -> usize {
     match columns {
         0..50 => 8,
@@ -60,13 +61,14 @@ fn names_wide(columns: usize) -> usize {
     }
 }
 
-/// The first row that is seen where so many fit.
+/// Returns the first row to show where `rows` rows fit.
 fn first(view: &TimelineView, rows: usize) -> usize {
     let most = view.timeline.rows.len().saturating_sub(rows);
     view.row.saturating_sub(rows / 2).min(most)
 }
 
-/// The row and the time of a cell of the panel, and how long a column lasts. Below the last row there is time, too.
+/// Returns the row and the time of a cell of the panel, and the duration of a column in ns. A cell below the last row has a time, too.
+/// `None` outside the lanes.
 pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(usize, i64, u64)> {
     let (columns, lines) = (usize::from(size.0), usize::from(size.1));
     let wide = names_wide(columns);
@@ -74,18 +76,18 @@ pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(
     let line = usize::from(y).checked_sub(ABOVE)?;
     let rows = lines.saturating_sub(ABOVE + BELOW);
     let window = view.window(columns.saturating_sub(wide).max(1));
-    let there = line < rows && column < window.columns;
+    if line >= rows || column >= window.columns {
+        return None;
+    }
     let (from, to) = (window.time(column), window.time(column + 1));
-    there.then(|| {
-        (
-            first(view, rows) + line,
-            from.midpoint(to),
-            from.abs_diff(to),
-        )
-    })
+    Some((
+        first(view, rows) + line,
+        from.midpoint(to),
+        from.abs_diff(to),
+    ))
 }
 
-/// The lines of a panel of this size.
+/// Returns the lines of a timeline of this size.
 pub fn lines(
     view: &TimelineView,
     columns: usize,
@@ -101,26 +103,27 @@ pub fn lines(
         out.push(Line::styled("nothing in this file has a time", theme.dim));
     }
     let shown = view.timeline.rows.iter().enumerate().skip(first).take(rows);
-    let marked = view.slice.and_then(|at| view.trace.slices.get(at as usize));
-    let link = marked.map(|it| it.link).filter(|it| *it != NONE);
-    for (at, row) in shown {
-        let style = theme.among(at == view.row, theme.dim);
-        let name = text::left(&text::shorten(&lane_name(&view.trace, row), wide - 1), wide);
-        let mut spans = vec![Span::styled(name, style)];
-        let line = view.timeline.line(&view.trace, at, window);
+    let link = marked(view)
+        .map(|slice| slice.link)
+        .filter(|link| *link != NONE);
+    for (index, row) in shown {
+        let style = theme.among(index == view.row, theme.dim);
+        let name = text::shorten(&lane_name(&view.trace, row), wide - 1);
+        let mut spans = vec![Span::styled(text::left(&name, wide), style)];
+        let line = view.timeline.line(&view.trace, index, window);
         let mut cells: Vec<(char, Style)> = Vec::new();
         for cell in &line.cells {
-            let drawn = |slice| {
-                (
-                    height_of(cell.filled, theme),
-                    mark(view, slice, link, theme),
-                )
-            };
-            cells.push(cell.slice.map_or((' ', theme.text), drawn));
+            cells.push(match cell.slice {
+                Some(slice) => (
+                    glyph_of_share(cell.filled, theme),
+                    slice_style(view, slice, link, theme),
+                ),
+                None => (' ', theme.text),
+            });
         }
         for label in &line.labels {
-            let marked = mark(view, label.slice, link, theme);
-            let style = marked.add_modifier(Modifier::REVERSED);
+            let style = slice_style(view, label.slice, link, theme);
+            let style = style.add_modifier(Modifier::REVERSED);
             let bar = theme.symbols.vertical.chars();
             let text = sanitize::plain(&label.text);
             let letters = bar.chain(text.chars()).chain(std::iter::repeat(' '));
@@ -131,8 +134,9 @@ pub fn lines(
                 *cell = (if fits { letter } else { '·' }, style);
             }
         }
-        let cells = cells.into_iter();
-        spans.extend(cells.map(|(letter, style)| Span::styled(letter.to_string(), style)));
+        for (letter, style) in cells {
+            spans.push(Span::styled(letter.to_string(), style));
+        }
         out.push(Line::from(spans));
     }
     out.resize(height.saturating_sub(BELOW).max(out.len()), Line::default());
@@ -140,17 +144,24 @@ pub fn lines(
     out
 }
 
-/// What stands for a share that is filled.
-fn height_of(filled: f64, theme: &Theme) -> char {
+/// Returns the marked slice, or `None` if none is marked.
+fn marked(view: &TimelineView) -> Option<&Slice> {
+    view.trace.slices.get(view.slice? as usize)
+}
+
+/// Returns the character for a cell of which a share, 0 to 1, is busy.
+fn glyph_of_share(filled: f64, theme: &Theme) -> char {
     let full = theme.symbols.bar.last().copied().unwrap_or("#");
-    let glyph = match filled {
-        0.95.. => full,
-        _ => theme.symbols.spark(filled, 0.0, 1.0),
+    let glyph = if filled >= 0.95 {
+        full
+    } else {
+        theme.symbols.spark(filled, 0.0, 1.0)
     };
     glyph.chars().next().unwrap_or('#')
 }
 
-fn mark(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
+/// Returns the style of a slice. The marked slice and the slice that it is linked with stand out.
+fn slice_style(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
     if view.slice == Some(slice) {
         return theme.strong.add_modifier(Modifier::UNDERLINED);
     }
@@ -158,11 +169,11 @@ fn mark(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> St
         return theme.warning.add_modifier(Modifier::UNDERLINED);
     }
     let slice = view.trace.slices.get(slice as usize);
-    slice.map_or(theme.text, |it| style(&view.trace, it, theme))
+    slice.map_or(theme.text, |slice| kind_style(&view.trace, slice, theme))
 }
 
-/// The style of a slice: a kernel's by its family, a range's by its phase.
-fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
+/// Returns the style of a slice by its kind: of a kernel by its family, of a range by its phase.
+fn kind_style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
     let [forward, backward, optimizer, residual] = theme.phases;
     let name = trace.name(slice.name);
     match slice.kind {
@@ -190,22 +201,26 @@ fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
 }
 
 fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
-    match row.depth {
-        0 => sanitize::line(&trace.lane_title(&trace.lanes[row.lane as usize])),
-        _ => String::new(),
+    if row.depth == 0 {
+        sanitize::line(&trace.lane_title(&trace.lanes[row.lane as usize]))
+    } else {
+        String::new()
     }
 }
 
-/// The ends of what is seen, and which step that is.
+/// Returns the line with the step, the two ends of the visible time and its length.
 fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
     let (from, to) = view.seen;
-    let [left, right] = [from, to].map(|at| time(at.abs_diff(view.timeline.bounds.0)));
-    let middle = format!("{} wide", time(from.abs_diff(to)));
-    let step = view
-        .step()
-        .map_or(String::new(), |at| format!("step {}", at + 1));
+    let origin = view.timeline.bounds.0;
+    let left = time(from.abs_diff(origin));
+    let right = time(to.abs_diff(origin));
+    let step = match view.step() {
+        Some(step) => format!("step {}", step + 1),
+        None => String::new(),
+    };
     let room = columns.saturating_sub(text::width(&left) + text::width(&right));
-    let middle = text::cut(&middle, room.saturating_sub(2));
+    let length = format!("{} wide", time(from.abs_diff(to)));
+    let middle = text::cut(&length, room.saturating_sub(2));
     let pad = room.saturating_sub(text::width(&middle));
     let line = format!(
         "{}{left}{}{middle}{}{right}",
@@ -216,39 +231,47 @@ fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Lin
     Line::styled(line, theme.dim)
 }
 
-/// What is marked, what it is linked with, and the longest gap of the row.
+/// Returns the lines below the lanes: the marked slice, its link, and the longest gap of the row.
 fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let trace = &view.trace;
     let origin = view.timeline.bounds.0;
-    let row = |line: String, style| Line::styled(text::cut(&line, columns), style);
-    let gap = view.timeline.longest_gap(view.row, view.seen);
-    let gap = gap.map_or("no gap in this lane".to_owned(), |(from, to)| {
-        let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(to)));
-        format!("longest gap in this lane: {long} at {at}")
-    });
-    let Some(it) = view.slice.and_then(|at| trace.slices.get(at as usize)) else {
+    let row = |line: &str, style| Line::styled(text::cut(line, columns), style);
+    let gap = match view.timeline.longest_gap(view.row, view.seen) {
+        Some((from, to)) => {
+            let (start, length) = (time(from.abs_diff(origin)), time(from.abs_diff(to)));
+            format!("longest gap in this lane: {length} at {start}")
+        }
+        None => "no gap in this lane".to_owned(),
+    };
+    let Some(slice) = marked(view) else {
         return vec![
             Line::default(),
-            row("nothing is marked".to_owned(), theme.dim),
-            row(gap, theme.dim),
+            row("nothing is marked", theme.dim),
+            row(&gap, theme.dim),
         ];
     };
-    let (long, at) = (time(it.ns()), time(it.start.abs_diff(origin)));
-    let said = format!("{long} at {at}: {}", sanitize::line(trace.name(it.name)));
-    let linked = trace.linked(it).map(|other| {
-        let apart = time(other.start.abs_diff(it.start));
-        let name = sanitize::line(trace.name(other.name));
-        match it.kind.on_device() {
-            true if other.start <= it.start => format!("launched {apart} before by {name}"),
-            true => format!("launched {apart} after it began, by {name}: the clocks differ"),
-            false => format!("what it launched begins {apart} later: {name}"),
+    let length = time(slice.ns());
+    let start = time(slice.start.abs_diff(origin));
+    let name = sanitize::line(trace.name(slice.name));
+    let on_device = slice.kind.on_device();
+    let link = match trace.linked(slice) {
+        Some(other) => {
+            let apart = time(other.start.abs_diff(slice.start));
+            let name = sanitize::line(trace.name(other.name));
+            if !on_device {
+                format!("what it launched begins {apart} later: {name}")
+            } else if other.start <= slice.start {
+                format!("launched {apart} before by {name}")
+            } else {
+                format!("launched {apart} after it began, by {name}: the clocks differ")
+            }
         }
-    });
-    let launched = it.kind.on_device().then_some("its launch was not recorded");
-    let linked = linked.unwrap_or_else(|| launched.unwrap_or_default().to_owned());
+        None if on_device => "its launch was not recorded".to_owned(),
+        None => String::new(),
+    };
     vec![
-        row(said, theme.strong),
-        row(linked, theme.text),
-        row(gap, theme.dim),
+        row(&format!("{length} at {start}: {name}"), theme.strong),
+        row(&link, theme.text),
+        row(&gap, theme.dim),
     ]
 }

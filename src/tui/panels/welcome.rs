@@ -1,4 +1,4 @@
-//! The card of the very first start: what the program is, how a stage works, the most important keys, and the device.
+//! The card of the first start says what the program is, how a stage works, which keys are the most important, and on which device it runs.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -9,7 +9,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
+const INTRODUCTION: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
                     what, from what the panels measure. The run behind this card is real: it trains on this machine \
                     now, and every number is measured while you look.";
 
@@ -25,19 +25,19 @@ const STEPS: [(&str, &str); 5] = [
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
-    w.text(WHAT);
+    w.text(INTRODUCTION);
     w.heading("How a stage works");
-    for (at, (step, what)) in STEPS.into_iter().enumerate() {
-        let marker = format!(" {} {}", at + 1, text::left(step, 11));
-        w.item(&marker, theme.strong, what);
+    for (number, (step, task)) in (1..).zip(STEPS) {
+        let marker = format!(" {number} {}", text::left(step, 11));
+        w.item(&marker, theme.strong, task);
     }
     w.heading("The five most important keys");
     five_keys(&mut w);
-    place(&mut w);
+    device_and_size(&mut w);
     Content::titled("welcome to perflings", w.lines)
 }
 
-/// The keys on as few lines as hold them.
+/// Writes the five keys with their effects on as few lines as possible.
 fn five_keys(w: &mut ProseWriter<'_>) {
     let five = [
         (Action::Lesson, "the lesson"),
@@ -46,38 +46,40 @@ fn five_keys(w: &mut ProseWriter<'_>) {
         (Action::Hint, "a hint"),
         (Action::Open(Overlay::Help), "every key"),
     ];
-    // A key and what it does stay together.
+    // A key and its effect stay on one line.
     let mut line: Vec<Span<'static>> = Vec::new();
-    for (action, what) in five {
-        let (key, what) = (keys::label(action, w.app), format!(" {what}"));
-        if text::width_of(&line) + 3 + text::width(&key) + text::width(&what) > w.columns {
+    for (action, effect) in five {
+        let key = keys::label(action, w.app);
+        let words = format!(" {effect}");
+        if text::width_of(&line) + 3 + text::width(&key) + text::width(&words) > w.columns {
             w.lines.push(Line::from(std::mem::take(&mut line)));
         }
         line.extend([
             Span::raw(if line.is_empty() { " " } else { "   " }),
             Span::styled(key, w.theme.key),
-            Span::styled(what, w.theme.text),
+            Span::styled(words, w.theme.text),
         ]);
     }
     w.lines.push(Line::from(line));
 }
 
-/// The device and the preset, and how to choose others.
-fn place(w: &mut ProseWriter<'_>) {
+/// Writes the device and the size of the model, and how to choose others.
+fn device_and_size(w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;
-    let named = app
-        .shown_run()
-        .device()
-        .filter(|device| !device.name.is_empty());
-    let device = named.map_or_else(|| using.clone(), |it| format!("{using} ({})", it.name));
-    let preset = app.shown_run().wanted.as_ref().map(|run| run.config.preset);
-    let preset = preset.map_or_else(String::new, |preset| format!(", model size {preset}"));
+    let device = match app.shown_run().device() {
+        Some(device) if !device.name.is_empty() => format!("{using} ({})", device.name),
+        _ => using.clone(),
+    };
+    let size = match &app.shown_run().wanted {
+        Some(run) => format!(", model size {}", run.config.preset),
+        None => String::new(),
+    };
     let other = keys::label(Action::Open(Overlay::Devices), app);
     let rest = " lists the devices; start with --device or --preset to choose others.";
     let runs = [
         Span::styled("It runs on ", theme.text),
-        Span::styled(format!("{device}{preset}"), theme.strong),
+        Span::styled(format!("{device}{size}"), theme.strong),
         Span::styled("; ", theme.text),
         Span::styled(other, theme.key),
         Span::styled(rest, theme.text),

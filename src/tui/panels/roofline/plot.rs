@@ -1,5 +1,5 @@
-//! The plot of the roofline: both roofs over two logarithmic axes, and a letter for every operation. Letters give way to
-//! each other by a cell; the names of the roofs stand where they hide nothing.
+//! The plot of the roofline has the roofs over two logarithmic axes and a letter for every operation. A letter whose cell is taken moves to
+//! a cell beside it; the names of the roofs stand where they hide nothing.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,8 +12,9 @@ use crate::tui::theme::Theme;
 use protocol::Roof;
 use protocol::stats::roofline::{ceiling, ridge};
 
-/// An operation: FLOP/byte, FLOP/s, its letter and name.
+/// The mark of an operation.
 pub(super) struct Mark {
+    /// The intensity in FLOP/byte and the speed in FLOP/s.
     pub at: (f64, f64),
     pub letter: char,
     pub name: String,
@@ -21,24 +22,25 @@ pub(super) struct Mark {
     pub style: Style,
 }
 
-/// Columns left of the plot for the numbers.
+/// The columns left of the plot, which hold the numbers of the y axis.
 const GUTTER: u16 = 8;
-/// What the axes count, and by what the numbers of the upright one are divided.
+/// The units of the x axis and the y axis.
 const NAMES: [&str; 2] = [" FLOP/byte", "GFLOP/s"];
+/// The unit of the y axis in FLOP/s.
 const UNIT: f64 = 1e9;
 
-/// The roofs, and the marks: earlier ones stand where they belong.
+/// The roofs and the marks. Where marks share a cell, the earlier one keeps it.
 pub(super) struct RoofPlot<'a> {
     pub marks: Vec<Mark>,
-    /// The same memory under each flat roof, the lower first.
+    /// The roofs of arithmetic, the lower first. All have the same slope of memory.
     pub roofs: Vec<Roof>,
-    /// Of memory, and of each flat roof.
+    /// The names of the slope and of each flat roof.
     pub names: Vec<String>,
     pub theme: &'a Theme,
 }
 
 impl RoofPlot<'_> {
-    /// Draws all of it. Too small an area stays empty.
+    /// Draws the roofs and the marks. An area of less than 24 columns or 4 rows stays empty.
     pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let RoofPlot {
             marks,
@@ -46,23 +48,24 @@ impl RoofPlot<'_> {
             names,
             theme,
         } = self;
-        let low = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(f64::INFINITY, f64::min);
-        let high = |pick: fn(&Mark) -> f64| marks.iter().map(pick).fold(0.0, f64::max);
-        let Some((roof, highest)) = roofs.first().zip(roofs.last()) else {
+        let lowest =
+            |value: fn(&Mark) -> f64| marks.iter().map(value).fold(f64::INFINITY, f64::min);
+        let highest = |value: fn(&Mark) -> f64| marks.iter().map(value).fold(0.0, f64::max);
+        let Some((roof, top_roof)) = roofs.first().zip(roofs.last()) else {
             return;
         };
         let slope = |x: f64| (x, ceiling(roof, x));
-        let (bend, top) = (ridge(highest), highest.flops.best);
-        let left = low(|it| it.at.0).min(ridge(roof) / 8.0) / 1.5;
-        let right = high(|it| it.at.0).max(bend * 8.0) * 1.5;
-        let bottom = low(|it| it.at.1).min(slope(left).1) / 1.5;
+        let left = lowest(|mark| mark.at.0).min(ridge(roof) / 8.0) / 1.5;
+        let right = highest(|mark| mark.at.0).max(ridge(top_roof) * 8.0) * 1.5;
+        let bottom = lowest(|mark| mark.at.1).min(slope(left).1) / 1.5;
         // Above the flat roof there is room for its name.
-        let above = high(|it| it.at.1).max(top) * 2.5;
+        let above = highest(|mark| mark.at.1).max(top_roof.flops.best) * 2.5;
         let log = true;
         let [x, y] = [(left, right), (bottom, above)].map(|(low, high)| Scale { low, high, log });
-        let ordered = |it: &Scale| it.low > 0.0 && it.high > it.low && it.high.is_finite();
+        let is_valid =
+            |scale: &Scale| scale.low > 0.0 && scale.high > scale.low && scale.high.is_finite();
         let area = area.intersection(buffer.area);
-        if area.width < 24 || area.height < 4 || !(ordered(&x) && ordered(&y)) {
+        if area.width < 24 || area.height < 4 || !(is_valid(&x) && is_valid(&y)) {
             return;
         }
         let (width, height) = (area.width - GUTTER, area.height - 1);
@@ -74,37 +77,45 @@ impl RoofPlot<'_> {
         };
         plot.draw_gutter(buffer, GUTTER, UNIT, theme);
         draw_foot(area, &plot, buffer, theme.dim);
-        let (kind, style) = (0, theme.reference);
+        let style = theme.reference;
+        let ink = CurveStyle { kind: 0, style };
         let mut grid = Grid::new(&plot);
-        let begin = slope(left);
         for roof in roofs {
-            let (bend, top) = (ridge(roof), roof.flops.best);
+            let top = roof.flops.best;
             let [begin, bend, end] =
-                [begin, (bend, top), (right, top)].map(|(x, y)| plot.dot(x, y));
-            grid.line(begin, bend, CurveStyle { kind, style });
-            grid.line(bend, end, CurveStyle { kind, style });
+                [slope(left), (ridge(roof), top), (right, top)].map(|(x, y)| plot.dot(x, y));
+            grid.line(begin, bend, ink);
+            grid.line(bend, end, ink);
         }
         grid.render(&theme.symbols, buffer);
         for mark in marks {
             let cell = plot.cell(mark.at.0, mark.at.1);
             plot.letter(buffer, mark.letter, cell, mark.style);
         }
-        let flat = roofs.iter().map(|roof| (right, roof.flops.best));
-        let places = [slope((left * ridge(roof)).sqrt())].into_iter().chain(flat);
         for mark in marks.iter().filter(|mark| mark.shows_name) {
             let cell = plot.cell(mark.at.0, mark.at.1);
-            beside(&plot, buffer, &mark.name, cell, mark.style);
+            write_beside(&plot, buffer, &mark.name, cell, mark.style);
         }
-        for (name, at) in names.iter().zip(places) {
-            beside(&plot, buffer, name, plot.cell(at.0, at.1), style);
+        // The slope has its name in the middle, a flat roof at its right end.
+        let mut places = vec![slope((left * ridge(roof)).sqrt())];
+        places.extend(roofs.iter().map(|roof| (right, roof.flops.best)));
+        for (name, (x, y)) in names.iter().zip(places) {
+            write_beside(&plot, buffer, name, plot.cell(x, y), style);
         }
     }
 }
 
 /// Writes a name next to a cell, where it hides nothing.
-fn beside(plot: &Plot, buffer: &mut Buffer, name: &str, (column, row): (u16, u16), style: Style) {
+fn write_beside(
+    plot: &Plot,
+    buffer: &mut Buffer,
+    name: &str,
+    (column, row): (u16, u16),
+    style: Style,
+) {
     let wide = text::width(name) as u16;
-    let (right, left) = (Some(column.saturating_add(2)), column.checked_sub(wide + 1));
+    let right = Some(column.saturating_add(2));
+    let left = column.checked_sub(wide + 1);
     let middle = Some(column.saturating_sub(wide / 2));
     let (here, above, below) = (Some(row), row.checked_sub(1), Some(row + 1));
     #[rustfmt::skip] // The best place first.
@@ -116,7 +127,7 @@ fn beside(plot: &Plot, buffer: &mut Buffer, name: &str, (column, row): (u16, u16
     plot.name(buffer, name, places, &|shown| shown == " ", style);
 }
 
-/// The names of both axes, and the numbers of the x axis where they do not touch.
+/// Draws the units of both axes, and the numbers of the x axis as far as they do not touch.
 fn draw_foot(area: Rect, plot: &Plot, buffer: &mut Buffer, style: Style) {
     let foot = area.bottom() - 1;
     let wide = text::width(NAMES[0]) as u16;
