@@ -6,7 +6,7 @@ use crate::app::exercise::ExerciseState;
 use crate::app::figures::reason_of_answer;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
-use crate::app::part::{Follow, Follows, Place};
+use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
 use crate::class::news::RoomNews;
@@ -160,7 +160,11 @@ impl Context<'_> {
 
 impl Membership {
     /// Carries out an action about the room.
-    pub(in crate::app) fn update(&mut self, action: Action, context: &Context) -> Option<Follows> {
+    pub(in crate::app) fn update(
+        &mut self,
+        action: Action,
+        context: &Context,
+    ) -> Option<FollowUps> {
         Some(match action {
             Action::RaiseHand => {
                 self.raised = !self.raised;
@@ -169,14 +173,14 @@ impl Membership {
                 } else {
                     "Your hand is down"
                 };
-                vec![Follow::tell(text)]
+                vec![FollowUp::tell(text)]
             }
             Action::LeaveRoom => {
                 self.link = Link::Over("you left it".to_owned());
                 self.raised = false;
                 let text = "You left the room; nothing more is shared";
-                let leave = Follow::Effect(Effect::LeaveRoom);
-                vec![Follow::Card(None), leave, Follow::tell(text)]
+                let leave = FollowUp::Effect(Effect::LeaveRoom);
+                vec![FollowUp::Card(None), leave, FollowUp::tell(text)]
             }
             Action::OpenVote => self.vote_of_beat(context),
             Action::TakeUp => Vec::from_iter(self.take_up(context)),
@@ -215,10 +219,10 @@ impl Membership {
         (!passed && here != *offer).then_some(InstructorCall::Stage(at))
     }
 
-    fn take_up(&mut self, context: &Context) -> Option<Follow> {
+    fn take_up(&mut self, context: &Context) -> Option<FollowUp> {
         let place = match self.call(context)? {
             InstructorCall::Vote { .. } | InstructorCall::Ask { .. } => {
-                return Some(Follow::Card(Some(Overlay::Vote)));
+                return Some(FollowUp::Card(Some(Overlay::Vote)));
             }
             InstructorCall::Stage(at) => {
                 self.taken = self.class.offer.clone();
@@ -234,11 +238,11 @@ impl Membership {
                 }
             }
         };
-        Some(Follow::Go(place))
+        Some(FollowUp::Go(place))
     }
 
     /// Takes a vote. The first one is the prediction of the stage.
-    fn vote(&mut self, choice: usize, context: &Context) -> Follows {
+    fn vote(&mut self, choice: usize, context: &Context) -> FollowUps {
         let call = self.call(context);
         let stage = match call {
             Some(InstructorCall::Vote { at, again }) => {
@@ -251,7 +255,7 @@ impl Membership {
             self.ballots.insert(number, choice);
         }
         let text = format!("Your vote {} is on its way to the room", letter(choice));
-        let mut follows = vec![Follow::Card(None), Follow::tell(text)];
+        let mut follows = vec![FollowUp::Card(None), FollowUp::tell(text)];
         let Some((stage, again)) = stage else {
             return follows;
         };
@@ -260,7 +264,7 @@ impl Membership {
             let right = choice == stage.prediction.answer;
             known.prediction = Some(Prediction::Choice { choice, right });
             known.state = known.state.max(StageState::Predicted);
-            follows.push(Follow::keep(&stage.id, known));
+            follows.push(FollowUp::keep(&stage.id, known));
         }
         follows
     }
@@ -302,7 +306,7 @@ impl Membership {
     }
 
     /// Takes news of the room.
-    pub(in crate::app) fn hear(&mut self, news: RoomNews, context: &Context) -> Follows {
+    pub(in crate::app) fn on_news(&mut self, news: RoomNews, context: &Context) -> FollowUps {
         let begins = self.link != Link::Joined;
         let (said, warning) = match news {
             RoomNews::Class(class) => {
@@ -351,19 +355,23 @@ impl Membership {
             }
         };
         self.note_round(context);
-        let said = said.map(if warning { Follow::Warn } else { Follow::Tell });
+        let said = said.map(if warning {
+            FollowUp::Warn
+        } else {
+            FollowUp::Tell
+        });
         // The vote on the card may be over.
         let votes = matches!(
             self.call(context),
             Some(InstructorCall::Vote { .. } | InstructorCall::Ask { .. })
         );
         let over = context.card == Some(Overlay::Vote) && !votes;
-        let close = over.then_some(Follow::Card(None));
+        let close = over.then_some(FollowUp::Card(None));
         [said, close].into_iter().flatten().collect()
     }
 
     /// Shares what changed, at a tick of the clock.
-    pub(in crate::app) fn share(&mut self, context: &Context) -> Follows {
+    pub(in crate::app) fn share(&mut self, context: &Context) -> FollowUps {
         let now_ms = context.now_ms;
         let over = matches!(self.link, Link::Over(_));
         if over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
@@ -398,7 +406,7 @@ impl Membership {
             return Vec::new();
         }
         self.shared = record.clone();
-        vec![Follow::Effect(Effect::Share(Box::new(record)))]
+        vec![FollowUp::Effect(Effect::Share(Box::new(record)))]
     }
 
     /// The vote on a stage, as far as there was one.
@@ -408,7 +416,7 @@ impl Membership {
     }
 
     /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
-    fn lead(&mut self, context: &Context) -> Follows {
+    fn lead(&mut self, context: &Context) -> FollowUps {
         let Some((beat, stage)) = context.beat.zip(context.stage) else {
             return Vec::new();
         };
@@ -421,7 +429,7 @@ impl Membership {
     }
 
     /// At the beat of the vote: closes it, or opens it once more after the discussion.
-    fn vote_of_beat(&mut self, context: &Context) -> Follows {
+    fn vote_of_beat(&mut self, context: &Context) -> FollowUps {
         let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
             return Vec::new();
         };
@@ -434,14 +442,14 @@ impl Membership {
     }
 
     /// Gives an order; the same one not again before the board can show it.
-    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> Follows {
+    fn order(&mut self, order: InstructorRequest, now_ms: u64) -> FollowUps {
         let last = self.ordered.as_ref();
         let again = last.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS);
         if again || self.board.is_none() {
             return Vec::new();
         }
         self.ordered = Some((order.clone(), now_ms));
-        vec![Follow::Effect(Effect::Order(order))]
+        vec![FollowUp::Effect(Effect::Order(order))]
     }
 
     /// Everything that is shared.

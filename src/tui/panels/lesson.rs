@@ -275,7 +275,8 @@ impl Text<'_> {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let question = &stage.prediction;
         let tried = app.lesson.study.tried(stage);
-        let Some(Prediction::Choice { choice, right }) = app.lesson.study.progress_of(stage).prediction
+        let Some(Prediction::Choice { choice, right }) =
+            app.lesson.study.progress_of(stage).prediction
         else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
@@ -293,7 +294,11 @@ impl Text<'_> {
             self.item("How much: ", &estimate.prompt);
             question::scale(estimate, Some(range), known.measured, &mut self.w);
             let passed = study.report.as_ref().is_some_and(StageReport::passed);
-            match (known.measured, truth(app, stage), study.other_differing_knob(stage)) {
+            match (
+                known.measured,
+                truth(app, stage),
+                study.other_differing_knob(stage),
+            ) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(estimate, first, later, &mut self.w);
                 }

@@ -29,7 +29,7 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
         ]
     } else {
         &[
-            "One step in eight of this run ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
+            "One step in eight of this run, or fewer, ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
              the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
              throughput.",
             "By wall time: samples since the start, over all the time since then. That is the throughput.",
