@@ -19,9 +19,7 @@ enable f16;
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}
-{% if lanes == 4 %}
 {% include "rms_norm/in_f16.wgsl" %}
-{% endif %}
 
 {% endif %}
 @compute @workgroup_size({{ threads }})
@@ -36,7 +34,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let value = weight[token * {{ columns }}u + c];
     y[row * {{ columns }}u + c] = value;
 {% if for_norm %}
-    scaled[row * {{ columns }}u + c] = {{ "in_f16" if lanes == 4 else "f16" }}(value * gain[c]);
+    scaled[row * {{ columns }}u + c] = in_f16(vec4<f32>(value * gain[c])){{ ".x" if lanes == 1 }};
     sum += value * value;
 {% endif %}
   }

@@ -101,7 +101,39 @@ mod tests {
     use crate::ops::gpu::check::{self, TestDevice};
     use crate::ops::gpu::empty_of;
     use crate::ops::gpu::format::converted;
+    use burn::cubecl::ir::FloatKind;
     use burn::tensor::DType;
+
+    fn has_f16(like: &CubeTensor) -> bool {
+        like.client.properties().supports_type(FloatKind::F16)
+    }
+
+    fn tokens_on(like: &CubeTensor, rows: &[usize]) -> CubeTensor {
+        let mut tokens = empty_of(DType::I32, like, [rows.len()]);
+        let bytes = rows.iter().flat_map(|row| (*row as i32).to_le_bytes());
+        let bytes: Vec<u8> = bytes.collect();
+        tokens.handle = like.client.create_from_slice(&bytes);
+        tokens
+    }
+
+    /// An x·gain above f16's largest number, by vectors and one by one.
+    #[test]
+    fn a_row_that_is_scaled_for_a_norm_is_finite_where_it_is_in_f32() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for width in [32, 33] {
+            let weight = device.tensor(&vec![-1e5; width], [1, width]);
+            let gain = device.tensor(&vec![1.0; width], [1, width]);
+            if !has_f16(&gain) {
+                return println!("skipped: no f16");
+            }
+            let partial = PartialNorm::empty(gain, 1, [4, width]);
+            forward(&weight, &tokens_on(&weight, &[0; 4]), Some(&partial));
+            let scaled = device.read(&converted(partial.scaled, DType::F32));
+            assert_eq!(scaled, vec![-65504.0; 4 * width]);
+        }
+    }
 
     #[test]
     fn rows_are_copied_scaled_for_a_norm_and_their_gradients_added() {
@@ -116,12 +148,7 @@ mod tests {
             );
             // More tokens than pass through workgroup memory at a time, of all rows but the last.
             let rows: Vec<usize> = (0..300).map(|i| i * 5 % 7 % 6).collect();
-            let mut tokens = empty_of(DType::I32, &gains, [rows.len()]);
-            let bytes: Vec<u8> = rows
-                .iter()
-                .flat_map(|row| (*row as i32).to_le_bytes())
-                .collect();
-            tokens.handle = gains.client.create_from_slice(&bytes);
+            let tokens = tokens_on(&gains, &rows);
             let want: Vec<f32> = rows
                 .iter()
                 .flat_map(|row| &weight[row * width..][..width])
@@ -137,7 +164,7 @@ mod tests {
             }
             let dy = device.tensor(&slopes, [rows.len(), width]);
             assert_eq!(device.read(&backward(&dy, &tokens, [7, width])), sums);
-            if !check::has_matrix_cores() {
+            if !has_f16(&gains) {
                 continue;
             }
             let partial = PartialNorm::empty(gains, 1, [rows.len(), width]);

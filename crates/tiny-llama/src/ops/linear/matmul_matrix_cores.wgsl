@@ -11,12 +11,13 @@
 // 2. Matrix instructions. `coopMultiplyAdd` multiplies two 16×16 matrices and adds the product to a third. A subgroup
 //    holds a grid of such sums in its registers.
 // 3. Early loads. While a step is multiplied, the next step's values are loaded into registers.
-// 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup
-//    memory, which saves a kernel and its memory.
+// 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through
+//    workgroup memory, which saves a kernel and its memory.
 // 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue
 //    adds their sums.
-// 6. Norm. A norm is y = x·gain·r with r = 1/rms of each row. The operation before stores x·gain and the sums of squares of
-//    its rows. This product multiplies x·gain, and then the rows of the result by r. Each block writes a share of y.
+// 6. Norm. A norm is y = x·gain·r with r = 1/rms of each row. The operation before stores x·gain and the sums of
+//    squares of its rows. This product multiplies x·gain, and then the rows of the result by r. Each block writes a
+//    share of y.
 // 7. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
@@ -29,8 +30,8 @@ enable wgpu_cooperative_matrix;
 var<workgroup> {{ name }}_{{ part }}: array<vec4<f16>, {{ products | map(attribute=name ~ ".vectors") | max }}>;
 {% endfor %}{% endfor %}
 {% if halves %}
-// The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array then start at
-// multiples of 16 bytes, which their loads need.
+// The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array
+// then start at multiples of 16 bytes, which their loads need.
 var<workgroup> bits: array<atomic<u32>, 4>;
 {% endif %}
 {% if by_vectors %}
@@ -135,7 +136,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set for_norm = p.store.name == "onto" and p.store.for_norm %}
 {% set of_slice = p.subgroups[0] * p.subgroups[1] %}
 {# The halves of a tile of which an invocation stores four values: one in each slice. #}
-{% set halves_of_tile = ["slice_of_step"] if sliced else ["0u", "1u"] %}
+{% set halves_of_tile = ["team"] if sliced else ["0u", "1u"] %}
   {{ "if place < " ~ p.end ~ "u " if p.bounded }}{
   let at = place - {{ p.begin }}u;
   let group = vec3<u32>(at % {{ p.groups[0] }}u, at / {{ p.groups[0] }}u % {{ p.groups[1] }}u, at / {{ p.groups[0] * p.groups[1] }}u);
@@ -145,7 +146,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let column = group.x * {{ p.block[1] }}u;
   let subgroup = lane / 32u{{ " % " ~ of_slice ~ "u" if sliced }};
 {% if sliced %}
-  let slice_of_step = lane / {{ 32 * of_slice }}u;
+  let team = lane / {{ 32 * of_slice }}u;
 {% endif %}
   let a_first = subgroup / {{ p.subgroups[1] }}u * {{ down * 16 }}u;
   let b_first = subgroup % {{ p.subgroups[1] }}u * {{ across * 16 }}u;
@@ -189,8 +190,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endmacro %}
 {% for o in operands %}
 
-  // This invocation's first vector of {{ o.name | upper }} in a step: its line, the same in the matrix, its value, and its places in memory and in
-  // workgroup memory. The others are {{ o.lines_of_load }}, {{ 2 * o.lines_of_load }}, … lines further.{{ " Lines of 64 bytes that are stored together are four apart, because neighbours share banks." if o.across == 8 }}
+  // This invocation's first vector of {{ o.name | upper }} in a step: its line, the same in the matrix, its value, and its places in
+  // memory and in workgroup memory. The others are {{ o.lines_of_load }}, {{ 2 * o.lines_of_load }}, … lines further.
+{% if o.across == 8 %}
+  // Lines of 64 bytes that are stored together are four apart, because neighbours share banks.
+{% endif %}
   let {{ o.name }}_staged = {{ "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u" if o.across == 8 else "lane / " ~ o.across ~ "u" }};
 {% if o.in_turns %}
   // 16 gates, then the 16 ups that belong to them, and so on: a subgroup has both.
@@ -242,7 +246,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for load in range(o.loads) %}
 {% set to = o.name ~ "_to + " ~ load * o.lines_of_load * o.pitch ~ "u" %}
 {% if halves %}
-    // `high` gets the 11 leading bits of the significand, as many as f16 has. Drivers would remove a conversion to f16 and back.
+    // `high` gets the 11 leading bits of the significand, as many as f16 has. Drivers would remove a conversion to f16
+    // and back.
     { let value = {{ o.name }}_{{ load }} * {{ o.name }}_scale;
       let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));
       {{ o.name }}_high[{{ to }}] = vec4<f16>(high);
@@ -257,7 +262,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
 {% endif %}
 
-    // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.{{ " They are on their way before the barrier, while another workgroup of the multiprocessor may multiply." if early }}
+    // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.
+{% if early %}
+    // They are on their way before the barrier, while another workgroup of the multiprocessor may multiply.
+{% endif %}
     next = select(begin, next + {{ p.step }}u, next + {{ p.step }}u < end);
 {% for o in operands %}
     {{ fetch(o) | trim }}
@@ -266,11 +274,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
 {% endif %}
 
-    // A loop, so that drivers do not write out several rounds of the loop around it: kernels alternate in training, and a long program
-    // waits for its instructions.
+    // A loop, so that drivers do not write out several rounds of the loop around it: kernels alternate in training, and
+    // a long program waits for its instructions.
 {% set inners = [0, 16] if halves else [0] %}
 {% set inner_step = 16 * inners | length %}
-    for (var slice = {{ "slice_of_step * " ~ inner_step ~ "u" if sliced else "0u" }}; slice < {{ p.step }}u; slice += {{ inner_step * p.slices }}u) {
+    for (var slice = {{ "team * " ~ inner_step ~ "u" if sliced else "0u" }}; slice < {{ p.step }}u; slice += {{ inner_step * p.slices }}u) {
 {# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix stored row by row. #}
 {% macro load(o, half, index, inner) %}
 {% set outer = "(" ~ o.name ~ "_first + " ~ index * 16 ~ "u)" %}
@@ -288,8 +296,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for i in range(down) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
 {% if halves %}
-{% set first = "coopMultiplyAdd(a_high" ~ i ~ "_0, b_high" ~ j ~ "_0, coopMultiplyAdd(a_high" ~ i ~ "_0, b_low" ~ j ~ "_0, coopMultiplyAdd(a_low" ~ i ~ "_0, b_high" ~ j ~ "_0, coop_mat16x16<f32, C>())))" %}
-      {{ sum }} = {{ sum }} + coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_16, b_low{{ j }}_16, coopMultiplyAdd(a_low{{ i }}_16, b_high{{ j }}_16, {{ first }})));
+      {{ sum }} = {{ sum }} + coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_16, b_low{{ j }}_16,
+        coopMultiplyAdd(a_low{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_0, b_high{{ j }}_0,
+        coopMultiplyAdd(a_high{{ i }}_0, b_low{{ j }}_0, coopMultiplyAdd(a_low{{ i }}_0, b_high{{ j }}_0,
+        coop_mat16x16<f32, C>()))))));
 {% else %}
       {{ sum }} = coopMultiplyAdd(a_high{{ i }}_0, b_high{{ j }}_0, {{ sum }});
 {% endif %}
@@ -326,7 +336,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% elif p.store.name == "swiglu_backward" %}
   put{{ n }}({{ place(i, j, part) }}, {{ value }}, vec4<f32>(gate{{ of }}), vec4<f32>(up{{ of }}));
 {% elif for_norm %}
-  squares{{ i }}_{{ part }} += put{{ n }}({{ place(i, j, part) }}, {{ value }} + added{{ of }}, gain_{{ j }});
+  squares{{ i }}_{{ part }} += put{{ n }}(
+    {{ place(i, j, part) }}, {{ value }} + added{{ of }}, gain_{{ j }});
 {% else %}
   put{{ n }}(group.z, {{ place(i, j, part) }}, {{ value }}{{ " + added" ~ of if p.store.name == "onto" }});
 {% endif %}
@@ -362,7 +373,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for part in halves_of_tile %}
 {% set at = "tiles[subgroup * 64u + " ~ part ~ " * 32u + lane % 32u" %}
 {% set by = " * inverse" ~ i ~ "_" ~ part if p.norm_parts else "" %}
-  let value{{ i }}_{{ j }}_{{ part }} = {{ "(" ~ at ~ "] + " ~ at ~ " + " ~ 64 * of_slice ~ "u])" if sliced else at ~ "]" }}{{ by }};
+  let value{{ i }}_{{ j }}_{{ part }} = {{ "(" ~ at ~ "]\n    + " ~ at ~ " + " ~ 64 * of_slice ~ "u])" if sliced else at ~ "]" }}{{ by }};
 {% endfor %}
   workgroupBarrier();
 {% if p.store.name != "swiglu" or j % 2 == 1 %}
@@ -390,7 +401,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let which = lane % {{ 16 * down }}u / 16u{{ " * 2u + half" if not sliced }};
     let first = ({{ "half * " ~ of_slice ~ "u + " if sliced }}lane / {{ 16 * down }}u * {{ p.subgroups[1] }}u) * 32u + lane % 8u * 4u;
     var squares = 0.0;
-    for (var i = 0u; i < {{ 4 * p.subgroups[1] }}u; i += 1u) { squares += tiles[first + i / 4u * 32u + i % 4u + which / 4u * {{ threads }}u][which % 4u]; }
+    for (var i = 0u; i < {{ 4 * p.subgroups[1] }}u; i += 1u) {
+      squares += tiles[first + i / 4u * 32u + i % 4u + which / 4u * {{ threads }}u][which % 4u];
+    }
     squares{{ n }}[group.x * {{ p.rows }}u + row + lane] = squares;
   }
 {% endif %}
