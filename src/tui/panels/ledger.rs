@@ -111,7 +111,7 @@ fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figur
 
 /// Whether the phases add up.
 fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let share = phases.of(PhaseName::Rest).unwrap_or_default() / phases.step;
+    let share = phases.time_of(PhaseName::Rest).unwrap_or_default() / phases.step;
     let sum: f64 = phases.timed().map(|(_, ms)| ms).sum();
     let (good, says) = match share {
         s if s > PHASES_MISS_STEP && once => {

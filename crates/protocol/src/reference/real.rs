@@ -67,7 +67,7 @@ impl Real {
         }
     }
 
-    /// How far a kernel's result may be off.
+    /// Returns the largest possible error of a kernel's result.
     pub fn bound(self) -> f64 {
         match self.error {
             error if error.is_nan() => f64::INFINITY,
