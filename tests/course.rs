@@ -722,7 +722,7 @@ fn a_share_is_off_by_percentage_points_and_a_figure_by_its_unit() {
     let stage = course.stage_by_id("missing-sync").expect("stage 3");
     let run = Finished {
         steps: 60,
-        phases_ms: Some(PhaseTimes::of([0.1, 0.1, 0.1], 300.0)),
+        phases_ms: Some(PhaseTimes::from_parts([0.1, 0.1, 0.1], 300.0)),
         ..Finished::default()
     };
     let measured = StageFacts {

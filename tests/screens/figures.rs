@@ -89,7 +89,7 @@ fn every_share_is_the_quotient_of_the_figures_next_to_it() {
         }
         let [forward, backward, optimizer] = [0; 3].map(|_| 300.0 * rng.uniform());
         let step = (forward + backward + optimizer) * (0.6 + rng.uniform());
-        let phases = PhaseTimes::of([forward, backward, optimizer], step);
+        let phases = PhaseTimes::from_parts([forward, backward, optimizer], step);
         hear(
             &mut app,
             Event::Step(Step {

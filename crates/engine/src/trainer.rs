@@ -251,7 +251,7 @@ impl Trainer {
                 &self.source,
             )?
         };
-        self.story = RunStory::of((&started).into());
+        self.story = RunStory::new((&started).into());
         announce(started, &self.outlet);
         Ok(())
     }
@@ -488,7 +488,7 @@ impl Trainer {
         let submitted = took.iter().sum();
         // A step that is replayed whole has no phases.
         let ledger = <[f64; 3]>::try_from(&took[..]).ok();
-        let ledger = ledger.map(|parts| PhaseTimes::of(parts, bracket));
+        let ledger = ledger.map(|parts| PhaseTimes::from_parts(parts, bracket));
         let synced = sync != Sync::Never;
         let clocks = (synced || drained).then(|| StepClocks {
             enqueue,

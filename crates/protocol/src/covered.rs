@@ -5,7 +5,7 @@ use super::Event;
 use crate::config::RunConfig;
 
 impl Event {
-    /// Whether it names a value, a key or a fault of a configuration.
+    /// Returns true if the event names a value, a key or a fault of a configuration.
     pub fn names_configuration(&self) -> bool {
         matches!(
             self,
@@ -13,7 +13,7 @@ impl Event {
         )
     }
 
-    /// As a recording and `--json` have it: what the event of a sealed run would tell of the configuration is left out.
+    /// Returns the event for recordings and `--json`. For a sealed run, everything about the configuration is left out.
     #[must_use]
     pub fn covered(mut self) -> Self {
         match &mut self {

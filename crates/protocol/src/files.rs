@@ -1,5 +1,5 @@
-//! Files that are read whole and written whole. Only a plain file, or a link to one, is read or replaced: never a folder, a
-//! pipe, a device or a socket. Nothing here waits for another program.
+//! Reads and writes whole files. Only a plain file, or a link to one, is read or replaced: never a folder, a pipe, a device or a socket.
+//! Nothing here waits for another program.
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,7 +10,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What happened to the place that was written to.
+/// The result of writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum WriteOutcome {
@@ -20,8 +20,8 @@ pub enum WriteOutcome {
     Replaced,
 }
 
-/// A plain file of at most `limit` bytes. The kind of the error is `InvalidInput` where it is no plain file, and
-/// `FileTooLarge` where it is longer; its text then follows the file's name in a message.
+/// Reads a plain file of at most `limit` bytes. The kind of the error is `InvalidInput` for anything but a plain file, and `FileTooLarge`
+/// for a longer file. The text of these errors continues a message after the file's name.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, bytes) = stream(path)?;
     let too_large = |what| Err(io::Error::new(ErrorKind::FileTooLarge, what));
@@ -37,9 +37,10 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A plain file to be read bit by bit, and its length in bytes. The kind of the error is `InvalidInput` where it is no plain file.
+/// Opens a plain file to read it piece by piece, and returns it with its length in bytes. The kind of the error is `InvalidInput` for
+/// anything but a plain file.
 pub fn stream(path: &Path) -> io::Result<(File, u64)> {
-    // Looked at before it is opened, because opening a device may do something, and again after.
+    // Opening a device may have an effect, so the file is checked before; another file may have taken its place, so also afterwards.
     plain(&fs::metadata(path)?)?;
     let file = without_waiting(File::options().read(true), true).open(path)?;
     let meta = file.metadata()?;
@@ -47,12 +48,12 @@ pub fn stream(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, meta.len()))
 }
 
-/// Whether something has this name, if only a link to nothing.
+/// Returns true if something has this name, even a link to a missing file.
 pub fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Writes a file whole or not at all: beside its place, then under its name.
+/// Writes a file whole or not at all: first under a temporary name in its folder, then under its own.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<WriteOutcome> {
     let target = target(path)?;
     #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are Unix's only"))]
@@ -69,18 +70,22 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<WriteOutcome> {
     rename(&part, &target)
 }
 
-/// Gives a file that is complete the name `path`.
+/// Gives a complete file the name `path`.
 pub fn rename(part: &Path, path: &Path) -> io::Result<WriteOutcome> {
     let target = target(path)?;
-    let written = match is_taken(&target) {
-        true => WriteOutcome::Replaced,
-        false => WriteOutcome::New,
+    let written = if is_taken(&target) {
+        WriteOutcome::Replaced
+    } else {
+        WriteOutcome::New
     };
     fs::rename(part, target)?;
     Ok(written)
 }
 
-/// Where writing to `path` ends: there, or where a link leads. An error where something else than a plain file is.
+/// Returns the file that writing to `path` changes: `path` itself, or the file that a link leads to.
+///
+/// # Errors
+/// If something other than a plain file is there.
 pub fn target(path: &Path) -> io::Result<PathBuf> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
@@ -99,20 +104,21 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether both names lead to one file that exists.
+/// Returns true if both names lead to one existing file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let both = one.canonicalize().ok().zip(other.canonicalize().ok());
     both.is_some_and(|(one, other)| one == other)
 }
 
-/// The folder that a file is in.
+/// Returns the folder of a file.
 pub fn folder(path: &Path) -> &Path {
     let parent = path.parent();
     let named = parent.filter(|folder| !folder.as_os_str().is_empty());
     named.unwrap_or(Path::new("."))
 }
 
-/// A file of our own, to lock or to write bit by bit: made where there is none, and not emptied. No link is followed.
+/// Opens a file of our own, to lock it or to write it piece by piece. It is made if there is none, and it is not emptied. Links are not
+/// followed.
 pub fn own(path: &Path) -> io::Result<File> {
     match path.symlink_metadata() {
         Ok(meta) => plain(&meta)?,
@@ -126,7 +132,7 @@ pub fn own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Renames what is at `path` to `path.<word>1`, or the next number that is free.
+/// Renames `path` to `path.<word>1`, or to the next free number, and returns the new name.
 pub fn set_aside(path: &Path, word: &str) -> io::Result<PathBuf> {
     let numbered = |n: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -169,7 +175,7 @@ fn not_plain(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, format!("{what}; name a file"))
 }
 
-/// What it is, if it is no plain file.
+/// Returns the words for anything but a plain file; `None` for a plain file.
 fn kind(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     #[cfg(unix)]

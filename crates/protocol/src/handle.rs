@@ -38,10 +38,10 @@ const MAX_NONSENSE: u32 = 100;
 /// Output older than this is not taken as the reason of an engine's end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// How long stderr of an engine that exited is waited for; something it started may hold it open.
+/// The time to wait for the rest of stderr after an engine exited. A process that it started may hold stderr open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
-/// How long an engine may take. Tests shorten these. Those of a command hold only where it is driven.
+/// The time limits of an engine. Tests shorten them. The limits of a command apply only while it is driven.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineLimits {
     /// Until the engine's `hello`.
@@ -53,11 +53,11 @@ pub struct EngineLimits {
     /// How much longer a command's engine on this machine may stay silent: a busy machine is waited for. One behind a connection is
     /// waited for as long again as until the notice, if that is less.
     pub patience: Duration,
-    /// How long the device may make no progress on a command while the engine is alive.
+    /// The time for which the device may make no progress on a command while the engine is alive.
     pub device: Duration,
-    /// How long a command may come no further, whatever else the engine says. [`EngineMessage::Slow`] tells before.
+    /// The time for which a command may make no progress at all. [`EngineMessage::Slow`] comes before it is over.
     pub task: Duration,
-    /// How long a run that was asked to stop may take to send its summary.
+    /// The time that a run may take to send its summary after it was asked to stop.
     pub stop: Duration,
 }
 
@@ -103,18 +103,18 @@ pub struct EngineHandle {
     /// Commands given before the handshake was done.
     waiting: Vec<Command>,
     hello: Option<Hello>,
-    /// When the last line came, or when waiting for one began.
+    /// The time at which the last line came, or at which waiting for one began.
     last_line: Instant,
     last_look: Instant,
-    /// When the work on the engine's device last made progress, or the command that is driven was sent.
+    /// The time at which the work on the engine's device last made progress, or at which the driven command was sent.
     progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
-    /// What it wrote to stderr last, and when.
+    /// The last line on stderr, and its time.
     last_stray: Option<(Instant, String)>,
-    /// What the system lacks, as its log said.
+    /// Something that the system lacks, according to the log.
     lack: Option<&'static str>,
-    /// Whether the configuration of the run that goes on is left out of recordings.
+    /// True if recordings leave out the configuration of the current run.
     sealed: bool,
     /// Lines that came from this process.
     lines: u64,
@@ -127,7 +127,7 @@ impl EngineHandle {
     /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// If the program cannot be started.
     pub fn start(command: EngineCommand, limits: EngineLimits) -> Result<Self> {
         let now = Instant::now();
         let (child, pipes) = pipes::launch(&command)?;
@@ -153,22 +153,22 @@ impl EngineHandle {
         })
     }
 
-    /// The engine's greeting, once it came.
+    /// Returns the engine's greeting; `None` before it came.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
     }
 
-    /// How long ago the work on its device made progress, as far as it reported; its heartbeat continues meanwhile.
+    /// Returns the time since the work on its device made progress, as far as the engine reported it. Heartbeats do not count.
     pub fn idle(&self) -> Duration {
         self.progress.elapsed()
     }
 
-    /// Whether nothing more can come without a `renew`.
+    /// Returns true if nothing more can come without a `renew`.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, HandleState::Over)
     }
 
-    /// The process id of the child, or of the wrapper that runs it.
+    /// Returns the process id of the child, or of the wrapper that runs it.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -183,7 +183,7 @@ impl EngineHandle {
         }
     }
 
-    /// The next thing heard, waiting for it at most `wait`.
+    /// Returns the next message, and waits for it at most `wait`; `None` if none came.
     pub fn next(&mut self, wait: Duration) -> Option<EngineMessage> {
         if let Some(heard) = self.ready.take() {
             return Some(heard);
@@ -283,13 +283,13 @@ impl EngineHandle {
         }
     }
 
-    /// How long nothing has come from the engine.
+    /// Returns the time for which nothing has come from the engine.
     fn silent(&self) -> Duration {
         let byte = self.pipes.last_byte().unwrap_or(self.last_line);
         byte.max(self.last_line).elapsed()
     }
 
-    /// Time left until the engine counts as silent or late.
+    /// Returns the time left until the engine counts as silent or late.
     fn until_deadline(&self) -> Duration {
         match self.phase {
             HandleState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),

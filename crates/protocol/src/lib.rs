@@ -1,5 +1,5 @@
-//! Everything that crosses between the engine and its readers: commands in, events out, one JSON object a line.
-//! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
+//! The messages between the engine and its readers: commands go in, events come out, one JSON object a line. They are plain data. Screens,
+//! `--json`, recordings, replays, checks and tests all read these events.
 //!
 //! # Which answer belongs to which question
 //!
@@ -49,14 +49,14 @@ pub use size::*;
 /// Version of this protocol. A reader refuses a larger one and says so.
 pub const PROTOCOL: u32 = 1;
 
-/// What a reader asks of the engine. Imperative.
+/// A request of a reader to the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
-    /// First line of every conversation.
+    /// The first line of every conversation.
     Hello {
         protocol: u32,
-        /// Threads of the CPU device; none: as many as the engine's machine says.
+        /// The number of threads of the CPU device; `None` means that the engine's machine decides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         threads: Option<u32>,
     },
@@ -118,15 +118,16 @@ pub enum Command {
     Quit,
 }
 
-/// One line of the stream: when (seconds since the engine started) and what.
+/// One line of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamLine {
+    /// The time since the engine started, in seconds.
     pub t: f64,
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Reads a `StreamLine` or a `Command` from its text. Of a fault it says what and in which column; the reader knows which line.
+/// Reads a `StreamLine` or a `Command` from its text. An error says what is wrong and in which column; the reader knows the line.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| match error.to_string() {
         why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
@@ -134,14 +135,14 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// What happened. Past tense.
+/// A report of the engine: something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     Hello(Hello),
     /// Sent about twice a second by a thread of its own: the process is alive.
     Heartbeat {
-        /// Seconds since the work on the device last made progress; none while there is no work.
+        /// The time since the work on the device last made progress, in seconds; `None` while there is no work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device_s: Option<f64>,
     },
@@ -156,7 +157,7 @@ pub enum Event {
         device: Device,
         roof: Roof,
     },
-    /// A kernel that was compiled, from an engine that was asked for texts.
+    /// The text of a kernel that was compiled. Only an engine that was asked for texts sends it.
     CompiledKernel(CompiledKernel),
     /// Kernels are being compiled; the total is not knowable.
     Compiling {
@@ -195,11 +196,11 @@ pub enum Event {
     KernelChecked {
         report: Box<KernelReport>,
     },
-    /// A check in progress has come further.
+    /// A check in progress made progress.
     KernelChecking {
         progress: Box<KernelProgress>,
     },
-    /// A learner's kernels compute for the model, or `why_not`.
+    /// A learner's kernels compute for the model, or `why_not` says why they do not.
     KernelUsed {
         exercise: String,
         part: String,
@@ -209,7 +210,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The run that begins with this event.
+    /// Returns the run that begins with this event; `None` for other events.
     pub fn begins_run(&self) -> Option<&Started> {
         match self {
             Self::Started(started) => Some(started),
@@ -217,21 +218,21 @@ impl Event {
         }
     }
 
-    /// The slot that a step or a figure is about.
+    /// Returns the slot that a step or a figure belongs to; `None` for other events.
     pub fn slot(&self) -> Option<Slot> {
         match self {
-            Self::Step(it) => Some(it.slot),
-            Self::Throughput(it) => Some(it.slot),
-            Self::Kernels(it) => Some(it.slot),
-            Self::Gradients(it) => Some(it.slot),
-            Self::Evidence(it) => Some(it.slot),
-            Self::Memory(it) => Some(it.slot),
+            Self::Step(step) => Some(step.slot),
+            Self::Throughput(throughput) => Some(throughput.slot),
+            Self::Kernels(profile) => Some(profile.slot),
+            Self::Gradients(gradients) => Some(gradients.slot),
+            Self::Evidence(evidence) => Some(evidence.slot),
+            Self::Memory(memory) => Some(memory.slot),
             Self::Lints { slot, .. } => Some(*slot),
             _ => None,
         }
     }
 
-    /// The number of the command that it answers; 0 where it has none.
+    /// Returns the number of the command that this event answers; 0 for an event without a number.
     pub fn request(&self) -> u64 {
         match self {
             Self::Started(started) => started.request,
@@ -243,7 +244,7 @@ impl Event {
         }
     }
 
-    /// How many seconds ago the work on the device made progress, as far as this event tells.
+    /// Returns the time since the work on the device made progress, in seconds; `None` if the event does not tell it.
     pub fn progress_s(&self) -> Option<f64> {
         match self {
             Self::Heartbeat { device_s } => *device_s,

@@ -1,6 +1,5 @@
-//! Plausibility lints on a run: what cannot be true, or should not be, with the reason and what to look at next.
-//! Each is a function of what the run showed so far; none knows a device or a screen. One that needs a part of the description holds
-//! for no run without it.
+//! Plausibility lints on a run: figures that cannot be true, or should not be, with the reason and advice. Each lint is a function of the
+//! run so far, and knows no device and no screen. A lint that needs a part of the description does not apply to a run without it.
 
 use crate::Lint;
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
@@ -13,12 +12,12 @@ const RECENT: usize = 64;
 /// Steps after which the loss must have moved on a chain that can be learned.
 const STUCK_AFTER_STEPS: u64 = 300;
 
-/// Why a lint holds, and what to look at next.
+/// The reason why a lint applies, and advice.
 type LintReason = (String, &'static str);
-/// Says whether a lint holds.
+/// A lint; `None` if it does not apply.
 type Rule = fn(&RunStory) -> Option<LintReason>;
 
-/// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
+/// All lints with their names, in the order in which they are shown.
 const LINTS: [(&str, Rule); 16] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
@@ -38,31 +37,34 @@ const LINTS: [(&str, Rule); 16] = [
     ("attention-composed", attention_composed),
 ];
 
-/// The names of all lints.
+/// Returns the names of all lints.
 pub fn names() -> impl Iterator<Item = &'static str> {
     LINTS.iter().map(|(name, _)| *name)
 }
 
-/// Every lint that holds for what a run showed so far.
+/// Returns all lints that apply to a run so far.
 pub fn lints(run: &RunStory) -> Vec<Lint> {
-    let holds = |(name, lint): &(&str, Rule)| {
-        let (why, next) = lint(run)?;
-        Some(Lint {
-            name: (*name).to_owned(),
-            why,
-            next: next.to_owned(),
-        })
-    };
-    LINTS.iter().filter_map(holds).collect()
+    let mut lints = Vec::new();
+    for (name, rule) in LINTS {
+        if let Some((why, next)) = rule(run) {
+            lints.push(Lint {
+                name: name.to_owned(),
+                why,
+                next: next.to_owned(),
+            });
+        }
+    }
+    lints
 }
 
-/// The latest losses, as many as are kept for the lints on training progress.
+/// Returns the latest losses, for the lints on training progress.
 fn recent(run: &RunStory) -> Vec<f64> {
     let losses = run.loss.latest(RECENT).into_iter();
-    losses.map(|it| it.mean).collect()
+    losses.map(|bucket| bucket.mean).collect()
 }
 
-/// A uniform prediction over V tokens loses ln V for every target; only confident wrong predictions lose more.
+/// Finds a first loss above that of guessing. A uniform prediction over V tokens loses ln V for every target; only confident wrong
+/// predictions lose more.
 fn first_loss(run: &RunStory) -> Option<LintReason> {
     let first = run.first_loss().filter(|first| first.is_finite())?;
     let uniform = run.description.ln_vocab?;
@@ -102,23 +104,22 @@ fn gradient_coverage(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// With the loss in parts, the forward pass also computes the gradients of the head's product.
+/// Finds a backward pass that is shorter than its products allow. With the loss in parts, the forward pass also computes the gradients of
+/// the head's product.
 fn backward_too_short(run: &RunStory) -> Option<LintReason> {
-    let config = run.description.config.as_ref();
-    let config = config.filter(|it| it.measure.sync == Sync::PerPhase)?;
-    let (all, head) = (config.forward_flops(), config.head_flops());
-    let (expected, said) = match config.model.loss {
-        Loss::InParts => {
-            let expected = 2.0 * (all - head) / (all + 2.0 * head);
-            let about = show(expected, 1);
-            let said = format!("without the head's gradients it should take about {about}");
-            (expected, said)
-        }
-        _ => (
-            2.0,
-            "with twice the products it should take 1 to 2".to_owned(),
-        ),
-    };
+    let config = run.description.config.as_ref()?;
+    if config.measure.sync != Sync::PerPhase {
+        return None;
+    }
+    let mut expected = 2.0;
+    let mut said = "with twice the products it should take 1 to 2".to_owned();
+    if config.model.loss == Loss::InParts {
+        let all = config.forward_flops();
+        let head = config.head_flops();
+        expected = 2.0 * (all - head) / (all + 2.0 * head);
+        let about = show(expected, 1);
+        said = format!("without the head's gradients it should take about {about}");
+    }
     let p = run.phases().filter(|p| {
         p.forward > 0.0 && p.backward / p.forward < thresholds::BACKWARD_SHORT * expected / 2.0
     })?;
@@ -131,7 +132,8 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// Where the host waits once, at the end of a step, phases are times of submitting and need not add up.
+/// Finds phases that do not add up to the step. If the host waits once, at the end of a step, phases are times of submitting and need not
+/// add up.
 fn ledger_open(run: &RunStory) -> Option<LintReason> {
     if run.description.waits_once() {
         return None;
@@ -183,7 +185,8 @@ fn waiting_for_data(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// FLOP/s that the step times claim, where they are above the peak, and that peak with the load of other programs at its measurement.
+/// Returns the FLOP/s that the step times claim if they are above the peak, the peak in FLOP/s, and the load of other programs while it
+/// was measured.
 fn claimed(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
     let t = run.throughput.as_ref()?;
     let reached = match t.flops {
@@ -194,7 +197,7 @@ fn claimed(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
     (reached > 1.05 * peak).then_some((reached, peak, load))
 }
 
-/// A peak that was measured beside other programs proves nothing.
+/// Finds a peak that is too low because other programs ran while it was measured.
 fn peak_too_low(run: &RunStory) -> Option<LintReason> {
     let (reached, peak, load) = claimed(run)?;
     let load = load?;
@@ -223,7 +226,7 @@ fn above_peak(run: &RunStory) -> Option<LintReason> {
     })
 }
 
-/// A norm before each layer hides the size of the stream from the logits.
+/// Finds a residual stream that is too large. The logits do not show this, because there is a norm before each layer.
 fn residual_stream(run: &RunStory) -> Option<LintReason> {
     let evidence = run.evidence.as_ref()?;
     let mut sizes = evidence.rms.iter().map(|rms| rms.0);
@@ -256,8 +259,9 @@ fn wrong_logits(run: &RunStory) -> Option<LintReason> {
 
 fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     let config = run.description.config.as_ref();
-    let can_be_learned = config.is_none_or(|it| it.train.data == Data::Markov);
-    let (losses, steps) = (recent(run), run.loss.last()?.0.saturating_add(1));
+    let can_be_learned = config.is_none_or(|config| config.train.data == Data::Markov);
+    let losses = recent(run);
+    let steps = run.loss.last()?.0.saturating_add(1);
     if !can_be_learned || steps < STUCK_AFTER_STEPS || losses.len() < RECENT {
         return None;
     }
@@ -343,7 +347,7 @@ fn no_kernels(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// Where no flash kernel fits a shape, the composed version computes instead.
+/// Finds a run in which the composed version of attention computes because no flash kernel fits its shape.
 fn attention_composed(run: &RunStory) -> Option<LintReason> {
     let model = &run.description.config.as_ref()?.model;
     let rows = &run.kernels.as_ref()?.rows;
@@ -361,8 +365,8 @@ fn attention_composed(run: &RunStory) -> Option<LintReason> {
     })
 }
 
-/// The longest time of all kernels of a step: more is impossible while the device's clock is constant. Under the profiler launches do not
-/// follow each other as closely as `recorded` ones that are replayed: 0.4 to 1.4 µs each on an H100.
+/// Returns the longest possible time of all kernels of a step in ms, if the device's clock is constant. Under the profiler, launches follow
+/// each other less closely than `recorded` launches that are replayed: by 0.4 to 1.4 µs each on an H100.
 pub fn longest_kernels_ms(recorded: bool, launches: u32, step_ms: f64) -> f64 {
     let apart = if recorded { 1.2e-3 } else { 0.0 };
     1.05 * step_ms + apart * f64::from(launches)
@@ -375,7 +379,8 @@ fn coverage_above_step(run: &RunStory) -> Option<LintReason> {
     let config = run.description.config.as_ref();
     let recorded = config.is_some_and(RunConfig::records);
     (k.device_ms > longest_kernels_ms(recorded, k.launches, step_ms)).then(|| {
-        let (kernels, step) = (show(k.device_ms, 2), show(step_ms, 2));
+        let kernels = show(k.device_ms, 2);
+        let step = show(step_ms, 2);
         let tried = k.discarded + 1;
         (
             format!("Kernels take {kernels} ms of a step of {step} ms, in {tried} profiles in a row."),
@@ -392,7 +397,7 @@ mod tests {
     use crate::{Event, Evidence, KernelRow, PhaseTimes, Step, StepProfile, Throughput};
 
     fn story(config: &RunConfig) -> RunStory {
-        RunStory::of(RunDescription {
+        RunStory::new(RunDescription {
             config: Some(config.clone()),
             ..RunDescription::default()
         })
@@ -511,7 +516,7 @@ mod tests {
         assert_eq!(of_another(&breaks, [0.5, 19.0, 0.5]), ["not-finite"]);
     }
 
-    /// What a panel shows is judged: each figure of the evidence that cannot be right has its lint.
+    /// Each figure of the evidence that cannot be right has its lint.
     #[test]
     fn a_stream_that_no_norm_can_save_is_told() {
         let said = |rms: [f64; 2]| {

@@ -1,5 +1,5 @@
-//! What the system says of this machine: its memory, and how busy other programs keep its cores. The time of the engine does
-//! not count as another program's, nor does that of the program that reads its stream.
+//! The memory of this machine, and the load of its cores by other programs. The engine and the program that reads its stream do not count
+//! as other programs.
 //!
 //! Once a second the thread of the heartbeat reads `/proc/stat`, over the cores that the engine may use, and takes off its own time and its
 //! parent's. The median of five windows goes out as `load`. `busy` turns on when others use three quarters of one core, but at least 5 and
@@ -16,17 +16,17 @@ use std::time::Duration;
 use crate::Load;
 use crate::stats::robust::median;
 
-/// Longest text of the system that is read, in bytes.
+/// The longest text of the system that is read, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The text that the system gives at a path such as `/proc/meminfo`.
+/// Reads a text of the system, such as `/proc/meminfo`.
 pub fn system(path: impl AsRef<Path>) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The number of bytes that such a text gives in kB behind a key, for example `MemTotal`.
+/// Returns the bytes of an entry in kB of such a text, for example `MemTotal`; `None` if there is no such entry.
 pub fn kilobytes(path: &str, key: &str) -> Option<u64> {
     let text = system(path).ok()?;
     let mut lines = text.lines();
@@ -46,20 +46,22 @@ const ENOUGH: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTime {
     pub cores: u32,
-    /// Time in which the cores worked, and all time.
+    /// The time in which the cores worked.
     pub busy: u64,
+    /// All time of the cores.
     pub all: u64,
-    /// What of it is the program's own.
+    /// The part of `busy` that belongs to the program's own processes.
     pub own: u64,
 }
 
 impl ProcessorTime {
-    /// From the texts of `/proc/stat` and of `/proc/PID/stat` of the program's processes; `may_use` says which cores count.
+    /// Reads the texts of `/proc/stat` and of `/proc/PID/stat` of the program's processes. `may_use` returns true for a core that counts.
+    /// `None` if a text cannot be read.
     pub fn parse(stat: &str, own: &[&str], may_use: impl Fn(u32) -> bool) -> Option<Self> {
         let mut reading = Self::default();
         for line in stat.lines() {
-            let Some((core, times)) = line.strip_prefix("cpu").and_then(|it| it.split_once(' '))
-            else {
+            let rest = line.strip_prefix("cpu");
+            let Some((core, times)) = rest.and_then(|rest| rest.split_once(' ')) else {
                 continue;
             };
             // The first line, without a number, is the sum of the others.
@@ -80,7 +82,7 @@ impl ProcessorTime {
     }
 }
 
-/// Time of a process in user and in system mode, in ticks. Its name, in parentheses, may hold anything.
+/// Returns the time of a process in user and in system mode, in ticks. The name of the process, in parentheses, may contain anything.
 pub fn process(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11);
@@ -89,7 +91,7 @@ pub fn process(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// The share of the cores, 0 to 1, that others used between two readings. None where too little time passed.
+/// Returns the share of the cores, 0 to 1, that other programs used between two readings; `None` if too little time passed.
 pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
     let all = after.all.checked_sub(before.all)?;
     let busy = after.busy.saturating_sub(before.busy);
@@ -97,13 +99,13 @@ pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
     (all >= FEW_TICKS).then(|| (busy.saturating_sub(own) as f64 / all as f64).min(1.0))
 }
 
-/// The share from which on others disturb: most of a core, as every kernel works on all cores; but no less than what a
-/// desktop does by itself.
+/// Returns the share, 0 to 1, from which other programs disturb: most of one core, because every kernel works on all cores, but not less
+/// than a desktop uses by itself.
 pub fn limit(cores: u32) -> f64 {
     (0.75 / f64::from(cores.max(1))).clamp(0.05, 0.15)
 }
 
-/// Looks at one window after the other. What it says changes slowly: of a median, and between two limits it stays as it was.
+/// Judges the load window by window. It uses the median of several windows and two limits, so that its result does not flicker.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     windows: VecDeque<f64>,
@@ -111,7 +113,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Takes a window in. None until there are enough of them.
+    /// Adds a window; `None` until there are enough windows.
     pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
         if self.windows.len() == WINDOWS {
             self.windows.pop_front();
@@ -132,7 +134,7 @@ impl Watch {
     }
 }
 
-/// The counters of the system now, or why there are none.
+/// Reads the counters of the system. The error says why there are none.
 pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
@@ -141,15 +143,15 @@ pub fn read() -> Result<ProcessorTime, String> {
     let status = text("/proc/self/status")?;
     let mut lines = status.lines();
     let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let may_use = |core| allowed.is_none_or(|list| cores(list).any(|it| it == core));
+    let may_use = |core| allowed.is_none_or(|list| cores(list).any(|listed| listed == core));
     ProcessorTime::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
         .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
 }
 
-/// Processor time of this process, in user and in system mode, where the system tells it.
+/// Returns the processor time of this process in user and in system mode; `None` if the system does not tell it.
 pub fn own_time() -> Option<Duration> {
     let ticks = process(&system("/proc/self/stat").ok()?)?;
-    // Linux tells programs hundredths of a second, whatever it counts in.
+    // Linux always tells programs hundredths of a second.
     Some(Duration::from_millis(10 * ticks))
 }
 
@@ -158,7 +160,7 @@ fn parent(stat: &str) -> Option<u32> {
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The cores of a list such as `0-3,8`.
+/// Returns the cores of a list such as `0-3,8`.
 pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
     list.trim().split(',').flat_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -167,24 +169,24 @@ pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// The share of the cores that others use over a while from now on; waits that long.
+/// Waits for a time, and returns the share of the cores, 0 to 1, that other programs used meanwhile.
 pub fn look(window: Duration) -> Option<f64> {
     during(|| std::thread::sleep(window)).1
 }
 
-/// The share that others used while something was done here.
+/// Does some work, and returns its result with the share of the cores that other programs used meanwhile.
 pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
     let before = read();
     let done = work();
     (done, since(&before))
 }
 
-/// The share that others used since a reading.
+/// Returns the share of the cores that other programs used since a reading.
 pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
     others(before.as_ref().ok()?, &read().ok()?)
 }
 
-/// Whether a share disturbs what is measured on all cores.
+/// Returns true if a share of the cores disturbs measurements on all cores.
 pub fn disturbs(share: f64) -> bool {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     share >= limit(cores)
@@ -194,12 +196,12 @@ pub fn disturbs(share: f64) -> bool {
 pub struct LoadMeter {
     before: Result<ProcessorTime, String>,
     watch: Watch,
-    /// The reason why nothing is known was logged.
+    /// True once the reason why nothing is known was reported.
     told: bool,
 }
 
 impl LoadMeter {
-    /// The first window begins now.
+    /// Starts the first window.
     pub fn start() -> Self {
         Self {
             before: read(),
@@ -208,7 +210,7 @@ impl LoadMeter {
         }
     }
 
-    /// Ends the window and begins the next. Logs once why nothing is known here.
+    /// Ends the window and starts the next. If the load is not known, the reason is returned once.
     pub fn window(&mut self) -> Option<Load> {
         let now = read();
         let before = std::mem::replace(&mut self.before, now);

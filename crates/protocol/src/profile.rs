@@ -1,4 +1,4 @@
-//! What a profiled step carries: a row for each operation and kernel, and what they add up to.
+//! The profile of a step: a row for each operation and kernel, and their sums.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub struct KernelRow {
     /// The operation's products ran on matrix cores: their peak is the roof.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
-    /// Why the work is not known here.
+    /// The reason why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_work: Option<String>,
 }
@@ -40,11 +40,11 @@ pub struct KernelRow {
 /// The text of a kernel as its driver gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// The name that a row of the profile has, too.
+    /// The name, which rows of the profile have as well.
     pub kernel: String,
-    /// Where it is written.
+    /// The file with its source.
     pub file: String,
-    /// Invocations of a workgroup along x, y and z.
+    /// The number of invocations of a workgroup along x, y and z.
     pub workgroup: String,
     pub text: String,
     /// The rows of the profile that launch it, by their names on the screen; empty where that is not known.
@@ -65,7 +65,7 @@ pub struct StepProfile {
     pub device_ms: f64,
     /// Wall time of the profiled step itself.
     pub profiled_step_ms: f64,
-    /// device_ms / step_ms. Below 1, the rest is time in which the device did nothing of ours: it waited for the host.
+    /// `device_ms` over `step_ms`. Below 1, the device waited for the host for the rest of the time.
     pub coverage: f64,
     /// The step whose time the rows are compared with. On the CPU, where brackets and step share a clock, the profiled step itself.
     /// On a GPU an unprofiled step that waits for the device at its end only: waits between phases are no work of the
@@ -80,7 +80,7 @@ pub struct StepProfile {
     pub clock: String,
     /// Launches by phase: forward, backward, optimizer.
     pub launches_by_phase: [u32; 3],
-    /// Why there are no rows, where there are none.
+    /// The reason why there are no rows; `None` if there are some.
     pub reason: Option<String>,
     /// The number of the `profile` that asked for it.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -112,13 +112,13 @@ pub struct TopKernel {
     pub op: String,
     pub calls: u32,
     pub ms: f64,
-    /// What it reached, where the work is known by shape: GFLOP/s, GB/s, FLOP per byte.
+    /// The speed in GFLOP/s; `None` if the work does not follow from shapes. The next two figures are in GB/s and FLOP per byte.
     pub gflop_per_s: Option<f64>,
     pub gb_per_s: Option<f64>,
     pub flop_per_byte: Option<f64>,
     /// Share of the device's measured roof at that intensity: 1 is the roof.
     pub roof_share: Option<f64>,
-    /// Why the work is not known.
+    /// The reason why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_work: Option<String>,
 }

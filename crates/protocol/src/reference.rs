@@ -143,7 +143,7 @@ pub fn buffers(
 /// with one kind of values, positive where the exercise needs that; without it, each buffer gets the kind that the exercise names.
 ///
 /// # Errors
-/// When a size is missing, or a buffer would be too large.
+/// If a size is missing, or a buffer would be too large.
 pub fn inputs(
     bindings: &[KernelBinding],
     shape: &KernelShape,

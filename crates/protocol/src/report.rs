@@ -1,4 +1,4 @@
-//! What events carry: plain data with its units.
+//! The data of events, with their units.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -31,17 +31,17 @@ pub struct LogMessage {
 /// One device as `doctor` and the device list show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// What to pass to `--device`.
+    /// The word for `--device`.
     pub select: String,
     pub device: Device,
     /// `Vulkan`, `Metal`, `flex`…
     pub backend: String,
     pub driver: String,
-    /// Whether kernels can be timed on the device's own clock.
+    /// True if kernels can be timed on the device's own clock.
     pub timestamps: bool,
-    /// What else a learner should know, or empty.
+    /// A further note for a learner; it may be empty.
     pub note: String,
-    /// What it was measured to do at most, where that is known already.
+    /// The measured peaks; `None` if they are not known yet.
     pub roof: Option<Roof>,
 }
 
@@ -60,12 +60,12 @@ pub struct Started {
     pub forward_flops: f64,
     /// Step at which this begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
-    /// What the device was measured to do at most.
+    /// The measured peaks of the device.
     pub roof: Option<Box<Roof>>,
-    /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
+    /// True for one of two runs that are measured in turns: its steps begin at 0 and its times belong to the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,
-    /// Products run on matrix cores. A format that wants them is emulated without: operands are rounded, products are f32's.
+    /// True if products run on matrix cores. Without them, their formats are emulated: operands are rounded, and products are in f32.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
     /// The number of the command that it answers.
@@ -78,12 +78,12 @@ pub struct Started {
 #[serde(default)]
 pub struct ForeignRun {
     pub slot: Slot,
-    /// What the program calls its run.
+    /// The program's name for its run.
     pub name: String,
-    /// Which of several processes that train together.
+    /// The number of this process among the processes that train together, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Processes that train together.
+    /// The number of processes that train together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,10 +152,10 @@ pub struct Step {
     pub loss: Option<Num>,
     /// Wall time of the step in milliseconds, on the host's clock.
     pub ms: f64,
-    /// Whether the time ends at a device sync. An unsynchronised time measures enqueueing.
+    /// True if the time ends at a device sync. An unsynchronised time measures enqueueing.
     pub synced: bool,
-    /// Taken apart and in no statistic: under the profiler, or without the configuration's syncs, to see how long the device
-    /// alone takes.
+    /// True for a diagnostic step, which is excluded from all statistics: it ran under the profiler, or without the configured syncs to
+    /// measure the time of the device alone.
     pub profiled: bool,
     pub phases: Option<PhaseTimes>,
     /// Three readings of this very step, now and then: only where it ended with a sync. Its device time is missing where a
@@ -183,8 +183,8 @@ pub struct PhaseTimes {
 }
 
 impl PhaseTimes {
-    /// Forward, backward and optimizer, and the step that they are parts of.
-    pub fn of([forward, backward, optimizer]: [f64; 3], step: f64) -> Self {
+    /// Returns the phases of a step of this length. The residual follows from the three parts.
+    pub fn from_parts([forward, backward, optimizer]: [f64; 3], step: f64) -> Self {
         Self {
             forward,
             backward,
@@ -286,7 +286,7 @@ pub struct Gradients {
     pub exponents: Option<Exponents>,
 }
 
-/// How large the elements of all gradients are: on a GPU of a sample of each tensor.
+/// The sizes of the elements of all gradients; on a GPU, of a sample of each tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exponents {
     pub zeros: u64,
@@ -298,10 +298,10 @@ impl Exponents {
     pub const LOWEST: i32 = -40;
     pub const HIGHEST: i32 = 4;
 
-    /// Elements counted, zeros included.
+    /// Returns the number of counted elements, zeros included.
     pub fn total(&self) -> u64 {
-        let all = self.counts.iter().copied();
-        all.fold(self.zeros, u64::saturating_add)
+        let counts = self.counts.iter().copied();
+        counts.fold(self.zeros, u64::saturating_add)
     }
 }
 
@@ -316,7 +316,7 @@ pub struct GradientRow {
     pub zero_pct: Option<f64>,
 }
 
-/// What the stage's lesson points at, measured on this model.
+/// Measurements of this model that lessons refer to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pub slot: Slot,
@@ -345,14 +345,14 @@ pub struct StepClocks {
     pub device: Option<f64>,
 }
 
-/// What other programs take of the machine's cores: the median of some windows of a second, told once a second.
+/// The load of the machine by other programs, reported once a second: the median of several windows of one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// Their share of the cores that the engine may use, 0 to 1. The engine and its reader are not among them.
+    /// The share of the engine's cores that other programs use, 0 to 1. The engine and its reader do not count.
     pub others: Option<f64>,
-    /// It is so much that steps take longer than they need to. This changes slowly.
+    /// True if other programs slow our steps down. It has hysteresis, so that it does not flicker.
     pub busy: bool,
-    /// Why it is not known.
+    /// The reason why the load is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -367,11 +367,11 @@ pub struct Memory {
     pub weights: u64,
     pub gradients: u64,
     pub moments: u64,
-    /// Why a figure is missing.
+    /// The reason why a figure is missing.
     pub reason: Option<String>,
 }
 
-/// One plausibility lint that holds.
+/// A plausibility lint that applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lint {
     pub name: String,
@@ -429,16 +429,17 @@ pub struct Pair {
     pub request: u64,
 }
 
-/// A look at so many pairs, and the interval it gave, once it was made.
+/// A look at a comparison. The interval is `None` until the look is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Look {
+    /// The number of pairs at which the look is made.
     pub pairs: u32,
     pub low: Option<f64>,
     pub high: Option<f64>,
 }
 
 impl Pair {
-    /// The pairs that ratio, interval, verdict and times are of: those of the latest look. More may have been measured since.
+    /// Returns the number of pairs behind ratio, interval, verdict and times: those of the latest look. More may have been measured since.
     pub fn judged(&self) -> u64 {
         match self.a_ms.n {
             0 => self.n.into(),
@@ -446,9 +447,14 @@ impl Pair {
         }
     }
 
-    /// `1.200x [1.100, 1.300]`, or why there is no interval. Where it is not of all pairs so far, it says of how many.
+    /// Returns the ratio with its interval, `1.200x [1.100, 1.300]`, or with the reason why it has none. If the figures do not include all
+    /// pairs so far, it says how many they include.
     pub fn figures(&self) -> String {
-        let per = self.tokens.map_or("", |_| " per token");
+        let per = if self.tokens.is_some() {
+            " per token"
+        } else {
+            ""
+        };
         let interval = match self.low.zip(self.high) {
             Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
             None if self.judged() >= 10 => "(no interval yet)".to_owned(),
@@ -462,7 +468,7 @@ impl Pair {
     }
 }
 
-/// Said where an interval would stand.
+/// The words in the place of a missing interval.
 pub const NO_INTERVAL: &str = "(no interval below 10 pairs)";
 
 /// The summary that ends a run: the last line of `--json`.
@@ -501,7 +507,7 @@ pub struct Finished {
     /// The share of the cores that other programs used while this was measured, 0 to 1, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
-    /// Why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
+    /// The reason why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
     pub ended: Option<String>,
     /// The number of the last command that the run took.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -557,9 +563,9 @@ pub struct Failed {
 pub enum FailedKind {
     /// The configuration or the command was wrong.
     Usage,
-    /// A change of the run in progress that cannot be: that run goes on as it was.
+    /// A change of the run in progress is impossible. The run goes on unchanged.
     Refused,
-    /// The device is not here, or was lost.
+    /// The device is missing, or was lost.
     Device,
     /// A fault of the engine itself.
     #[default]

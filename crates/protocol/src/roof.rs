@@ -1,4 +1,4 @@
-//! What a device was measured to do at most.
+//! The measured peaks of a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Roof {
     pub bytes: Rate,
     /// `device`, `system` or `host`.
     pub clock: String,
-    /// When it was measured, `YYYY-MM-DD`, UTC.
+    /// The date of the measurement, `YYYY-MM-DD` in UTC.
     pub date: String,
 }
 

@@ -1,5 +1,4 @@
-//! What every message is made of: numbers that JSON can carry, the two slots, what to run, on which
-//! device, and how times spread.
+//! The parts of all messages: numbers that JSON can carry, the two slots, the run to make, its device, and the spread of times.
 
 use std::fmt;
 
@@ -7,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::RunConfig;
 
-/// Whether a count or a number is left out of the JSON, because nothing was counted.
+/// Returns true for a count or a number that is left out of the JSON because nothing was counted.
 pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
 }
@@ -60,7 +59,7 @@ impl From<f64> for Num {
     }
 }
 
-/// Which of the two runs on the screen: A is the first, B the one after a toggle or in a comparison.
+/// One of the two runs on the screen. A is the first run; B is the run after a toggle, or the other side of a comparison.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -82,23 +81,24 @@ impl Slot {
     }
 }
 
-/// What to run. `steps: None` runs until stopped.
+/// A run to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The stage's number; 0 when the run belongs to no stage.
     pub stage: u32,
-    /// `broken`, `fixed` or `custom`.
+    /// The variant: `broken`, `fixed` or `custom`.
     pub variant: String,
     pub slot: Slot,
     pub config: RunConfig,
+    /// The number of steps; `None` means that the run goes on until it is stopped.
     pub steps: Option<u64>,
-    /// The configuration is not to be read off a recording or a report: it belongs to a mystery.
+    /// True for a mystery: recordings and reports must not show the configuration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
 }
 
 impl RunSpec {
-    /// A run of A that belongs to no stage and goes on until it is stopped.
+    /// Returns a run in slot A that belongs to no stage and goes on until it is stopped.
     pub fn new(variant: &str, config: &RunConfig) -> Self {
         Self {
             stage: 0,
@@ -114,9 +114,9 @@ impl RunSpec {
 /// The device of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// `cpu`, `gpu` or `vulkan-cpu`.
+    /// The kind: `cpu`, `gpu` or `vulkan-cpu`.
     pub kind: String,
-    /// `EPYC 9654, 2 threads`, `NVIDIA H100 (Vulkan)`.
+    /// The name: `EPYC 9654, 2 threads`, `NVIDIA H100 (Vulkan)`.
     pub name: String,
 }
 

@@ -1,13 +1,13 @@
-//! What a stream of events shows, worked out once: screen, report, summary, tables and lints read it and fold no events themselves.
+//! The story of a stream of events. Screen, report, summary, tables and lints read it, and do not work out anything from events themselves.
 //!
-//! A [`RunStory`] is what one run showed; a figure is reached only through its run. A [`StreamStory`] holds the runs of a stream and
-//! decides, each time a run begins, to which run the events that follow belong:
+//! A [`RunStory`] has all figures of one run; a figure is reached only through its run. A [`StreamStory`] has the runs of a stream and
+//! decides, each time a run begins, to which run the next events belong:
 //!
 //! - A run that begins at step 0 has weights of its own. It is a new run, also where its configuration ran before.
 //! - A run that begins later goes on with the weights that were trained last. Where its configuration ran on these weights before,
 //!   it goes on with that run's curve and figures; else it is a new run, which notes whose weights it took.
 //! - Where another configuration has trained the weights in between, the loss and the gradients of a run stay what they were before that
-//!   ([`RunStory::own_loss`]): what it shows since is of weights that both trained.
+//!   ([`RunStory::own_loss`]): later figures belong to weights that both trained.
 //! - The two sides of pairs measure times. Their steps belong to no run; where a configuration never ran alone, they are shown as a run
 //!   of pairs.
 //!
@@ -30,7 +30,7 @@ pub use unpaired::{Unpaired, unpaired};
 use crate::stats::roofline::better;
 use crate::{Event, Hello, Load, Pair, RankReading, Slot};
 
-/// Most runs that are kept besides those that the slots show.
+/// The largest number of runs that are kept besides those that the slots show.
 const KEPT: usize = 48;
 
 /// The run whose steps the engine makes.
@@ -41,30 +41,31 @@ struct Training {
     weights: u32,
 }
 
-/// What a stream showed so far: its runs, and which of them each slot shows.
+/// The story of a stream so far: its runs, and the run that each slot shows.
 #[derive(Clone, Debug, Default)]
 pub struct StreamStory {
     /// The engine's greeting.
     pub hello: Hello,
-    /// What other programs take of the machine.
+    /// The load of the machine by other programs.
     pub load: Option<Load>,
     /// What each process of a watched training does; empty where none is watched.
     pub ranks: Vec<RankReading>,
     /// The run that the stream began with.
     pub first: Option<RunDescription>,
-    /// What A and B show; an empty story where that is nothing.
+    /// The runs that A and B show; an empty story for a slot that shows none.
     pub slots: [RunStory; 2],
     /// Runs that neither shows, in the order in which they were put aside.
     earlier: Vec<RunStory>,
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
-    /// Starts from step 0, and runs, so far.
+    /// The number of starts from step 0 so far.
     starts: u32,
+    /// The number of runs so far.
     begun: u64,
     training: Option<Training>,
     /// The number of the run that the events of each slot are about; 0 before the first.
     told: [u64; 2],
-    /// Whether the steps of a slot are those of pairs.
+    /// True for a slot whose steps belong to pairs.
     paired: [bool; 2],
     /// An audience reads it: a rate stays longer than for one reader.
     for_audience: bool,
@@ -123,22 +124,27 @@ impl StreamStory {
     }
 
     fn begin_run(&mut self, run: RunDescription, at_ms: u64) {
-        let (slot, from_step) = (run.slot, run.from_step);
-        let before = self.training.take().filter(|_| from_step > 0);
-        if let Some(run) = before.and_then(|it| self.numbered(it.number)) {
-            run.trained_to = Some(from_step);
+        let slot = run.slot;
+        let from_step = run.from_step;
+        let training = self.training.take();
+        let before = if from_step > 0 { training } else { None };
+        if let Some(before) = before
+            && let Some(trained) = self.numbered(before.number)
+        {
+            trained.trained_to = Some(from_step);
         }
         self.starts += u32::from(before.is_none());
-        let weights = before.map_or(self.starts, |it| it.weights);
-        let goes_on = |it: &RunStory| {
-            let further = it.loss.last().is_none_or(|(last, _)| last < from_step);
-            it.is_of(&run) && it.weights == weights && !it.of_pairs && further
+        let weights = before.map_or(self.starts, |before| before.weights);
+        let continues = |other: &RunStory| {
+            let is_later = other.loss.last().is_none_or(|(last, _)| last < from_step);
+            other.is_of(&run) && other.weights == weights && !other.of_pairs && is_later
         };
-        if !goes_on(self.slot(slot)) {
-            self.put_aside(slot, goes_on);
+        if !continues(self.slot(slot)) {
+            self.put_aside(slot, continues);
         }
         if let Some(new) = self.new_in(slot, at_ms) {
-            (new.weights, new.went_on_from) = (weights, before.map(|it| it.slot));
+            new.weights = weights;
+            new.went_on_from = before.map(|before| before.slot);
         }
         self.slots[slot as usize].begin(run);
         self.training = Some(Training {
@@ -148,10 +154,10 @@ impl StreamStory {
         });
     }
 
-    /// What a run with the same configuration showed stays, because pairs measure times only.
+    /// Begins one side of pairs. A run of this configuration keeps its figures, because pairs measure times only.
     fn begin_side(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
-        let ran_alone = |it: &RunStory| it.is_of(&run) && !it.of_pairs;
+        let ran_alone = |other: &RunStory| other.is_of(&run) && !other.of_pairs;
         if !ran_alone(self.slot(slot)) {
             self.put_aside(slot, ran_alone);
         }
@@ -161,10 +167,12 @@ impl StreamStory {
         }
     }
 
-    /// A new run, where the slot shows nothing.
+    /// Returns a new run in a slot; `None` if the slot shows a run already.
     fn new_in(&mut self, slot: Slot, at_ms: u64) -> Option<&mut RunStory> {
-        let shown = Some(&mut self.slots[slot as usize]);
-        let new = shown.filter(|it| !it.has_begun())?;
+        let new = &mut self.slots[slot as usize];
+        if new.has_begun() {
+            return None;
+        }
         self.begun += 1;
         new.number = self.begun;
         new.began_ms = at_ms;
@@ -182,14 +190,15 @@ impl StreamStory {
             self.earlier.push(old);
         }
         if self.earlier.len() > KEPT {
-            // A repeat that came less far than another run says nothing more, unless pairs belong to it.
-            let repeats = |run: &RunStory| {
-                let longer = |it: &RunStory| it.number != run.number && it.steps() >= run.steps();
-                run.pair.is_none() && self.alike(run).any(longer)
+            // A run with a longer repeat has no further figures, unless pairs belong to it.
+            let is_repeated = |run: &RunStory| {
+                let is_longer =
+                    |other: &RunStory| other.number != run.number && other.steps() >= run.steps();
+                run.pair.is_none() && self.alike(run).any(is_longer)
             };
-            let earlier = &self.earlier;
-            let oldest = earlier.iter().position(repeats);
-            let of_b = || earlier.iter().position(|it| it.description.slot == Slot::B);
+            let mut slots = self.earlier.iter().map(|run| run.description.slot);
+            let oldest = self.earlier.iter().position(is_repeated);
+            let of_b = || slots.position(|slot| slot == Slot::B);
             let at = oldest.or_else(of_b).unwrap_or_default();
             self.earlier.remove(at);
         }
@@ -197,7 +206,7 @@ impl StreamStory {
 
     /// Shows this configuration's run in slot B, or nothing. Runs of another B are kept.
     pub fn show_b(&mut self, wanted: impl Fn(&RunStory) -> bool) {
-        let is_b = |it: &RunStory| it.description.slot == Slot::B && wanted(it);
+        let is_b = |run: &RunStory| run.description.slot == Slot::B && wanted(run);
         if !is_b(self.slot(Slot::B)) {
             self.put_aside(Slot::B, is_b);
         }
@@ -207,54 +216,54 @@ impl StreamStory {
     fn show_longest_a(&mut self) {
         let longest = self.longest_a().number;
         if longest != self.slot(Slot::A).number {
-            self.put_aside(Slot::A, |it| it.number == longest);
+            self.put_aside(Slot::A, |run| run.number == longest);
         }
     }
 
-    /// The longest run of A; later runs of A repeat it from the start.
+    /// Returns the longest run of A. Later runs of A repeat it from the start.
     pub fn longest_a(&self) -> &RunStory {
         let shown = self.slot(Slot::A);
-        let longest = self.alike(shown).max_by_key(|it| it.steps());
+        let longest = self.alike(shown).max_by_key(|run| run.steps());
         longest
-            .filter(|it| it.steps() > shown.steps())
+            .filter(|run| run.steps() > shown.steps())
             .unwrap_or(shown)
     }
 
-    /// Runs put aside, of the same configuration as this one.
+    /// Returns the runs put aside that have the configuration of a run.
     fn alike<'a>(&'a self, run: &'a RunStory) -> impl Iterator<Item = &'a RunStory> {
-        self.earlier.iter().filter(|it| it.is_like(run))
+        self.earlier.iter().filter(|other| other.is_like(run))
     }
 
-    /// What a slot shows.
+    /// Returns the run that a slot shows, which may be empty.
     pub fn slot(&self, slot: Slot) -> &RunStory {
         &self.slots[slot as usize]
     }
 
-    /// Every run: those put aside, the oldest first, then those of A and B.
+    /// Returns all runs: first those put aside, from the oldest on, then those of A and B.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunStory> {
         let all = self.earlier.iter().chain(&self.slots);
-        all.filter(|it| it.has_begun())
+        all.filter(|run| run.has_begun())
     }
 
-    /// The run that the events of a slot are about; none before the first, and none that was forgotten.
+    /// Returns the run that the events of a slot belong to; `None` before the first run, and for a run that was forgotten.
     pub fn told(&self, slot: Slot) -> Option<&RunStory> {
         let number = self.told[slot as usize];
-        self.runs().find(|it| it.number == number)
+        self.runs().find(|run| run.number == number)
     }
 
-    /// The last paired comparison of each stage.
+    /// Returns the last paired comparison of each stage.
     pub fn pairs(&self) -> &[(u32, Pair)] {
         &self.pairs
     }
 
-    /// The loss of step 0, before any update, of the weights that this run trains: a run that went on with another's weights has
-    /// that one's.
+    /// Returns the loss of step 0 of the weights that a run trains, before any update. A run that continues with the weights of another run
+    /// has the first loss of that run.
     pub fn first_loss(&self, run: &RunStory) -> Option<f64> {
-        let mut same = self
+        let mut with_weights = self
             .runs()
-            .filter(|it| it.weights == run.weights && !it.of_pairs);
+            .filter(|other| other.weights == run.weights && !other.of_pairs);
         run.first_loss()
-            .or_else(|| same.find_map(RunStory::first_loss))
+            .or_else(|| with_weights.find_map(RunStory::first_loss))
     }
 
     /// Forgets all runs, because figures of another stage or device are not compared.
@@ -264,13 +273,13 @@ impl StreamStory {
 
     fn numbered(&mut self, number: u64) -> Option<&mut RunStory> {
         let mut runs = self.slots.iter_mut().chain(&mut self.earlier);
-        runs.find(|it| it.has_begun() && it.number == number)
+        runs.find(|run| run.has_begun() && run.number == number)
     }
 
     fn note(&mut self, slot: Slot, event: &Event, at_ms: u64) {
         let in_pairs = self.paired[slot as usize];
         if let Some(run) = self.numbered(self.told[slot as usize]) {
-            // Steps of pairs begin at 0 again: they are drawn only where no run has a curve.
+            // Steps of pairs begin at 0 again. They are drawn only if no run has a curve.
             if run.of_pairs || !(in_pairs && matches!(event, Event::Step(_))) {
                 run.note(event, at_ms);
             }
@@ -281,7 +290,7 @@ impl StreamStory {
         if pair.n == 0 {
             return;
         }
-        let stage = self.told(Slot::A).map_or(0, |it| it.description.stage);
+        let stage = self.told(Slot::A).map_or(0, |run| run.description.stage);
         self.pairs.retain(|(of, _)| *of != stage);
         self.pairs.push((stage, pair.clone()));
         if let Some(b) = self.numbered(self.told[Slot::B as usize])
@@ -293,7 +302,7 @@ impl StreamStory {
 
     /// A and B are shown against the best peaks that are known of their device.
     fn share_peaks(&mut self) {
-        let [a, b] = self.slots.each_mut().map(|it| &mut it.description);
+        let [a, b] = self.slots.each_mut().map(|run| &mut run.description);
         if let (Some(of_a), Some(of_b)) = (&mut a.roof, &mut b.roof)
             && a.device == b.device
         {

@@ -43,7 +43,7 @@ pub struct UnknownSize {
 /// Puts the sizes into their places.
 ///
 /// # Errors
-/// When a place names no size.
+/// If a place names no size.
 pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTemplate, UnknownSize> {
     let mut filled = FilledTemplate::default();
     let mut done = 0;

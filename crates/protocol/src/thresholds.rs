@@ -25,7 +25,7 @@ pub const LOSS_MOVED: f64 = 0.05;
 pub const STREAM_LARGE: f64 = 1e3;
 /// Largest parity that rounding of f32 explains: sums in another order differ by some 1e-6 of the largest logit.
 pub const PARITY_F32: f64 = 1e-4;
-/// The same with products of f16: ten times the error of an operand, 2⁻¹¹.
+/// The largest parity that rounding explains, with products of f16: ten times the error of an operand, 2⁻¹¹.
 pub const PARITY_F16: f64 = 5e-3;
-/// The same with products of bf16: ten times the error of an operand, 2⁻⁸.
+/// The largest parity that rounding explains, with products of bf16: ten times the error of an operand, 2⁻⁸.
 pub const PARITY_BF16: f64 = 4e-2;

@@ -101,7 +101,7 @@ pub fn percent(x: f64) -> String {
     }
 }
 
-/// The same with its sign: `+69.3`, `-0.2`.
+/// Writes a percentage with its sign: `+69.3`, `-0.2`.
 pub fn signed_percent(x: f64) -> String {
     let sign = if x < 0.0 { '-' } else { '+' };
     format!("{sign}{}", percent(x.abs()))

@@ -99,7 +99,7 @@ impl Section {
 
     /// Returns the section as the summary of a run, without evidence.
     pub(super) fn summed_up(&self) -> Finished {
-        let mut run = RunStory::of(self.run.clone());
+        let mut run = RunStory::new(self.run.clone());
         run.throughput.clone_from(&self.throughput);
         run.kernels.clone_from(&self.kernels);
         run.gradients.clone_from(&self.gradients);

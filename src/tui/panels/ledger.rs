@@ -123,7 +123,7 @@ fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figur
 
 /// Says whether the phases add up to the step.
 fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let share = phases.of(PhaseName::Rest).unwrap_or_default() / phases.step;
+    let share = phases.time_of(PhaseName::Rest).unwrap_or_default() / phases.step;
     let sum: f64 = phases.timed().map(|(_, ms)| ms).sum();
     let (good, finding) = if share > PHASES_MISS_STEP && once {
         (None, "one wait a step: the phases are times of submitting")

@@ -1,4 +1,4 @@
-//! What follows from a configuration's sizes: parameters, operations, bytes.
+//! The figures that follow from a configuration's sizes: parameters, operations, bytes.
 
 use super::run::{Attention, Loss, RunConfig};
 use crate::Roof;

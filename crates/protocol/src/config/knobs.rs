@@ -1,5 +1,5 @@
-//! The table of every key of a configuration, and what follows from it: files, `--set`, the hash, comparisons, the
-//! reference that parity is checked against and the ranking of `bench` read this table; nothing else lists keys.
+//! The table of all keys of a configuration. Files, `--set`, the hash, comparisons, the reference for parity and the ranking of `bench` read
+//! this table; nothing else lists keys.
 
 use strum::VariantNames;
 
@@ -15,13 +15,13 @@ pub enum KnobValue {
     Integer(i64),
     #[strum(transparent)]
     Number(f64),
-    /// What was found instead: `a list`.
+    /// Something else, in words: `a list`.
     #[strum(transparent)]
     Other(&'static str),
 }
 
 impl KnobValue {
-    /// The reading of an unquoted word: a number if it is one, else text.
+    /// Reads an unquoted word: a number if it is one, otherwise a text.
     pub fn from_word(word: &str) -> Self {
         if let Ok(n) = word.parse::<i64>() {
             Self::Integer(n)
@@ -46,22 +46,22 @@ pub enum ValueKind {
     Number,
 }
 
-/// What a change of the key changes.
+/// The effect of a change of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// How much is computed. A comparison at two values would compare different work.
+    /// The amount of work changes. A comparison at two values would compare different work.
     Size,
-    /// What is computed on, and in which format. A comparison at two values would compare different work.
+    /// The data or the number format changes. A comparison at two values would compare different work.
     Task,
-    /// The results: other weights, other gradients, or a fault.
+    /// The results change: other weights, other gradients, or a fault.
     Results,
-    /// How the same results are computed, up to rounding.
+    /// The way of computing changes. The results are equal up to rounding.
     Version,
-    /// What is measured, and when.
+    /// The measurement changes.
     Measuring,
 }
 
-/// What a change of the key does to the parameters and to the optimizer's state.
+/// The effect of a change of the key on the parameters and on the optimizer's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameters {
     /// They stay: the key switches while a run goes on.
@@ -194,17 +194,17 @@ fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
 }
 
 impl Knob {
-    /// The key with this path, or the nearest one as an error message.
+    /// Returns the key with this path. The error names the nearest known key.
     pub fn find(path: &str) -> Result<&'static Self, String> {
         Self::known(path).ok_or_else(|| unknown("key", path, KNOBS.iter().map(|knob| knob.path)))
     }
 
-    /// The key with this path.
+    /// Returns the key with this path; `None` if there is none.
     pub fn known(path: &str) -> Option<&'static Self> {
         KNOBS.iter().find(|knob| knob.path == path)
     }
 
-    /// Why a change of this key does nothing beside the other values, or not each change something.
+    /// Returns a sentence on why changing this key has no effect, or not always, with the other values of `config`; `None` if it has one.
     pub fn idle(&self, config: &RunConfig) -> Option<&'static str> {
         let flash = config.model.attention == Attention::Flash;
         let follows_strides = !flash && config.model.kv_layout != KvLayout::Contiguous;
@@ -213,18 +213,18 @@ impl Knob {
                 Some("No effect now: attention is flash, which does not read it.")
             }
             "model.attention" if follows_strides => Some(
-                "composed and kernel are the same now: with a kv-layout other than contiguous both run the kernel that follows strides.",
+                "No effect now: with this kv-layout, composed and kernel both run the kernel that follows strides.",
             ),
             _ => None,
         }
     }
 
-    /// The keys that `bench --knobs` turns on and off, in the order of the table.
+    /// Returns the keys that `bench --knobs` turns on and off, in the order of the table.
     pub fn with_fast_version() -> impl Iterator<Item = &'static Self> {
         KNOBS.iter().filter(|knob| knob.fast.is_some())
     }
 
-    /// The default of a choice. Numbers have none of their own: the preset gives them.
+    /// Returns the default of a choice; `None` for a number, whose default is the preset's.
     pub fn plain(&self) -> Option<&'static str> {
         match self.kind {
             ValueKind::Choice(names) => names.first().copied(),
@@ -232,17 +232,17 @@ impl Knob {
         }
     }
 
-    /// Runs at two values of this key do different work, so that their times cannot be compared.
+    /// Returns true if runs at two values of this key do different work, so that their times cannot be compared.
     pub fn changes_work(&self) -> bool {
         matches!(self.changes, Changes::Size | Changes::Task)
     }
 
-    /// Steps at two values of this key train on more or fewer tokens, so that times are compared per token.
+    /// Returns true if steps at two values of this key train on different numbers of tokens, so that times are compared per token.
     pub fn changes_tokens(&self) -> bool {
         ["train.batch", "train.context"].contains(&self.path)
     }
 
-    /// Writes the value into `config`, or says what it should have been.
+    /// Writes the value into `config`. The error says which values the key takes.
     pub fn set(&self, config: &mut RunConfig, value: &KnobValue) -> Result<(), String> {
         if let KnobValue::Integer(n) = value
             && let Some(problem) = self.out_of_range(i128::from(*n))
@@ -271,7 +271,7 @@ impl Knob {
         })
     }
 
-    /// What is wrong with `n` as the value of a key that takes a whole number.
+    /// Returns the problem of `n` as the value of a key that takes a whole number; `None` if it is in range.
     fn out_of_range(&self, n: i128) -> Option<String> {
         let ValueKind::Whole { least, most } = self.kind else {
             return None;
@@ -288,7 +288,7 @@ impl Knob {
         }
     }
 
-    /// What is wrong with the value that `config` has.
+    /// Returns the problem of the value that `config` has; `None` if it is in range.
     pub(super) fn problem(&self, config: &RunConfig) -> Option<String> {
         self.out_of_range((self.get)(config).parse().ok()?)
     }
@@ -309,7 +309,7 @@ impl ModelConfig {
 }
 
 impl RunConfig {
-    /// One of [`VERSIONS`] by its name, at `tiny`.
+    /// Returns one of [`VERSIONS`] by its name, at `tiny`; `None` for an unknown name.
     pub fn version(name: &str) -> Option<Self> {
         let (_, changes) = VERSIONS.iter().find(|(known, _)| *known == name)?;
         let mut config = Self::preset(Preset::Tiny);
@@ -320,8 +320,8 @@ impl RunConfig {
         Some(config)
     }
 
-    /// The configuration whose logits this one's are checked against: the same sizes and parameters, every operation
-    /// in its plain version.
+    /// Returns the configuration whose logits are the reference for this one. It has these sizes and parameters, and every operation in its
+    /// plain version.
     pub fn reference(&self) -> Self {
         let mut plain = self.clone();
         for knob in KNOBS {
@@ -342,7 +342,7 @@ impl RunConfig {
         plain
     }
 
-    /// Whether every operation runs in the version that the others are checked against.
+    /// Returns true if every operation runs in its plain version.
     pub fn is_reference(&self) -> bool {
         self.reference() == *self
     }
@@ -368,14 +368,14 @@ impl RunConfig {
         self.differing(other).map(|knob| knob.path).collect()
     }
 
-    /// What this configuration has that another one has not: `model.norm fused, train.batch 16`.
+    /// Returns the values in which this configuration differs from another one: `model.norm fused, train.batch 16`.
     pub fn beside(&self, other: &Self) -> String {
         let named = self.differing(other);
         let named = named.map(|knob| format!("{} {}", knob.path, (knob.get)(self)));
         named.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether parameters and optimizer state can stay when a run changes from `self` to `other`.
+    /// Returns true if parameters and optimizer state can stay when a run changes from `self` to `other`.
     pub fn keeps_parameters(&self, other: &Self) -> bool {
         self.differing(other)
             .all(|knob| knob.parameters == Parameters::Kept)

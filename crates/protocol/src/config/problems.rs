@@ -1,10 +1,10 @@
-//! Why a configuration cannot run.
+//! The reasons why a configuration cannot run.
 
 use super::knobs::KNOBS;
 use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu};
 use crate::thresholds;
 
-/// One thing wrong with a configuration.
+/// A reason why a configuration cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub key: &'static str,
@@ -12,11 +12,13 @@ pub struct ConfigProblem {
 }
 
 impl RunConfig {
-    /// Every reason why this cannot run, each with the key at fault, what is wrong and what would be right.
+    /// Returns all reasons why this configuration cannot run. Each has the key at fault, what is wrong and what to write instead.
     pub fn problems(&self) -> Vec<ConfigProblem> {
         let out_of_range = KNOBS.iter().filter_map(|knob| {
-            let (key, what) = (knob.path, knob.problem(self)?);
-            Some(ConfigProblem { key, what })
+            Some(ConfigProblem {
+                key: knob.path,
+                what: knob.problem(self)?,
+            })
         });
         let mut found: Vec<ConfigProblem> = out_of_range.collect();
         let mut report = |key: &'static str, what: String| found.push(ConfigProblem { key, what });
@@ -56,7 +58,8 @@ impl RunConfig {
                 format!("a learning rate of {rate} trains nothing; write 3e-4"),
             );
         }
-        let (short, scaled) = (self.train.precision, self.scales_loss());
+        let short = self.train.precision;
+        let scaled = self.scales_loss();
         if short != Precision::F32 && m.swiglu == Swiglu::NaiveKernel {
             report(
                 "model.swiglu",
@@ -84,17 +87,17 @@ impl RunConfig {
         found
     }
 
-    /// Whether a GPU's launches are recorded once and replayed.
+    /// Returns true if a GPU's launches are recorded once and replayed.
     pub fn records(&self) -> bool {
         self.train.launches == Launches::Recorded
     }
 
-    /// Whether the backward pass begins with a scaled loss.
+    /// Returns true if the backward pass begins with a scaled loss.
     pub fn scales_loss(&self) -> bool {
         self.train.precision == Precision::F16 && self.train.loss_scaling == LossScaling::Dynamic
     }
 
-    /// The largest parity that rounding explains.
+    /// Returns the largest parity that rounding explains.
     pub fn rounding(&self) -> f64 {
         match self.train.precision {
             Precision::F32 => thresholds::PARITY_F32,
@@ -135,7 +138,7 @@ mod tests {
         config.train.launches = Launches::Recorded;
         let keys = |config: &RunConfig| {
             let problems = config.problems().into_iter();
-            problems.map(|it| it.key).collect::<Vec<_>>()
+            problems.map(|problem| problem.key).collect::<Vec<_>>()
         };
         assert_eq!(keys(&config), ["train.launches"]);
         config.train.optimizer = Optimizer::Fused;

@@ -1,5 +1,5 @@
-//! What defines a run: the choices a configuration has, in the words of its files, and the configuration itself.
-//! What each key means is in `knobs.rs`; nothing here touches a device or a screen.
+//! The configuration of a run, and the choices of its keys in the words of its files. `knobs.rs` explains each key. Nothing here touches a
+//! device or a screen.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ choice!(
     Preset { Tiny, Small, Medium }
 );
 choice!(
-    /// How weights start.
+    /// The initial weights.
     Init {
         /// Every matrix N(0, 0.02), norm gains 1.
         #[serde(rename = "normal-0.02")]
@@ -38,7 +38,7 @@ choice!(
     Qkv { Separate, Fused }
 );
 choice!(
-    /// How the attention kernel finds keys and values in memory.
+    /// The way in which the attention kernel finds keys and values in memory.
     KvLayout {
         /// One copy makes the rows it reads contiguous.
         Contiguous,
@@ -80,7 +80,7 @@ choice!(
     }
 );
 choice!(
-    /// Whether the final norm stays in the autodiff graph.
+    /// The place of the final norm: inside the autodiff graph, or outside of it.
     Gradient {
         Attached,
         /// The source workshop's fault: the final norm's output has no history.
@@ -88,7 +88,7 @@ choice!(
     }
 );
 choice!(
-    /// Where matrix products are computed: the library's kernels, or this project's own.
+    /// The kernels for matrix products: those of the library, or of this project.
     Matmul {
         Library,
         Own,
@@ -114,7 +114,7 @@ choice!(
     Precision { F32, F16, Bf16 }
 );
 choice!(
-    /// What keeps small gradients from becoming zero in f16.
+    /// The means that keeps small gradients from becoming zero in f16.
     LossScaling {
         /// The loss is multiplied by a factor that grows until a gradient overflows; the optimizer divides it out.
         Dynamic,
@@ -122,7 +122,7 @@ choice!(
     }
 );
 choice!(
-    /// How a GPU gets the launches of a step.
+    /// The way in which a GPU gets the launches of a step.
     Launches {
         EachStep,
         /// Recorded once and replayed, as one phase; on a CPU there are none.
@@ -130,7 +130,7 @@ choice!(
     }
 );
 choice!(
-    /// Where the host waits for the device.
+    /// The places at which the host waits for the device.
     Sync { PerPhase, PerStep, Never }
 );
 
@@ -173,7 +173,7 @@ pub struct TrainConfig {
     pub learning_rate: f64,
 }
 
-/// When to wait, when to look.
+/// The settings of measuring: when the host waits, and when a step is profiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasureConfig {

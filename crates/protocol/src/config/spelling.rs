@@ -1,4 +1,4 @@
-//! What a misspelt word was probably meant to be. Every command line and every file asks here.
+//! Finds the word that a misspelt word was probably meant to be, for all command lines and files.
 
 /// What other programs call a word of this one, where that is neither its beginning nor an abbreviation of it.
 static ELSEWHERE: &[(&str, &[&str])] = &[
@@ -37,7 +37,7 @@ pub fn close<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Optio
     (distance <= limit).then_some(candidate)
 }
 
-/// What to say of a word in a file that is none of the known ones.
+/// Returns the message for a word in a file that is not a known word.
 pub fn unknown<'a>(kind: &str, word: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(word, known) {
         "" => format!("unknown {kind} `{word}`; no other {kind} is known here"),
@@ -57,7 +57,7 @@ fn plain(word: &str) -> String {
     word.to_lowercase().replace(['_', ' '], "-")
 }
 
-/// How far a word is from a candidate.
+/// Returns the distance of a word from a candidate.
 fn distance(word: &str, candidate: &str) -> usize {
     let (section, name) = in_section(word);
     let known = |(of, names): &(&str, &[&str])| *of == candidate && names.contains(&name);

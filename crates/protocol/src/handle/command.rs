@@ -16,7 +16,7 @@ static THREADS: OnceLock<u32> = OnceLock::new();
 pub struct EngineCommand {
     program: OsString,
     args: Vec<OsString>,
-    /// Whether it is this program on this machine.
+    /// True if the engine is this program on this machine.
     own: bool,
 }
 
@@ -51,7 +51,7 @@ impl EngineCommand {
         }
     }
 
-    /// The same engine, which also sends the texts of the kernels that it compiles.
+    /// Returns the command for an engine that also sends the texts of the kernels that it compiles.
     #[must_use]
     pub fn with_kernel_texts(mut self) -> Self {
         self.args.push("--kernel-texts".into());
@@ -68,7 +68,7 @@ impl EngineCommand {
         THREADS.get().copied()
     }
 
-    /// Whether the engine is this program on this machine, so that this machine's memory is the one that counts.
+    /// Returns true if the engine is this program on this machine, so that this machine's memory counts.
     pub fn is_own(&self) -> bool {
         self.own
     }
@@ -124,7 +124,7 @@ pub(super) fn kill_group(child: &mut Child) {
 /// Splits a command line into words as a POSIX shell does; variables, globs and pipes mean nothing here.
 ///
 /// # Errors
-/// When a quotation is not closed, or a backslash ends the line.
+/// If a quotation is not closed, or a backslash ends the line.
 pub fn split_words(line: &str) -> Result<Vec<String>, String> {
     shlex::split(line).ok_or_else(|| {
         format!("`{line}` has a quotation mark that is not closed, or ends with a backslash")

@@ -8,32 +8,34 @@ use anyhow::{Result, bail};
 use super::{EngineEnd, EngineHandle, EngineMessage, Watch};
 use crate::{Command, Event, Failed};
 
-/// How often it is asked whether the command is still wanted.
+/// The time between two checks if the command is still wanted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How a command in progress is interrupted.
+/// A way to interrupt a command in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// The run is to end and to send its summary.
+    /// The run ends and sends its summary.
     Stop,
-    /// The engine is to end at once.
+    /// The engine ends at once.
     Kill,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug)]
 pub enum CommandEnd {
-    /// With its answer, which was heard.
+    /// The answer came.
     Answered,
-    /// The engine could not do it, and goes on.
+    /// The engine could not carry out the command, and goes on.
     Failed(Failed),
     /// The engine is gone.
     Over(EngineEnd),
 }
 
 impl CommandEnd {
+    /// Succeeds if the command was answered.
+    ///
     /// # Errors
-    /// Why there was no answer.
+    /// The reason why there was no answer.
     pub fn answered(self) -> Result<()> {
         match self {
             Self::Answered => Ok(()),
@@ -44,11 +46,11 @@ impl CommandEnd {
 }
 
 impl EngineHandle {
-    /// Sends a command and waits until it has its answer. `hear` gets whatever the engine says meanwhile, the answer included. `unless`: a
-    /// flag that says that the command is not wanted any more, and what is wanted then.
+    /// Sends a command and waits for its answer. `hear` is called with all messages of the engine meanwhile, including the answer. `unless` is
+    /// a flag that becomes true when the command is not wanted any more, and the way to interrupt it then.
     ///
     /// # Errors
-    /// Those of `hear`; the command goes on then.
+    /// The errors of `hear`. The command then goes on.
     pub fn drive(
         &mut self,
         command: Command,
@@ -56,7 +58,8 @@ impl EngineHandle {
         mut hear: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<CommandEnd> {
         self.send(command.clone());
-        (self.progress, self.watch) = (Instant::now(), Some(Watch::begin(command)));
+        self.progress = Instant::now();
+        self.watch = Some(Watch::begin(command));
         let mut stopped: Option<Instant> = None;
         loop {
             let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));
@@ -76,10 +79,10 @@ impl EngineHandle {
                 _ => {}
             }
             let Some(heard) = self.next(TICK) else {
-                match self.is_over() {
-                    true => return Ok(CommandEnd::Over(EngineEnd::Killed)),
-                    false => continue,
+                if self.is_over() {
+                    return Ok(CommandEnd::Over(EngineEnd::Killed));
                 }
+                continue;
             };
             hear(&heard)?;
             match heard {

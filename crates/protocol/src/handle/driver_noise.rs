@@ -21,7 +21,7 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Why a line means nothing, if it is one of those.
+/// Returns the reason why a line means nothing; `None` for other lines.
 pub fn harmless(line: &str) -> Option<&'static str> {
     KNOWN
         .iter()

@@ -1,4 +1,4 @@
-//! What a reader receives from an engine, and the messages about an engine's end.
+//! The messages that a reader receives from an engine, and the texts about an engine's end.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub enum EngineMessage {
     Over(EngineEnd),
 }
 
-/// Why an engine is gone. Its text says what happened and, where something can be done, what.
+/// The reason why an engine is gone. Its text says what happened and, if possible, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum EngineEnd {
     /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
@@ -37,20 +37,20 @@ pub enum EngineEnd {
     /// Nothing came from it while it had a command.
     #[strum(to_string = "the engine stays silent and was ended")]
     Silent,
-    /// The same of an engine that this command started, which may be a connection.
+    /// Nothing came while it had a command. The command that started this engine may be a connection to another machine.
     #[strum(
         to_string = "nothing more comes from `{0}`: its connection is cut, or its machine is gone; see that it answers and run this again"
     )]
     CutOff(String),
-    /// It is alive, but its device made no progress for so many seconds.
+    /// It is alive, but its device made no progress for this number of seconds.
     #[strum(
         to_string = "the engine is alive, but its device made no progress for {0} s, so it was ended"
     )]
     DeviceStuck(u64),
-    /// It is alive, but a run made no step for so many seconds.
+    /// It is alive, but a run made no step for this number of seconds.
     #[strum(to_string = "the engine is alive, but came no step further in {0} s, so it was ended")]
     NoStep(u64),
-    /// It is alive, but something other than a run had no answer for so many seconds.
+    /// It is alive, but a command other than a run had no answer for this number of seconds.
     #[strum(to_string = "no answer within {0} s")]
     NoAnswer(u64),
     /// It makes more steps than it was asked for.
@@ -63,7 +63,7 @@ pub enum EngineEnd {
     NotStopped,
 }
 
-/// Why a greeting of a newer protocol is refused: both versions, and what to update.
+/// Explains why a greeting of a newer protocol is refused: names both versions, and what to update.
 pub(super) fn newer(protocol: u32, version: &str) -> String {
     let ours = env!("CARGO_PKG_VERSION");
     format!(
@@ -72,7 +72,7 @@ pub(super) fn newer(protocol: u32, version: &str) -> String {
     )
 }
 
-/// Why a greeting with protocol 0 is refused: versions begin at 1.
+/// Explains why a greeting with protocol 0 is refused: versions begin at 1.
 pub(super) fn nothing_spoken(version: &str) -> String {
     format!(
         "the engine is perflings {version} and says that it speaks protocol 0; there are 1 to {PROTOCOL}. \
@@ -80,7 +80,7 @@ pub(super) fn nothing_spoken(version: &str) -> String {
     )
 }
 
-/// Whether a process's last output may tell why it ended; one that was killed from outside could not print the reason.
+/// Returns true if the last output of a process may tell why it ended. A process that was killed from outside could not print the reason.
 pub(super) fn told_why(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {
@@ -94,25 +94,25 @@ pub(super) fn told_why(status: ExitStatus) -> bool {
     }
 }
 
-/// Whether it is a line of a stack trace, which says nothing to a learner.
+/// Returns true for a line of a stack trace, which says nothing to a learner.
 pub(super) fn is_trace(line: &str) -> bool {
-    let line = line.trim_start();
-    let frame = line.split_once(": ").is_some_and(|(number, _)| {
+    let text = line.trim_start();
+    let is_frame = text.split_once(": ").is_some_and(|(number, _)| {
         !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
     });
-    let place = line
+    let is_place = text
         .strip_prefix("at ")
-        .is_some_and(|at| at.contains(".rs:"));
+        .is_some_and(|place| place.contains(".rs:"));
     let heads = [
         "stack backtrace:",
         "note: Some details",
         "note: run with `RUST_BACKTRACE",
         "skipping backtrace printing",
     ];
-    frame || place || heads.iter().any(|head| line.starts_with(head))
+    is_frame || is_place || heads.iter().any(|head| text.starts_with(head))
 }
 
-/// How a process ended.
+/// Says how a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
     #[cfg(unix)]
     {

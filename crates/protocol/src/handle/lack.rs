@@ -1,6 +1,6 @@
 //! Names in plain words what the system lacks, from the words of the system.
 
-/// What the system lacks, and what to do, where its own words in `text` say so.
+/// Returns what the system lacks and what to do, if its own words in `text` tell it.
 pub fn lack(text: &str) -> Option<&'static str> {
     const MEMORY: &str = "memory is used up, or limited with `ulimit -v`";
     const THREADS: &str = "no more threads may be started: see `ulimit -u`, and `ulimit -v` for the memory of their stacks";

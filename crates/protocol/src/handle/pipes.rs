@@ -23,7 +23,7 @@ pub const MAX_LINE: usize = 8 * 1024 * 1024;
 /// Longest stray line that is kept, in bytes.
 const MAX_STRAY: usize = 4096;
 
-/// What a pipe gave.
+/// A piece that came from a pipe.
 #[derive(Debug)]
 pub(super) enum FromPipe {
     Text(String),
@@ -43,7 +43,7 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
-    /// When the last byte came, be it in the middle of a line: behind a slow pipe a long line takes its time.
+    /// Returns the time at which the last byte came. It may be in the middle of a line, because a long line takes time in a slow pipe.
     pub(super) fn last_byte(&self) -> Option<Instant> {
         self.last_byte.lock().ok().and_then(|at| *at)
     }

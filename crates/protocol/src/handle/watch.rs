@@ -1,25 +1,25 @@
-//! Whether a command that an engine was given comes further, by what no engine can repeat for ever.
+//! Watches the progress of a command, by numbers that no engine can increase for ever.
 
 use std::time::{Duration, Instant};
 
 use super::{EngineEnd, EngineHandle, EngineMessage, HandleState};
 use crate::{Command, Event};
 
-/// Steps beyond those asked for: warm-up and profiles.
+/// The number of steps that an engine may make besides those asked for, for warm-up and profiles.
 const MORE_STEPS: u64 = 1000;
-/// After this part of its time it is said that a command comes no further.
+/// A command without progress is reported after this part of its time: one in 5.
 const NOTICE: u32 = 5;
 
-/// Watches a command in progress: whether the engine comes further with it.
+/// A watched command in progress.
 #[derive(Debug)]
 pub(super) struct Watch {
     command: Command,
-    /// When it last came further.
+    /// The time of the last progress.
     pub further: Instant,
     noticed: bool,
-    /// The largest number of a step, of kernels compiled and of pairs.
+    /// The largest numbers so far: of a step, of compiled kernels, and of pairs.
     most: [u64; 3],
-    /// Steps, and pairs, after which there is nothing more to do.
+    /// The largest possible numbers of steps and of pairs.
     limits: [u64; 2],
 }
 
@@ -41,7 +41,7 @@ impl Watch {
         }
     }
 
-    /// Notes how far it came. Whether this is the answer.
+    /// Records the progress that an event shows. Returns true if the event is the answer to the command.
     pub(super) fn is_answered(&mut self, event: &Event) -> bool {
         let (which, number) = match (&self.command, event) {
             (_, Event::Failed(_))
@@ -67,7 +67,8 @@ impl Watch {
             _ => return false,
         };
         if number > self.most[which] {
-            (self.most[which], self.further) = (number, Instant::now());
+            self.most[which] = number;
+            self.further = Instant::now();
         }
         false
     }
@@ -78,23 +79,29 @@ impl Watch {
 }
 
 impl EngineHandle {
-    /// Ends the engine where the command that it was given takes too long; tells once that it comes no further.
+    /// Ends the engine if its command takes too long. A command without progress is reported once before.
     pub(super) fn check_watch(&mut self) -> Option<EngineMessage> {
         if let Some(end) = self.overdue() {
             self.end(Duration::ZERO);
             return Some(EngineMessage::Over(end));
         }
         let watch = self.watch.as_mut()?;
-        let (limit, notice) = (self.limits.task, self.limits.task / NOTICE);
-        let slow = !watch.noticed && watch.further.elapsed() > notice;
-        watch.noticed |= slow;
-        let (seconds, limit_s) = (notice.as_secs(), limit.as_secs());
-        slow.then_some(EngineMessage::Slow { seconds, limit_s })
+        let limit = self.limits.task;
+        let notice = limit / NOTICE;
+        if watch.noticed || watch.further.elapsed() <= notice {
+            return None;
+        }
+        watch.noticed = true;
+        Some(EngineMessage::Slow {
+            seconds: notice.as_secs(),
+            limit_s: limit.as_secs(),
+        })
     }
 
-    /// Why the engine is given up.
+    /// Returns the reason to end the engine; `None` while its command may go on.
     fn overdue(&self) -> Option<EngineEnd> {
-        let (watch, limits) = (self.watch.as_ref()?, &self.limits);
+        let watch = self.watch.as_ref()?;
+        let limits = &self.limits;
         let silent = match self.phase {
             HandleState::Talking { silent } => silent,
             _ => None,
@@ -114,9 +121,10 @@ impl EngineHandle {
         }
         let after = watch.further.elapsed();
         if after > limits.task {
-            return Some(match watch.is_run() {
-                true => EngineEnd::NoStep(after.as_secs()),
-                false => EngineEnd::NoAnswer(limits.task.as_secs()),
+            return Some(if watch.is_run() {
+                EngineEnd::NoStep(after.as_secs())
+            } else {
+                EngineEnd::NoAnswer(limits.task.as_secs())
             });
         }
         let stuck = self.idle() > limits.device && silent.is_none();

@@ -26,7 +26,7 @@ pub fn short(phase: &str) -> &str {
     }
 }
 
-/// What an operation computes, in one line; its backward pass follows from it.
+/// Returns one line about the computation of an operation. Its backward pass follows from it.
 pub fn formula(op: &str) -> &'static str {
     match op {
         "add" => "y = a + b",

@@ -2,11 +2,12 @@
 
 use crate::{PhaseTimes, Spread, TimingState};
 
-/// Step times kept for the headline.
+/// The number of step times that are kept for the headline.
 const WINDOW: usize = 256;
-/// Steps after which a series can be called settled.
+/// The number of steps after which a series can be called settled.
 const SETTLE: usize = 16;
-/// The value below which the share `q` of `sorted` lies, interpolated.
+
+/// Returns the value below which the share `q` of the sorted values lies, interpolated; NaN without values.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return f64::NAN;
@@ -17,44 +18,50 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
 }
 
-/// The median of values in any order; NaN of none.
+/// Returns the median of values in any order; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
-/// Means over the half of the steps whose length is nearest the median; none of no steps. Means of the same steps add up as each
-/// step does. What medians of the phases leave of the median step is a residual that no step has.
+/// Returns the mean phases of the half of the steps whose length is nearest the median; `None` without steps. Means over one set of steps
+/// add up to the mean step. Medians of the phases would not: they leave a residual that no step has.
 pub fn typical_phases(steps: &[PhaseTimes]) -> Option<PhaseTimes> {
-    let mut steps: Vec<&PhaseTimes> = steps.iter().collect();
-    steps.sort_by(|a, b| a.step.total_cmp(&b.step));
-    let middle = &steps[steps.len() / 4..steps.len() - steps.len() / 4];
+    let mut by_length: Vec<&PhaseTimes> = steps.iter().collect();
+    by_length.sort_by(|a, b| a.step.total_cmp(&b.step));
+    let quarter = by_length.len() / 4;
+    let middle = &by_length[quarter..by_length.len() - quarter];
+    if middle.is_empty() {
+        return None;
+    }
     let mean = |part: fn(&PhaseTimes) -> f64| {
-        middle.iter().map(|it| part(it)).sum::<f64>() / middle.len() as f64
+        middle.iter().map(|step| part(step)).sum::<f64>() / middle.len() as f64
+    };
+    // A part that a step lacks has no mean: either all steps have it, or none.
+    let mean_of_all = |part: fn(&PhaseTimes) -> Option<f64>| {
+        let times: Option<Vec<f64>> = middle.iter().map(|step| part(step)).collect();
+        times.map(|times| times.iter().sum::<f64>() / middle.len() as f64)
     };
     let parts = [
-        mean(|it| it.forward),
-        mean(|it| it.backward),
-        mean(|it| it.optimizer),
+        mean(|step| step.forward),
+        mean(|step| step.backward),
+        mean(|step| step.optimizer),
     ];
-    // Each step has these parts, or none has.
-    let has = |part: fn(&PhaseTimes) -> Option<f64>| middle.iter().all(|it| part(it).is_some());
-    let data = has(|it| it.data).then(|| mean(|it| it.data.unwrap_or_default()));
-    let communication =
-        has(|it| it.communication).then(|| mean(|it| it.communication.unwrap_or_default()));
-    let told = PhaseTimes::of(parts, mean(|it| it.step));
-    (!middle.is_empty()).then(|| PhaseTimes {
-        residual: told.residual - data.unwrap_or_default() - communication.unwrap_or_default(),
+    let data = mean_of_all(|step| step.data);
+    let communication = mean_of_all(|step| step.communication);
+    let phases = PhaseTimes::from_parts(parts, mean(|step| step.step));
+    Some(PhaseTimes {
+        residual: phases.residual - data.unwrap_or_default() - communication.unwrap_or_default(),
         data,
         communication,
-        ..told
+        ..phases
     })
 }
 
-/// In ascending order.
+/// Returns the values in ascending order.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values
+    let mut ascending = values.to_vec();
+    ascending.sort_by(f64::total_cmp);
+    ascending
 }
 
 /// Median, quartiles and 95th percentile.
@@ -147,12 +154,12 @@ mod tests {
                     1 => [short, long, short],
                     _ => [short, short, long],
                 };
-                PhaseTimes::of(parts, 280.5)
+                PhaseTimes::from_parts(parts, 280.5)
             })
             .collect();
         let typical = typical_phases(&steps).expect("steps");
         assert!((typical.residual - 0.5).abs() < 1e-9 && typical.step == 280.5);
-        assert!(PhaseTimes::of([40.0; 3], 280.5).residual > 100.0);
+        assert!(PhaseTimes::from_parts([40.0; 3], 280.5).residual > 100.0);
         assert_eq!(typical_phases(&[]), None);
     }
 

@@ -30,7 +30,7 @@ pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
     })
 }
 
-/// Why measured roofs cannot be true, when they cannot.
+/// Returns the reason why measured roofs cannot be true; `None` for plausible roofs.
 ///
 /// # Errors
 /// With the number and the bound that it breaks.
@@ -61,13 +61,13 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
 /// The largest share of a roof of arithmetic that noise explains.
 const MOST_OF_ARITHMETIC: f64 = 1.05;
 
-/// Whether the repeats lay so far apart that something else was running: the middle half spans a quarter of the median.
+/// Returns true if the repeats are so far apart that something else was running: the middle half spans a quarter of the median.
 pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
 }
 
-/// Two measurements of one device: noise only slows, so of each rate the one whose best is higher. One measured in quiet clears
-/// the mark of one that other programs disturbed.
+/// Joins two measurements of one device. Noise only slows, so of each rate the measurement with the higher best counts. A measurement
+/// without other programs clears the mark of one that they disturbed.
 pub fn better(before: Roof, now: Roof) -> Roof {
     let higher = |a: Rate, b: Rate| Rate {
         load: a.load.zip(b.load).map(|(a, b)| a.min(b)),
@@ -86,16 +86,16 @@ pub fn better(before: Roof, now: Roof) -> Roof {
 /// Gives a run on `device` the peaks that were measured since it began; higher ones that it has are kept.
 pub fn note_peaks(run: &mut RunDescription, device: &Device, roof: &Roof) {
     if run.device.as_ref() == Some(device) {
-        let before = run.roof.take().map(|it| *it);
-        let roof = match before {
-            Some(before) => better(before, roof.clone()),
+        let best = match run.roof.take() {
+            Some(before) => better(*before, roof.clone()),
             None => roof.clone(),
         };
-        run.roof = Some(Box::new(roof));
+        run.roof = Some(Box::new(best));
     }
 }
 
-/// The roof of work on matrix cores, or of work outside of them: `flops` is what binds it. None where that was not measured.
+/// Returns the roof of work on matrix cores, or of other work: its `flops` is the peak that limits this work. `None` if that was not
+/// measured.
 pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
     let mut roof = roof.clone();
     if matrix_cores {
@@ -131,36 +131,37 @@ pub fn words(roof: &Roof) -> String {
     )
 }
 
-/// FLOP/s that the device allows at an intensity in FLOP per byte.
+/// Returns the FLOP/s that the device allows at an intensity in FLOP per byte.
 pub fn ceiling(roof: &Roof, intensity: f64) -> f64 {
     (roof.bytes.best * intensity).min(roof.flops.best)
 }
 
-/// The intensity in FLOP per byte from which on arithmetic binds and memory does not.
+/// Returns the intensity in FLOP per byte at which the two roofs meet: above it arithmetic is the limit, below it memory.
 pub fn ridge(roof: &Roof) -> f64 {
     roof.flops.best / roof.bytes.best
 }
 
-/// The least time in seconds that work can take, and whether it is memory that binds.
+/// Returns the shortest possible time of some work in seconds, and true if memory is its limit.
 pub fn least(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
-    let (computing, moving) = (flops / roof.flops.best, bytes / roof.bytes.best);
+    let computing = flops / roof.flops.best;
+    let moving = bytes / roof.bytes.best;
     (computing.max(moving), moving >= computing)
 }
 
-/// What a kernel row reached.
+/// The speed of the work in a kernel row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowRates {
     pub flops_per_s: Option<f64>,
     pub bytes_per_s: Option<f64>,
-    /// FLOP per byte.
+    /// The intensity in FLOP per byte.
     pub intensity: Option<f64>,
-    /// The least time the device allows over the time taken: 1 is the roof.
+    /// The shortest time that the device allows over the time taken: 1 is the roof.
     pub share: Option<f64>,
-    /// Whether memory is the roof that binds at this intensity.
+    /// True if memory is the limit at this intensity.
     pub memory_bound: Option<bool>,
 }
 
-/// What a row reached, against the device's roofs where they are known. Parts are missing where the row's work is.
+/// Returns the speed of a row, compared with the device's roofs. Figures are `None` if the work or the roofs are not known.
 pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
     let ms = row.work_ms.unwrap_or(row.ms);
     // Older recordings contain two zeros where the work was counted in another row.
@@ -170,7 +171,7 @@ pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
     rates(work, ms * 1e-3, roof.as_ref())
 }
 
-/// A row as summaries list it.
+/// Returns a row in the form of a summary.
 pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
     let reached = reached(row, roof);
     TopKernel {
@@ -179,22 +180,28 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
         op: row.op.clone(),
         calls: row.calls,
         ms: row.ms,
-        gflop_per_s: reached.flops_per_s.map(|it| it / 1e9),
-        gb_per_s: reached.bytes_per_s.map(|it| it / 1e9),
+        gflop_per_s: reached.flops_per_s.map(|rate| rate / 1e9),
+        gb_per_s: reached.bytes_per_s.map(|rate| rate / 1e9),
         flop_per_byte: reached.intensity,
         roof_share: reached.share,
         no_work: row.no_work.clone(),
     }
 }
 
-/// The same for any work, in FLOP and bytes, that took `seconds`.
+/// Returns the speed of any work, in FLOP and bytes, that took `seconds`.
 pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> RowRates {
-    let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
+    let per_second = |work: Option<f64>| {
+        if seconds > 0.0 {
+            work.map(|work| work / seconds)
+        } else {
+            None
+        }
+    };
     let bound = work.zip(roof);
     let bound = bound.map(|((flops, bytes), roof)| least(roof, flops, bytes));
     let memory_bound = bound.map(|(_, memory)| memory);
-    // Caches may serve more than memory does. But nothing computes more than arithmetic allows: then the measured roof is too low, as one
-    // that was measured under load may be.
+    // Caches may be faster than memory. But nothing computes faster than arithmetic allows: then the measured roof is too low, which is
+    // possible if it was measured under load.
     let loaded = roof.is_some_and(|roof| roof.load().is_some());
     let most = match memory_bound {
         _ if loaded => 1.0,
@@ -204,7 +211,9 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
     RowRates {
         flops_per_s: per_second(work.map(|(flops, _)| flops)),
         bytes_per_s: per_second(work.map(|(_, bytes)| bytes)),
-        intensity: work.filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        intensity: work
+            .filter(|(_, bytes)| *bytes > 0.0)
+            .map(|(flops, bytes)| flops / bytes),
         share: per_second(bound.map(|(seconds, _)| seconds)).filter(|share| *share <= most),
         memory_bound,
     }

@@ -1,4 +1,4 @@
-//! When a paired comparison is looked at, what it then says, and when it ends: a plan fixed before the first pair.
+//! The plan of a paired comparison, which is fixed before the first pair: its looks, the verdict of each look, and its end.
 //!
 //! Each pair gives one log ratio, ln(time A / time B). Which side of a pair runs first is drawn at random, so that of equal
 //! speeds every log ratio is as likely to be positive as negative, whatever drifts on the machine. So the signed-rank
@@ -49,7 +49,7 @@ pub struct PairPlan {
     spent_on_verdicts: f64,
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LookResult {
     /// Time of A over time of B: above 1, B is faster.
@@ -75,7 +75,7 @@ impl PairPlan {
         doubled.take_while(|n| *n < most).chain([most]).collect()
     }
 
-    /// What these pairs (time of A, time of B) say at a look. The last look may spend all the error that is left.
+    /// Judges pairs (time of A, time of B) at a look. The last look may spend all the error that is left.
     pub fn look(&mut self, pairs: &[(f64, f64)], last: bool) -> LookResult {
         let averages = walsh_averages(&logs(pairs));
         let ratio = quantile(&averages, 0.5);
@@ -135,7 +135,7 @@ fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(|(a, b)| (a / b).ln()).collect()
 }
 
-/// What an interval says beyond the dead band.
+/// Returns the verdict of an interval, which has to leave the dead band.
 fn verdict(interval: Option<(f64, f64)>) -> Verdict {
     let (least, most) = (1.0 / (1.0 + DEAD_BAND), 1.0 + DEAD_BAND);
     match interval {

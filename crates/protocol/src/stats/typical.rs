@@ -1,33 +1,38 @@
-//! Medians of a run's kernel rows over its profiled steps.
+//! The medians of a run's kernel rows over its profiled steps.
 
 use super::robust::median;
 use crate::{KernelRow, StepProfile};
 
-/// Milliseconds of a row in each of the profiles that have it.
+/// Returns the times of a row in milliseconds, in all profiles that have it.
 pub fn times_of<'a>(profiles: impl Iterator<Item = &'a StepProfile>, row: &KernelRow) -> Vec<f64> {
-    let same = |it: &&KernelRow| {
-        (&it.part, &it.phase, &it.op, &it.kernel) == (&row.part, &row.phase, &row.op, &row.kernel)
+    let is_same = |other: &&KernelRow| {
+        (&other.part, &other.phase, &other.op, &other.kernel)
+            == (&row.part, &row.phase, &row.op, &row.kernel)
     };
-    let rows = profiles.filter_map(|profile| profile.rows.iter().find(same));
-    rows.map(|it| it.ms).collect()
+    profiles
+        .filter_map(|profile| profile.rows.iter().find(is_same))
+        .map(|row| row.ms)
+        .collect()
 }
 
-/// The step that a profile's rows are held against; recordings of older versions do not name it.
-fn whole(it: &StepProfile) -> f64 {
-    it.step_ms.unwrap_or(it.device_ms + it.unbracketed_ms)
+/// Returns the length in ms of the step that a profile's rows are compared with. Recordings of older versions do not name it.
+fn step_ms(profile: &StepProfile) -> f64 {
+    let sum = profile.device_ms + profile.unbracketed_ms;
+    profile.step_ms.unwrap_or(sum)
 }
 
-/// The step that a share of kernels is of. Kernels of a step never take more than that step: a larger share is of steps around it,
-/// which ran without the profiler.
+/// Returns the words for the step that a share of kernels refers to. Kernels of a step never take longer than the step: a larger share
+/// refers to the steps around it, which ran without the profiler.
 pub fn step_of(coverage: f64) -> &'static str {
-    match coverage > 1.0 {
-        true => "a step without the profiler",
-        false => "the step",
+    if coverage > 1.0 {
+        "a step without the profiler"
+    } else {
+        "the step"
     }
 }
 
-/// A profile whose times are medians over several: each row's, and that of the rest of the step. The step is their sum, so that each share is
-/// of one and the same step.
+/// Returns a profile whose times are medians over several profiles: the time of each row, and that of the rest of the step. The step is
+/// their sum, so that all shares refer to one step.
 pub fn typical<'a>(
     latest: &StepProfile,
     profiles: impl Iterator<Item = &'a StepProfile> + Clone,
@@ -45,10 +50,12 @@ pub fn typical<'a>(
         row.ms = ms;
     }
     kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let rests: Vec<f64> = profiles.map(|it| whole(it) - it.device_ms).collect();
+    let rests: Vec<f64> = profiles
+        .map(|profile| step_ms(profile) - profile.device_ms)
+        .collect();
     if !rests.is_empty() {
-        let (rest, rows) = (median(&rests), kernels.rows.iter());
-        kernels.device_ms = rows.map(|row| row.ms).sum();
+        let rest = median(&rests);
+        kernels.device_ms = kernels.rows.iter().map(|row| row.ms).sum();
         let step = kernels.device_ms + rest;
         kernels.coverage = kernels.device_ms / step;
         kernels.unbracketed_ms = rest.max(0.0);

@@ -1,15 +1,15 @@
-//! What a run says of itself when it begins.
+//! The description of a run when it begins.
 
 use crate::config::{Matmul, Precision, RunConfig, Sync};
 use crate::stats::roofline::bounding;
 use crate::units::digits;
 use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
 
-/// Seconds from which on a step is announced before it is made.
+/// A step that takes longer than this is announced before it is made, in seconds.
 const LONG_STEP_S: f64 = 10.0;
 
-/// What is known of a run when it begins. Our engine tells each part; another program's run lacks those that it does not know, and what
-/// follows from them is absent.
+/// The description of a run when it begins. Our engine tells each part. A run of another program lacks the parts that the program does not
+/// know, and the figures that follow from them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunDescription {
     /// The stage's number; 0 when the run belongs to none.
@@ -30,7 +30,7 @@ pub struct RunDescription {
     /// Lowest reachable loss in nats.
     pub entropy: Option<f64>,
     pub forward_flops: Option<f64>,
-    /// What the device was measured to do at most.
+    /// The measured peaks of the device.
     pub roof: Option<Box<Roof>>,
     /// Products run on matrix cores.
     pub matrix_cores: bool,
@@ -90,7 +90,7 @@ impl From<&ForeignRun> for RunDescription {
 }
 
 impl RunDescription {
-    /// What to ask the engine for to get this run; none where it is another program's.
+    /// Returns the request that gives this run; `None` for a run of another program.
     pub fn spec(&self) -> Option<RunSpec> {
         Some(RunSpec {
             stage: self.stage,
@@ -102,7 +102,7 @@ impl RunDescription {
         })
     }
 
-    /// As the engine tells it; none where a part is missing that it always tells.
+    /// Returns the event with which the engine begins this run; `None` if a part is missing that the engine always tells.
     pub fn started(&self) -> Option<Started> {
         Some(Started {
             run: self.spec()?,
@@ -121,43 +121,47 @@ impl RunDescription {
         })
     }
 
-    /// Whether both are of one configuration in one slot and stage, on the same device.
+    /// Returns true if both runs have one configuration, slot, stage and device.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.hash, &self.device, self.rank) == (&other.hash, &other.device, other.rank)
             && (self.stage, self.slot) == (other.stage, other.slot)
             && (self.hash.is_some() || self.name == other.name)
     }
 
-    /// What to know before a step of this configuration is made on the device, where one takes long.
+    /// Returns a sentence about the time of a step of this configuration if the step takes long on the device.
     pub fn long_step(&self, config: &RunConfig) -> Option<String> {
         let roof = bounding(self.roof.as_deref()?, self.matrix_cores)?;
         let seconds = config.forecast_s(&roof);
         let tflop = 3.0 * config.forward_flops() / 1e12;
         (seconds >= LONG_STEP_S).then(|| {
-            let (seconds, tflop) = (digits(seconds, 2), digits(tflop, 3));
-            format!("a step takes about {seconds} s on this device: {tflop} TFLOP")
+            format!(
+                "a step takes about {} s on this device: {} TFLOP",
+                digits(seconds, 2),
+                digits(tflop, 3)
+            )
         })
     }
 
-    /// Whether another program makes its steps: one that has no configuration of ours.
+    /// Returns true if another program makes the steps of the run, which has no configuration of ours then.
     pub fn is_foreign(&self) -> bool {
         self.config.is_none()
     }
 
-    /// Whether it runs this configuration.
+    /// Returns true if the run has this configuration.
     pub fn has(&self, config: &RunConfig) -> bool {
         self.config.as_ref() == Some(config)
     }
 
-    /// Whether the host waits for the device once a step, at its end: its phases are times of submitting.
+    /// Returns true if the host waits for the device once a step, at its end. The phases are then times of submitting.
     pub fn waits_once(&self) -> bool {
         let config = self.config.as_ref();
-        config.is_some_and(|it| it.measure.sync == Sync::PerStep)
+        config.is_some_and(|config| config.measure.sync == Sync::PerStep)
     }
 
-    /// Whether it computes on the CPU device of ours.
+    /// Returns true if the run computes on our CPU device.
     pub fn on_cpu(&self) -> bool {
-        self.device.as_ref().is_some_and(|it| it.kind == "cpu")
+        let device = self.device.as_ref();
+        device.is_some_and(|device| device.kind == "cpu")
     }
 
     /// The number format of the products and whether it is emulated; `None` for plain f32, and where it is not known.

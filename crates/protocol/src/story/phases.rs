@@ -37,22 +37,22 @@ impl From<&PhaseTimes> for Phases {
             (PhaseName::Optimizer, Some(times.optimizer)),
             (PhaseName::Rest, Some(times.residual)),
         ];
-        let told = parts.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
+        let known = parts.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
         Self {
-            parts: told.collect(),
+            parts: known.collect(),
             step: times.step,
         }
     }
 }
 
 impl Phases {
-    /// Milliseconds of a part.
-    pub fn of(&self, name: PhaseName) -> Option<f64> {
+    /// Returns the time of a part in milliseconds; `None` if the step has no such part.
+    pub fn time_of(&self, name: PhaseName) -> Option<f64> {
         let found = self.parts.iter().find(|(part, _)| *part == name);
         found.map(|(_, ms)| *ms)
     }
 
-    /// The parts that ran, without the rest.
+    /// Returns the parts that ran, without the rest.
     pub fn timed(&self) -> impl Iterator<Item = (PhaseName, f64)> + '_ {
         let parts = self.parts.iter().copied();
         parts.filter(|(name, _)| *name != PhaseName::Rest)

@@ -1,4 +1,4 @@
-//! What one run showed.
+//! The story of one run: all figures that it showed.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -13,11 +13,11 @@ use crate::{
     Pair, PhaseTimes, Slot, Step, StepClocks, StepProfile, Throughput,
 };
 
-/// Most profiles kept of one run.
+/// The largest number of profiles that are kept of one run.
 const PROFILES: usize = 16;
-/// How long the ledger stays at one step, so that it can be read.
+/// The time for which the ledger stays at one step, so that it can be read.
 const HOLD_MS: u64 = 1000;
-/// How long a speed is shown before the next one replaces it.
+/// The time for which a speed is shown before the next one replaces it.
 const SETTLED_MS: u64 = 2000;
 
 /// A figure whose event does not name the step that it is of.
@@ -43,11 +43,11 @@ pub struct StepReading {
     pub phases: PhaseTimes,
     /// None in recordings of older versions.
     pub clocks: Option<StepClocks>,
-    /// When it was first shown.
+    /// The time at which it was first shown, on the reader's clock in milliseconds.
     at_ms: u64,
 }
 
-/// What a run had shown when another run began to train its weights further.
+/// The figures of a run at the time when another run began to train its weights further.
 #[derive(Clone, Debug, PartialEq)]
 struct WhenLeft {
     step: u64,
@@ -55,14 +55,15 @@ struct WhenLeft {
     gradients: Option<Gradients>,
 }
 
-/// What one run showed. The latest of each figure counts, and names the step and the clock that it is from.
+/// The story of one run. It has the latest value of each figure, with its step and its clock.
 #[derive(Clone, Debug, Default)]
 pub struct RunStory {
     pub description: RunDescription,
     /// Which run of its stream, counted from 1; 0 where nothing ran.
     pub number: u64,
-    /// When it began: the date of the engine's greeting, and the reader's clock in milliseconds.
+    /// The date in the engine's greeting.
     pub date: String,
+    /// The time at which it began, on the reader's clock in milliseconds.
     pub began_ms: u64,
     /// Which start its weights come from. A run that went on with another's weights has that one's.
     pub weights: u32,
@@ -97,9 +98,9 @@ pub struct RunStory {
     pub lints: Vec<Lint>,
     /// The first tensor that was not finite, and when, where the run ended for it.
     pub not_finite: Option<(u64, String)>,
-    /// What pairs measured of it.
+    /// The paired comparison of this run.
     pub pair: Option<Pair>,
-    /// How it ended.
+    /// The engine's summary, once it has ended.
     pub finished: Option<Finished>,
     /// The step up to which it trained its weights, once another start followed.
     pub(super) trained_to: Option<u64>,
@@ -107,8 +108,8 @@ pub struct RunStory {
 }
 
 impl RunStory {
-    /// The story of one run that is not read from a stream, before its first event.
-    pub fn of(description: RunDescription) -> Self {
+    /// Returns the story of a run that is not read from a stream, before its first event.
+    pub fn new(description: RunDescription) -> Self {
         Self {
             description,
             number: 1,
@@ -116,17 +117,17 @@ impl RunStory {
         }
     }
 
-    /// Whether anything ran.
+    /// Returns true if the run has begun.
     pub fn has_begun(&self) -> bool {
         self.number > 0
     }
 
-    /// Whether both are of one configuration.
+    /// Returns true if both runs have one configuration.
     pub fn is_like(&self, other: &Self) -> bool {
         other.has_begun() && self.is_of(&other.description)
     }
 
-    /// Whether it is of the configuration that is described.
+    /// Returns true if the run has the described configuration.
     pub(super) fn is_of(&self, description: &RunDescription) -> bool {
         self.has_begun() && self.description.is_like(description)
     }
@@ -134,14 +135,18 @@ impl RunStory {
     /// It begins or goes on. Summary, ledger and lints are measured again; the rest is of this configuration.
     pub(super) fn begin(&mut self, description: RunDescription) {
         let by_another = self.trained_to.is_some_and(|to| description.from_step > to);
-        if let (None, Some((step, loss))) = (&self.left, self.loss.last().filter(|_| by_another)) {
+        if by_another
+            && self.left.is_none()
+            && let Some((step, loss)) = self.loss.last()
+        {
             self.left = Some(WhenLeft {
                 step,
                 loss,
                 gradients: self.gradients.clone(),
             });
         }
-        (self.finished, self.ledger) = (None, None);
+        self.finished = None;
+        self.ledger = None;
         self.lints.clear();
         self.description = description;
     }
@@ -150,40 +155,40 @@ impl RunStory {
     pub fn note(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Step(step) => self.note_step(step, at_ms),
-            Event::Throughput(it) => {
-                self.newer = Some(it.clone());
-                if self.replaces_rate(it, at_ms) {
+            Event::Throughput(throughput) => {
+                self.newer = Some(throughput.clone());
+                if self.replaces_rate(throughput, at_ms) {
                     self.throughput_ms = at_ms;
                     self.show_newer();
                 }
             }
-            Event::Kernels(it) => {
-                if it.reason.is_none() {
+            Event::Kernels(profile) => {
+                if profile.reason.is_none() {
                     if self.profiles.len() == PROFILES {
                         self.profiles.pop_front();
                     }
-                    self.profiles.push_back(it.clone());
+                    self.profiles.push_back(profile.clone());
                 }
-                self.kernels = Some(it.clone());
+                self.kernels = Some(profile.clone());
             }
-            Event::Gradients(it) => self.gradients = Some(it.clone()),
-            // Its figures are of the first look. A later one, after a toggle, would change what the lesson quotes.
-            Event::Evidence(it) => match &mut self.evidence {
-                Some(seen) => seen.clocks = it.clocks.or(seen.clocks),
-                None => self.evidence = Some(it.clone()),
+            Event::Gradients(gradients) => self.gradients = Some(gradients.clone()),
+            // Only the first evidence counts: later evidence, after a toggle, would change the figures that the lesson quotes.
+            Event::Evidence(evidence) => match &mut self.evidence {
+                Some(seen) => seen.clocks = evidence.clocks.or(seen.clocks),
+                None => self.evidence = Some(evidence.clone()),
             },
-            Event::Memory(it) => {
+            Event::Memory(memory) => {
                 self.memory = Some(Told {
                     step: self.last.as_ref().map_or(0, |step| step.step),
-                    figure: it.clone(),
+                    figure: memory.clone(),
                 });
             }
             Event::Lints { lints, .. } => self.lints.clone_from(lints),
             Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
-            Event::Finished(it) => {
+            Event::Finished(finished) => {
                 self.show_newer();
-                self.lints.clone_from(&it.lints);
-                self.finished = Some((**it).clone());
+                self.lints.clone_from(&finished.lints);
+                self.finished = Some((**finished).clone());
             }
             _ => {}
         }
@@ -206,16 +211,16 @@ impl RunStory {
         self.throughput = self.newer.take().or(self.throughput.take());
     }
 
-    /// The highest peak in FLOP/s that is known to bound its products, and the load of other programs while it was measured. The throughput names
-    /// the one that was known at its time; a share is always of this one.
+    /// Returns the highest known peak in FLOP/s for the products of this run, and the load of other programs while it was measured. Shares
+    /// refer to this peak; the throughput names the peak that was known at its time.
     pub fn peak_flops(&self) -> Option<(f64, Option<f64>)> {
-        let it = &self.description;
-        let roof = it.roof.as_deref();
-        let roof = roof.and_then(|roof| bounding(roof, it.matrix_cores));
-        let known = roof.map(|roof| (roof.flops.best, roof.flops.load));
+        let run = &self.description;
+        let roof = run.roof.as_deref();
+        let limit = roof.and_then(|roof| bounding(roof, run.matrix_cores));
+        let known = limit.map(|roof| (roof.flops.best, roof.flops.load));
         let throughput = self.throughput.as_ref();
-        let then = throughput.and_then(|it| Some((it.peak_flops?, it.peak_load)));
-        // Of equal peaks the one counts that the throughput names.
+        let then = throughput.and_then(|rate| Some((rate.peak_flops?, rate.peak_load)));
+        // If both peaks are equal, the peak of the throughput counts.
         [known, then]
             .into_iter()
             .flatten()
@@ -242,13 +247,13 @@ impl RunStory {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
         };
-        let fresh = self.ledger.is_none_or(|it| {
+        let replaces = self.ledger.is_none_or(|shown| {
             // A step without clocks does not replace one that has them.
-            let as_full = step.clocks.is_some() || it.clocks.is_none();
-            let fuller = step.clocks.is_some() && it.clocks.is_none();
-            fuller || as_full && at_ms.saturating_sub(it.at_ms) >= HOLD_MS
+            let as_full = step.clocks.is_some() || shown.clocks.is_none();
+            let fuller = step.clocks.is_some() && shown.clocks.is_none();
+            fuller || as_full && at_ms.saturating_sub(shown.at_ms) >= HOLD_MS
         });
-        if fresh {
+        if replaces {
             self.ledger = Some(StepReading {
                 step: step.step,
                 phases,
@@ -263,51 +268,54 @@ impl RunStory {
         self.not_finite = Some((step, tensor.to_owned()));
     }
 
-    /// Its latest loss of weights that no other run has trained since it began, with the step.
+    /// Returns the step and the value of the latest loss before another run trained the weights further.
     pub fn own_loss(&self) -> Option<(u64, f64)> {
-        let left = self.left.as_ref().map(|it| (it.step, it.loss));
+        let left = self.left.as_ref().map(|left| (left.step, left.loss));
         left.or(self.loss.last())
     }
 
-    /// Its latest audit of gradients of weights that no other run has trained since it began.
+    /// Returns the latest gradient audit before another run trained the weights further.
     pub fn own_gradients(&self) -> Option<&Gradients> {
-        let left = self.left.as_ref().and_then(|it| it.gradients.as_ref());
-        left.or(self.gradients.as_ref())
+        let left = self.left.as_ref();
+        left.and_then(|left| left.gradients.as_ref())
+            .or(self.gradients.as_ref())
     }
 
-    /// Whether another run has trained its weights since it began.
+    /// Returns true if another run has trained the weights since this run began.
     pub fn was_left(&self) -> bool {
         self.left.is_some()
     }
 
-    /// Steps that it made by itself, counted from step 0 of its weights.
+    /// Returns the number of steps that the run made by itself, counted from step 0 of its weights.
     pub fn steps(&self) -> u64 {
         self.own_loss()
             .map_or(0, |(step, _)| step.saturating_add(1))
     }
 
-    /// The loss before any update, where it began at step 0.
+    /// Returns the loss before any update; `None` if the run did not begin at step 0.
     pub fn first_loss(&self) -> Option<f64> {
         let first = self.loss.first().filter(|(step, _)| *step == 0);
         first.map(|(_, loss)| loss)
     }
 
-    /// The latest loss, finite or not.
+    /// Returns the latest loss, finite or not.
     pub fn latest_loss(&self) -> Option<f64> {
         self.loss.last().map(|(_, loss)| loss)
     }
 
-    /// Typical phases where there are some, else those of the last measured step.
+    /// Returns the typical phases, or the phases of the last measured step if there are no typical ones yet.
     pub fn phases(&self) -> Option<PhaseTimes> {
-        let typical = self.throughput.as_ref().and_then(|it| it.phases);
+        let throughput = self.throughput.as_ref();
+        let typical = throughput.and_then(|rate| rate.phases);
         typical.or(self.last_phases)
     }
 
     /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
     /// with the evidence. Where a step has no device time, that of the latest profile is used.
     pub fn clocks(&self) -> Option<(StepClocks, bool)> {
-        let seen = self.evidence.as_ref().and_then(|it| it.clocks);
-        match self.ledger.and_then(|it| it.clocks) {
+        let evidence = self.evidence.as_ref();
+        let seen = evidence.and_then(|evidence| evidence.clocks);
+        match self.ledger.and_then(|ledger| ledger.clocks) {
             Some(read) => {
                 let device = read.device.or_else(|| seen?.device);
                 Some((StepClocks { device, ..read }, true))
@@ -316,12 +324,12 @@ impl RunStory {
         }
     }
 
-    /// The latest profile, each row's time the median over the profiles at hand.
+    /// Returns the latest profile, in which the time of each row is the median over all kept profiles.
     pub fn typical(&self) -> Option<StepProfile> {
         Some(typical(self.kernels.as_ref()?, self.profiles.iter()))
     }
 
-    /// Whether a row's time swings: the middle half of its profiles spans more than a quarter of the median.
+    /// Returns true if the time of a row swings: the middle half of its profiles spans more than a quarter of the median.
     pub fn swings(&self, row: &KernelRow) -> bool {
         let times = sorted(&times_of(self.profiles.iter(), row));
         if times.len() < 4 {
@@ -331,26 +339,27 @@ impl RunStory {
         spread > 0.25 * quantile(&times, 0.5)
     }
 
-    /// Whether the times that are shown end at a device sync.
+    /// Returns true if the times that are shown end at a device sync.
     pub fn synced(&self) -> bool {
         self.last.as_ref().is_none_or(|step| step.synced)
     }
 
-    /// Its summary, or what it has shown so far; none before its first step, and where it is another program's.
+    /// Returns the summary of the run, or of the run so far; `None` before the first step, and for a run of another program.
     pub fn summary(&self) -> Option<Finished> {
         if let Some(finished) = &self.finished {
-            // The engine's first loss is that since its last start, which may have been in mid-run.
-            let told = (finished.first_step, finished.loss_first.0);
-            let (first_step, first) = self.loss.first().unwrap_or(told);
+            // The engine's first loss is the first one since its last start, which may have been in mid-run.
+            let since_start = (finished.first_step, finished.loss_first.0);
+            let (first_step, first) = self.loss.first().unwrap_or(since_start);
             let mut summary = Finished {
                 loss_first: Num(first),
                 first_step,
                 ..finished.clone()
             };
-            // What another run trained since is not this run's.
+            // The loss after another run trained the weights does not belong to this run.
             if self.was_left() {
                 let own = self.summed_up(finished.ln_vocab);
-                (summary.loss_last, summary.grad) = (own.loss_last, own.grad);
+                summary.loss_last = own.loss_last;
+                summary.grad = own.grad;
             }
             return Some(summary);
         }
@@ -358,7 +367,7 @@ impl RunStory {
         self.loss.first().map(|_| self.summed_up(ln_vocab))
     }
 
-    /// What it has shown so far, as the summary of a run with this ln V.
+    /// Returns the summary of the run so far. `ln_vocab` is the loss of a model that knows nothing, in nats.
     pub fn summed_up(&self, ln_vocab: f64) -> Finished {
         let run = &self.description;
         let throughput = self.throughput.as_ref().filter(|t| t.step_ms.n > 0);
@@ -369,10 +378,13 @@ impl RunStory {
             slot: run.slot,
             config: run.hash.clone().unwrap_or_default(),
             device: run.device.clone().unwrap_or_default(),
-            steps: self.last.as_ref().map_or(0, |it| it.step.saturating_add(1)),
+            steps: self
+                .last
+                .as_ref()
+                .map_or(0, |step| step.step.saturating_add(1)),
             loss_first: Num(first),
             first_step,
-            loss_last: Num(self.own_loss().map_or(f64::NAN, |it| it.1)),
+            loss_last: Num(self.own_loss().map_or(f64::NAN, |(_, loss)| loss)),
             ln_vocab,
             entropy: run.entropy,
             samples_per_s: throughput.map(|t| t.samples_per_s),
@@ -390,11 +402,11 @@ impl RunStory {
             memory: self
                 .memory
                 .as_ref()
-                .map(|it| it.figure.clone())
+                .map(|memory| memory.figure.clone())
                 .unwrap_or_default(),
-            evidence: self.evidence.clone().map(|it| Evidence {
+            evidence: self.evidence.clone().map(|evidence| Evidence {
                 clocks: self.clocks().map(|(clocks, _)| clocks),
-                ..it
+                ..evidence
             }),
             lints: self.lints.clone(),
             pair: None,
@@ -424,7 +436,7 @@ impl RunStory {
                 0 | 1 => 0,
                 several => several as u32,
             },
-            discarded: profiles.map(|it| it.discarded).sum(),
+            discarded: profiles.map(|profile| profile.discarded).sum(),
             reason: kernels.reason,
         }
     }

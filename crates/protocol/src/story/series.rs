@@ -38,12 +38,12 @@ impl Bucket {
     }
 }
 
-/// Whether no step is missing between the two.
+/// Returns true if no step is missing between the two.
 fn follows(step: u64, before: u64) -> bool {
     before.checked_add(1) == Some(step)
 }
 
-/// What was recorded of one figure.
+/// The recorded values of one figure.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     recent: VecDeque<(u64, f64)>,
@@ -133,7 +133,7 @@ impl Series {
         self.recent.iter().copied()
     }
 
-    /// So many of the latest points, each in a bucket of its own.
+    /// Returns the latest points, at most `points` of them, each in a bucket of its own.
     pub fn latest(&self, points: usize) -> Vec<Bucket> {
         let skip = self.recent.len().saturating_sub(points);
         let mut before = None;
@@ -154,7 +154,7 @@ impl Series {
         self.last
     }
 
-    /// Whether there is anything to draw.
+    /// Returns true if there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -197,7 +197,7 @@ fn a_run_of_another_program_is_shown_as_far_as_it_tells() {
             step,
             loss: Some(Num(5.0)),
             ms: 10.0,
-            phases: Some(PhaseTimes::of([2.0, 5.0, 1.0], 10.0)),
+            phases: Some(PhaseTimes::from_parts([2.0, 5.0, 1.0], 10.0)),
             ..Step::default()
         })
     };
@@ -228,8 +228,8 @@ fn a_run_of_another_program_is_shown_as_far_as_it_tells() {
     assert_eq!(shown.memory.as_ref().map(|it| it.step), Some(301));
     let phases = shown.phases().expect("the steps have phases");
     let phases = Phases::from(&phases);
-    assert_eq!(phases.of(PhaseName::Rest), Some(2.0));
-    assert_eq!(phases.of(PhaseName::Communication), None);
+    assert_eq!(phases.time_of(PhaseName::Rest), Some(2.0));
+    assert_eq!(phases.time_of(PhaseName::Communication), None);
     let held: Vec<String> = lints(shown).into_iter().map(|it| it.name).collect();
     assert_eq!(held, ["gradient-coverage", "ledger-open"]);
     // A second rank is another run.
@@ -253,7 +253,7 @@ fn rate(best: f64) -> Rate {
 #[test]
 fn a_share_is_of_the_best_peak_that_is_known() {
     let device = Device::default();
-    let mut run = RunStory::of(RunDescription {
+    let mut run = RunStory::new(RunDescription {
         device: Some(device.clone()),
         ..RunDescription::default()
     });
@@ -277,7 +277,7 @@ fn a_share_is_of_the_best_peak_that_is_known() {
 
 #[test]
 fn a_speed_stays_until_it_can_be_read_and_the_last_one_counts() {
-    let mut run = RunStory::of(RunDescription::default());
+    let mut run = RunStory::new(RunDescription::default());
     let mut shown = Vec::new();
     for (at, samples_per_s) in [184.0, 166.0, 177.0, 170.0].into_iter().enumerate() {
         let throughput = Throughput {

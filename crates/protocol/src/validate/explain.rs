@@ -117,7 +117,7 @@ const PHRASES: &[(&str, &str)] = &[
     (") and (of type ", " and "),
 ];
 
-/// What to write instead, for the most frequent mistakes.
+/// Returns what to write instead, for the most frequent mistakes.
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     let says = |piece: &str| message.contains(piece);
     if says("no definition in scope") {

@@ -8,7 +8,7 @@ use crate::kernel::KernelError;
 /// Largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024;
 
-/// Why a file of `length` bytes is refused.
+/// Explains why a file of `length` bytes is refused.
 pub fn too_large(length: u64) -> KernelError {
     whole(
         format!("the file has {length} bytes; the largest that is read has {MAX_BYTES}"),
