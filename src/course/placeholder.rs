@@ -86,10 +86,27 @@ pub fn problem(name: &str) -> Option<String> {
         return None;
     }
     let all = names();
-    let near = nearest(name, all.iter().map(String::as_str));
+    let near = nearest(name, closest(name, &all));
     Some(format!(
         "unknown figure `{{{{{name}}}}}`; the nearest known figure is `{{{{{near}}}}}`"
     ))
+}
+
+/// The names that say most of the same words, such as `run.phases.optimizer` for `run.optimizer_ms`; all names where none shares one.
+fn closest<'a>(name: &str, all: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let split = |name: &str| -> Vec<String> {
+        let words = name.split(['.', '_']).filter(|word| word.len() > 2);
+        words.map(str::to_owned).collect()
+    };
+    let words = split(name);
+    let shared = move |other: &str| {
+        let others = split(other);
+        words.iter().filter(|word| others.contains(word)).count()
+    };
+    let most = all.iter().map(|other| shared(other)).max().unwrap_or(0);
+    all.iter()
+        .map(String::as_str)
+        .filter(move |other| shared(other) == most)
 }
 
 /// Every name there is, but for `part.<name>.ms`.

@@ -49,10 +49,17 @@ pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
 
 /// What the room reads at a beat in large glyphs, where it takes at most a quarter of the screen.
 fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
-    let cue = app.cue().filter(|_| app.view.confirm.is_none())?;
+    let asks = app.view.confirm.is_none() && !is_counted(app);
+    let cue = app.cue().filter(|_| asks)?;
     let said = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
     let lines = digits::wrap(&said, width.saturating_sub(2))?;
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
+}
+
+/// Whether the class has voted at this beat: then its count stands in place of the call for hands.
+fn is_counted(app: &App) -> bool {
+    let asked = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
+    asked && app.tally().is_some_and(|tally| !tally.open)
 }
 
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
@@ -64,6 +71,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         // What the room reads.
         let mut lines = match large_sentence(app, width) {
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
+            None if is_counted(app) => Vec::new(),
             None => said(app, theme, width, " ", &cue.say),
         };
         if let Some(vote) = app.tally().filter(|_| beat.vote == VoteState::Open) {
