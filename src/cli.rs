@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod config;
 mod course_check;
+mod course_new;
 mod doctor;
 mod exercise;
 mod export;
@@ -151,6 +152,7 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Bench(args)) => bench::bench(&args),
         Some(CliCommand::Check(args)) => check::check(&args),
         Some(CliCommand::Course(CourseCommand::Check(args))) => course_check::check(&args),
+        Some(CliCommand::Course(CourseCommand::New(args))) => course_new::new(&args),
         Some(CliCommand::List(args)) => list::list(&args),
         Some(CliCommand::Hint(args)) => list::hint(&args),
         Some(CliCommand::Reset(args)) => list::reset(&args),

@@ -92,8 +92,8 @@ impl RoomFolder {
             let dir = self.shown();
             (mode & 0o022 == 0).then(|| {
                 format!(
-                    "nobody else can write to {dir}, so nobody can join: type chgrp GROUP {dir} && chmod 3770 {dir}, \
-                     or chmod 1777 {dir} for everybody on this system"
+                    "nobody else can write here, so nobody can join: type chgrp GROUP {dir} && chmod 3770 {dir} for a group, \
+                     chmod 1777 {dir} for everybody on this system"
                 )
             })
         }

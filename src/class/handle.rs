@@ -327,6 +327,7 @@ impl Keeper {
         let class = {
             let mut state = room.state();
             state.note(String::new(), unread);
+            state.note("folder".to_owned(), folder.closed_to_others());
             let there = |file: &String| !file.ends_with(".json") || folder.has(file);
             let before = state.faults.len();
             state.faults.retain(|file, _| there(file));

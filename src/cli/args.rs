@@ -342,10 +342,39 @@ pub(super) struct CheckArgs {
 pub(super) enum CourseCommand {
     /// Every starter runs and fails its check by name, every solution passes
     Check(CourseCheckArgs),
+    /// Write a small example that passes its check, with comments, to be changed from there
+    New(CourseNewArgs),
+}
+
+/// What an author begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum NewItem {
+    /// A fault in a configuration
+    Stage,
+    /// A kernel to write in WGSL
+    Kernel,
+    /// A recorded run with a hidden fault
+    Recording,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(super) struct CourseNewArgs {
+    /// What to write
+    pub what: NewItem,
+    /// Its name: lower-case letters, digits and `-`
+    pub name: String,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct CourseCheckArgs {
+    /// Only this stage or exercise: its number, label, id or folder
+    #[arg(conflicts_with = "mutants")]
+    pub item: Option<String>,
+    /// Only read: run nothing
+    #[arg(long, conflicts_with_all = ["measure", "mutants"])]
+    pub text: bool,
     /// Also the checks of speed
     #[arg(long)]
     pub measure: bool,

@@ -93,11 +93,9 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
         }
         Err(why) => return Err(usage(why.to_string())),
     };
-    if listener.is_none()
-        && let Some(closed) = RoomFolder::new(dir.clone()).closed_to_others()
-    {
-        notice(&closed);
-        view.notice = Some(closed);
+    if listener.is_none() {
+        let closed = RoomFolder::new(dir.clone()).closed_to_others();
+        closed.iter().for_each(|why| notice(why));
     }
     if let (Some(listener), Source::Own(handle)) = (listener, &source) {
         let codes = codes(&dir)?;
@@ -298,7 +296,7 @@ enum Source {
     /// Another program has the room: what it told last, and why it tells nothing now.
     Elsewhere {
         member: Member,
-        board: Board,
+        board: Box<Board>,
         lost: Option<String>,
     },
 }
@@ -307,7 +305,7 @@ impl Source {
     fn elsewhere(link: Box<dyn InstructorLink>) -> Result<Self> {
         Ok(Self::Elsewhere {
             member: Member::teach(link)?,
-            board: Board::default(),
+            board: Box::default(),
             lost: None,
         })
     }
@@ -322,12 +320,12 @@ impl Source {
             } => {
                 while let Some(news) = member.next_news() {
                     match news {
-                        RoomNews::Board(news) => (*board, *lost) = (*news, None),
+                        RoomNews::Board(news) => (*board, *lost) = (news, None),
                         RoomNews::Lost { why, .. } => *lost = Some(why),
                         RoomNews::Class(_) => {}
                     }
                 }
-                let mut board = board.clone();
+                let mut board = Board::clone(board);
                 board.faults.extend(lost.clone());
                 board
             }

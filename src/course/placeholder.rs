@@ -88,13 +88,31 @@ pub fn problem(name: &str) -> Option<String> {
         return None;
     }
     let all = names();
-    let near = nearest(name, all.iter().map(String::as_str));
+    let near = nearest(name, closest(name, &all));
     Some(format!(
         "unknown figure `{{{{{name}}}}}`; the nearest known figure is `{{{{{near}}}}}`"
     ))
 }
 
-/// Returns all names except `part.<name>.ms` and `group.<name>.ms`.
+/// Returns the names that share the most words with `name`, such as `run.phases.optimizer` for `run.optimizer_ms`; all names where none
+/// shares a word.
+fn closest<'a>(name: &str, all: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let split = |name: &str| -> Vec<String> {
+        let words = name.split(['.', '_']).filter(|word| word.len() > 2);
+        words.map(str::to_owned).collect()
+    };
+    let words = split(name);
+    let shared = move |other: &str| {
+        let others = split(other);
+        words.iter().filter(|word| others.contains(word)).count()
+    };
+    let most = all.iter().map(|other| shared(other)).max().unwrap_or(0);
+    all.iter()
+        .map(String::as_str)
+        .filter(move |other| shared(other) == most)
+}
+
+/// Returns all names except `part.<name>.ms`.
 pub fn names() -> Vec<String> {
     let metrics: Vec<&str> = metric::METRICS.iter().map(|metric| metric.name).collect();
     let formulas = formula::FORMULAS.iter().map(|formula| formula.name);

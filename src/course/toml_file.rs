@@ -1,10 +1,11 @@
-//! Reads a TOML file of a course with serde. The first fault of a file is reported with its line and column, its key, and what to write
-//! instead.
+//! Reads a TOML file of a course with serde. All faults of a file that can be found beside each other are reported at once, each with its
+//! line and column, its key, and what to write instead.
 //!
 //! [`read`] passes the value to a check for what serde cannot know, such as a range or a name that must exist. A check names a key by its
 //! path: `quiz.0.choices`.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -22,12 +23,14 @@ pub struct TomlFile<'a> {
     shown: String,
     source: &'a str,
     root: Spanned<DeTable<'a>>,
+    /// Faults that do not keep the others from being found.
+    found: RefCell<Vec<FileError>>,
 }
 
 /// Reads the file at `path` of the course. `check` turns its value into what the program uses.
 ///
 /// # Errors
-/// The first fault of the file, or the fault that `check` returns.
+/// The last fault, of the file or from `check`; the faults before it are reported to the loader.
 pub(super) fn read<T: DeserializeOwned, R>(
     loader: &Loader<'_>,
     path: &str,
@@ -39,7 +42,7 @@ pub(super) fn read<T: DeserializeOwned, R>(
 /// Opens the file at `path` of the course. `check` asks for its keys, and turns them into what the program uses.
 ///
 /// # Errors
-/// The first fault of the file, or the fault that `check` returns.
+/// The last fault, of the file or from `check`; the faults before it are reported to the loader.
 pub(super) fn open<R>(
     loader: &Loader<'_>,
     path: &str,
@@ -55,23 +58,59 @@ pub(super) fn open<R>(
         shown,
         source: &source,
         root,
+        found: RefCell::default(),
     };
     file.clean(loader)?;
-    check(&file)
+    let read = check(&file);
+    let mut found = file.found.take();
+    let read = read.map_err(|fault| found.push(fault));
+    found.sort_by_key(|fault| (fault.line, fault.column));
+    let last = found.pop();
+    found.into_iter().for_each(|fault| loader.report(fault));
+    match (read, last) {
+        (Ok(read), None) => Ok(read),
+        (_, fault) => Err(fault.unwrap_or_else(|| file.fault("", "cannot be read"))),
+    }
 }
 
 impl TomlFile<'_> {
     /// Reads the value of these keys, or of all other keys if `these` is false.
     pub fn value<T: DeserializeOwned>(&self, keys: &[&str], these: bool) -> Result<T, FileError> {
-        let table: DeTable<'_> = self
-            .root
-            .get_ref()
-            .iter()
-            .filter(|(key, _)| keys.contains(&&**key.get_ref()) == these)
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        let root = Spanned::new(self.root.span(), table);
-        T::deserialize(Deserializer::from(root)).map_err(|error| self.explain(&error, keys))
+        let all = self.root.get_ref().iter();
+        let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
+        let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
+        let mut root: DeTable<'_> = wanted.collect();
+        let mut unknown: Vec<FileError> = Vec::new();
+        loop {
+            let all = Spanned::new(self.root.span(), root.clone());
+            let fault = match (T::deserialize(Deserializer::from(all)), unknown.pop()) {
+                (Ok(value), None) => return Ok(value),
+                (Ok(_), Some(last)) => Err(last),
+                (Err(error), earlier) => {
+                    unknown.extend(earlier);
+                    let fault = self.explain(&error, keys);
+                    // Without an unknown key the others are found, too.
+                    let place = error.span().map(|span| span.start);
+                    let is_unknown = error.message().starts_with("unknown field");
+                    match place.filter(|place| is_unknown && remove(&mut root, *place)) {
+                        Some(_) => Ok(fault),
+                        None => Err(fault),
+                    }
+                }
+            };
+            match fault {
+                Ok(fault) => unknown.push(fault),
+                Err(last) => {
+                    self.found.borrow_mut().extend(unknown);
+                    return Err(last);
+                }
+            }
+        }
+    }
+
+    /// Notes a fault that does not keep the others from being found.
+    pub fn keep(&self, checked: Result<(), FileError>) {
+        self.found.borrow_mut().extend(checked.err());
     }
 
     /// Returns the error for a fault of the key at `path`, or of the nearest table around it.
@@ -214,6 +253,25 @@ impl TomlFile<'_> {
             error.span().map(|span| span.start),
             &what,
         )
+    }
+}
+
+/// Removes the key that begins at this byte offset. Returns true if there was one.
+fn remove(table: &mut DeTable<'_>, start: usize) -> bool {
+    let before = table.len();
+    let kept = std::mem::take(table).into_iter();
+    *table = kept.filter(|(key, _)| key.span().start != start).collect();
+    let mut inside = table.iter_mut();
+    before > inside.len() || inside.any(|(_, value)| remove_inside(value.get_mut(), start))
+}
+
+fn remove_inside(value: &mut DeValue<'_>, start: usize) -> bool {
+    match value {
+        DeValue::Table(table) => remove(table, start),
+        DeValue::Array(list) => list
+            .iter_mut()
+            .any(|one| remove_inside(one.get_mut(), start)),
+        _ => false,
     }
 }
 

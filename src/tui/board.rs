@@ -107,7 +107,7 @@ fn draw_board(
     let rows = height(top.len());
     put(frame, take_top(&mut rest, rows), top);
     let below = said(board, view, wide, theme);
-    let below_rows = height(below.len()).min(3);
+    let below_rows = height(below.len()).min(rest.height / 3);
     put(frame, take_bottom(&mut rest, below_rows), below);
     // The table keeps a few rows beside a vote or a race.
     if let Some(vote) = &board.vote {
@@ -393,12 +393,13 @@ fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
         faults => format!("; {} more", faults - 2),
     };
     let faults = shown.iter().take(2);
-    let faults = faults.map(|fault| format!(" {mark} {fault}{more}"));
-    let notice = view.notice.iter().map(|notice| format!(" {notice}"));
-    let lines = notice.chain(faults);
-    lines
-        .map(|line| Line::styled(text::cut(&line, wide), theme.warning))
-        .collect()
+    let faults = faults.map(|fault| format!("{mark} {fault}{more}"));
+    let lines = view.notice.iter().cloned().chain(faults);
+    let wrapped = lines.flat_map(|line| {
+        let line = Span::styled(line, theme.warning);
+        text::wrap(&[line], wide, " ", "   ")
+    });
+    wrapped.collect()
 }
 
 fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {

@@ -13,6 +13,13 @@ use perflings::course::Course;
 
 use super::{news, participant, wait};
 
+/// A room in a folder that others can write to.
+fn shared(dir: &tempfile::TempDir) -> RoomHandle {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    std::fs::set_permissions(dir.path(), mode).expect("set");
+    open(dir)
+}
+
 fn open(dir: &tempfile::TempDir) -> RoomHandle {
     RoomHandle::open(dir.path().to_owned(), true, Course::builtin()).expect("opened")
 }
@@ -97,7 +104,7 @@ fn clocks_of_other_machines_do_not_matter() {
 #[test]
 fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let handle = open(&dir);
+    let handle = shared(&dir);
     let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
     std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
     let faults = || handle.board().faults;
@@ -110,4 +117,18 @@ fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     wait("Ana", || {
         (names(&handle) == ["Ana"] && faults().is_empty()).then_some(())
     });
+}
+
+#[test]
+fn a_folder_that_nobody_else_can_write_to_is_told_until_it_is_opened() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let handle = open(&dir);
+    let told = handle.board().faults.pop().expect("a warning at once");
+    assert!(
+        told.contains("nobody can join") && told.contains("chmod 3770"),
+        "{told}"
+    );
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    std::fs::set_permissions(dir.path(), mode).expect("set");
+    wait("its end", || handle.board().faults.is_empty().then_some(()));
 }

@@ -61,63 +61,63 @@ pub(in crate::course) fn read(loader: &Loader<'_>, folder: &str, number: u32) ->
     problems.is_empty().then_some(stage)
 }
 
-/// Checks the values of a `stage.toml`, and fills in those that may be left out.
+/// Checks the values of a `stage.toml`, and fills in those that may be left out. All faults are reported, not only the first.
 fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(), FileError> {
-    let fault = |path: &str, what: String| Err(file.fault(path, what));
-    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz)?;
-    check_question(file, "prediction", &stage.prediction)?;
+    let fault = |path: &str, what: String| file.keep(Err(file.fault(path, what)));
+    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz);
+    file.keep(check_question(file, "prediction", &stage.prediction));
     if let Some(estimate) = &stage.estimate {
         if let Some(what) = placeholder::problem(&estimate.of) {
-            return fault("estimate.of", what);
+            fault("estimate.of", what);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
             let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
-            return fault("estimate.from", what.to_owned());
+            fault("estimate.from", what.to_owned());
         }
     }
     let mut panels = stage.evidence.iter().map(|pointer| pointer.panel);
     if let Some(at) = panels.position(|panel| panel == Panel::Lesson) {
         let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
-        return fault(&format!("evidence.{at}.panel"), what.to_owned());
+        fault(&format!("evidence.{at}.panel"), what.to_owned());
     }
     let can_hide = |name: &String| HIDES.contains(&name.as_str()) || Panel::from_str(name).is_ok();
     if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
         let all = HIDES.join(", ");
         let what = format!("`hides` names `{name}`; name a panel, or one of {all}");
-        return fault("hides", what);
+        fault("hides", what);
     }
     for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
             let what =
                 format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}");
-            return fault(&format!("beat.{at}.say"), what);
+            fault(&format!("beat.{at}.say"), what);
         }
     }
     if stage.varies.is_empty() {
         let what = "`varies` names no key; list the keys under study, such as [\"model.init\"]";
-        return fault("varies", what.to_owned());
+        fault("varies", what.to_owned());
     }
-    check_keys(file, "varies", &stage.varies)?;
-    check_keys(file, "offers", &stage.offers)?;
+    file.keep(check_keys(file, "varies", &stage.varies));
+    file.keep(check_keys(file, "offers", &stage.offers));
     if stage.offers.is_empty() {
         stage.offers.clone_from(&stage.varies);
     }
     let is_missing = |path: &&String| !stage.offers.contains(path);
     if let Some(path) = stage.varies.iter().find(is_missing) {
         let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
-        return fault("offers", what);
+        fault("offers", what);
     }
     if stage.checks_toml.is_empty() {
         let what = "has no check; write at least one `[[check]]`";
-        return fault("check", what.to_owned());
+        fault("check", what.to_owned());
     }
     stage.files.retain(|file| file.name != CONFIG);
     stage.files.insert(0, CONFIG.to_owned().into());
     for StageFile { name, .. } in &stage.files {
         if !plain_file(name, &["toml", "wgsl"]) {
             let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
-            return fault("files", format!("`files` names `{name}`; {what}"));
+            fault("files", format!("`files` names `{name}`; {what}"));
         }
     }
     let own = format!("{folder}.md");
@@ -127,14 +127,16 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
     if !plain_file(&stage.lesson_file, &["md"]) {
         let name = &stage.lesson_file;
         let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
-        return fault("lesson", what);
+        fault("lesson", what);
     }
     for (at, raw) in std::mem::take(&mut stage.checks_toml)
         .into_iter()
         .enumerate()
     {
-        let check = check::checked(file, &format!("check.{at}"), raw)?;
-        stage.checks.push(check);
+        match check::checked(file, &format!("check.{at}"), raw) {
+            Ok(check) => stage.checks.push(check),
+            Err(fault) => file.keep(Err(fault)),
+        }
     }
     stage.id_line = file.line("id");
     Ok(())
@@ -147,16 +149,16 @@ pub(in crate::course) fn check_head(
     (id, example): (&str, &str),
     hints: &[String],
     quiz: &[Question],
-) -> Result<(), FileError> {
-    check_id(file, id, example)?;
+) {
+    file.keep(check_id(file, id, example));
     if hints.len() != 3 {
         let what = "write exactly 3, the last all but gives it away";
-        return Err(file.fault("hints", format!("has {} hints; {what}", hints.len())));
+        let what = format!("has {} hints; {what}", hints.len());
+        file.keep(Err(file.fault("hints", what)));
     }
     for (at, question) in quiz.iter().enumerate() {
-        check_question(file, &format!("quiz.{at}"), question)?;
+        file.keep(check_question(file, &format!("quiz.{at}"), question));
     }
-    Ok(())
 }
 
 /// Refuses an id that could not be the name of a table or a folder.

@@ -106,15 +106,13 @@ fn names(frame: &mut Frame<'_>, area: Rect, board: &Board, view: &BoardView, the
 /// The question with its choices, and after the close how many chose each.
 fn votes(frame: &mut Frame<'_>, area: Rect, vote: &VoteTally, theme: &Theme) {
     let mut rest = area;
-    let wide = usize::from(area.width);
-    let mut prompt = text::wrap(
-        &[Span::styled(vote.prompt.clone(), theme.heading)],
-        wide,
-        " ",
-        " ",
-    );
-    prompt.truncate(usize::from(area.height / 4).max(1));
-    put(frame, take_top(&mut rest, height(prompt.len())), prompt);
+    let most = (area.height / 4).max(1);
+    let top = Rect {
+        height: most,
+        ..rest
+    };
+    let used = words(frame, top, &vote.prompt, theme.heading);
+    take_top(&mut rest, used);
     let said = match vote.open {
         true => vote.in_words(),
         false => vote.who(),
@@ -131,7 +129,7 @@ fn votes(frame: &mut Frame<'_>, area: Rect, vote: &VoteTally, theme: &Theme) {
         Line::styled(format!(" {again}{said}"), theme.strong),
     );
     let answer = vote.answer.as_ref();
-    let most = vote
+    let longest = vote
         .rounds
         .iter()
         .flatten()
@@ -170,20 +168,32 @@ fn votes(frame: &mut Frame<'_>, area: Rect, vote: &VoteTally, theme: &Theme) {
         take_right(&mut row, 1);
         let bars = height(counts.len()).min(row.height.saturating_sub(1));
         let bars = take_bottom(&mut row, bars);
-        let lines = text::wrap(
-            &[Span::styled(choice.clone(), style)],
-            usize::from(row.width),
-            "",
-            "",
-        );
-        put(frame, row, lines);
+        words(frame, row, choice, style);
         let bar = |(n, style): (&u32, Style)| {
-            let full = (*n as usize * usize::from(bars.width)).div_ceil(most as usize);
+            let full = (*n as usize * usize::from(bars.width)).div_ceil(longest as usize);
             Line::styled(theme.symbols.fills[0].repeat(full), style)
         };
         let lines = counts.iter().zip([theme.a, theme.b]).map(bar);
         put(frame, bars, lines.collect::<Vec<_>>());
     }
+}
+
+/// Draws words in large glyphs where all fit, or in letters; the rows that they take.
+fn words(frame: &mut Frame<'_>, area: Rect, said: &str, style: Style) -> u16 {
+    let large = digits::wrap(said, area.width);
+    if let Some(lines) = large.filter(|lines| digits::rows_of(lines.len()) <= area.height) {
+        digits::draw_lines(frame.buffer_mut(), (area.x, area.y), &lines, style);
+        return (digits::rows_of(lines.len()) + 1).min(area.height);
+    }
+    let lines = text::wrap(
+        &[Span::styled(said.to_owned(), style)],
+        usize::from(area.width),
+        "",
+        "",
+    );
+    let rows = height(lines.len()).min(area.height);
+    put(frame, area, lines);
+    rows
 }
 
 /// Draws a word in large glyphs, or in letters where there is no room.

@@ -51,13 +51,19 @@ pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
 /// Returns the lines of the sentence that the room reads at a beat, wrapped for large glyphs. `None` where they would take more than a
 /// quarter of the screen, and outside a beat.
 fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
-    if app.view.confirm.is_some() {
+    if app.view.confirm.is_some() || is_counted(app) {
         return None;
     }
     let cue = app.cue()?;
     let sentence = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
     let lines = digits::wrap(&sentence, width.saturating_sub(2))?;
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
+}
+
+/// Returns true if the class has voted at this beat: its count stands in place of the call for hands.
+fn is_counted(app: &App) -> bool {
+    let asked = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
+    asked && app.tally().is_some_and(|tally| !tally.open)
 }
 
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
@@ -69,6 +75,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         let mut lines = match large_sentence(app, width) {
             // The large glyphs are drawn over empty lines.
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
+            None if is_counted(app) => Vec::new(),
             None => course_text(app, theme, width, " ", &cue.say),
         };
         if beat.vote == VoteState::Open
