@@ -1,5 +1,5 @@
-//! Measuring: a plan of jobs, each a run or a comparison in pairs, carried out by an engine process; one kind of progress
-//! and one kind of result for the command line, the screen and the checks. Nothing here prints or draws.
+//! Measures a plan of jobs in an engine process; a job is a run or a comparison in pairs. The command line, the screen and the checks share
+//! one kind of progress and one kind of result. Nothing here prints or draws.
 
 pub mod background_job;
 pub mod cell;

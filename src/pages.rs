@@ -1,5 +1,5 @@
-//! What a recording, a learner's progress or a class becomes for others: a trace, tables, a report. Nothing here measures; every
-//! figure is one that the stream carries or that was kept, labelled with the device and date of its run.
+//! Turns a recording, a learner's progress or a class into a trace, tables or a report. Nothing here measures; every figure comes from the
+//! stream or was kept, and is labelled with the device and date of its run.
 
 pub mod class;
 pub mod csv;

@@ -1,5 +1,5 @@
-//! Recordings: the engine's stream in a file, one event a line, beginning with `hello`. The output of `run --json`
-//! is one too. Writing thins a long run so that an hour stays below 50 MB; statistics and summaries stay whole.
+//! A recording is the engine's stream in a file, with one event per line, beginning with `hello`. The output of `run --json` is a recording,
+//! too. A long run is thinned while it is written, so that an hour stays below 50 MB; statistics and summaries stay whole.
 
 mod thin;
 
@@ -17,28 +17,30 @@ use crate::sanitize;
 use protocol::story::StreamStory;
 use protocol::{self, Device, Event, Finished, PROTOCOL, StreamLine};
 
-/// Largest recording that is read.
+/// The largest recording that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Writes a recording: into `FILE.part` line by line, renamed to `FILE` at the end.
+/// Writes a recording into `FILE.part` line by line, and renames it to `FILE` at the end.
 #[derive(Debug)]
 pub struct RecordingWriter {
     file: File,
     part: PathBuf,
     target: PathBuf,
     thin: thin::Thinning,
-    /// Seconds to add to a line: an engine that replaces another counts from 0 again, the recording goes on.
+    /// The seconds to add to a line's time, because an engine that replaces another counts from 0 again.
     offset: f64,
     latest: f64,
 }
 
 impl RecordingWriter {
-    /// Opens `FILE.part` beside the target.
+    /// Opens `FILE.part` beside the target. Fails if another perflings writes it.
     pub fn create(target: &Path) -> Result<Self> {
         let shown = || target.display().to_string();
         let target = files::target(target).with_context(shown)?;
-        let name = target.file_name();
-        let mut name = name.context("a recording needs a file name")?.to_owned();
+        let mut name = target
+            .file_name()
+            .context("a recording needs a file name")?
+            .to_owned();
         name.push(".part");
         let part = target.with_file_name(name);
         let failed = || format!("Failed to create {}", part.display());
@@ -57,7 +59,7 @@ impl RecordingWriter {
         })
     }
 
-    /// Adds a line, as it came. A cut recording keeps every line up to here.
+    /// Adds a line as it came. A recording that is cut later keeps the line.
     pub fn add(&mut self, line: &StreamLine, text: &str) -> Result<()> {
         if line.t + self.offset < self.latest {
             self.offset = self.latest - line.t;
@@ -70,16 +72,17 @@ impl RecordingWriter {
         let written = if self.offset == 0.0 {
             writeln!(self.file, "{}", sanitize::json(text))
         } else {
-            // The text, because a line may know more than is recorded.
-            let read = protocol::read::<StreamLine>(text).map_err(anyhow::Error::msg)?;
-            let event = read.event;
+            // The text is read again, because the line may have more than is recorded.
+            let event = protocol::read::<StreamLine>(text)
+                .map_err(anyhow::Error::msg)?
+                .event;
             let moved = serde_json::to_string(&StreamLine { t, event })?;
             writeln!(self.file, "{moved}")
         };
         written.with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
-    /// Gives the recording its name.
+    /// Completes the recording and renames it to its target.
     pub fn finish(self) -> Result<FinishedRecording> {
         self.file
             .sync_all()
@@ -112,21 +115,21 @@ impl fmt::Display for FinishedRecording {
     }
 }
 
-/// A recording in memory: its text, and where each line is. Lines are parsed again when they are shown, which
-/// keeps an hour's recording at the size of its file.
+/// A recording in memory: its text, and the time and the place of each line. Lines are parsed again when they are shown, so that an hour's
+/// recording takes no more memory than its file.
 #[derive(Debug)]
 pub struct Recording {
     text: String,
     lines: Vec<(f64, Range<usize>)>,
     pub path: PathBuf,
-    /// What it shows as a whole.
+    /// What the whole recording showed.
     pub story: StreamStory,
-    /// What to know before looking: it is cut, or ends without a summary.
+    /// A notice that the recording is cut or ends without a summary.
     pub notice: Option<String>,
 }
 
 impl Recording {
-    /// Reads the file; a cut one up to its cut.
+    /// Reads a file. A cut recording is read up to the cut.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         Self::from_text(read_text(path, MAX_BYTES)?, path)
     }
@@ -204,46 +207,49 @@ impl Recording {
         self.lines.is_empty()
     }
 
-    /// When the line at `at` was written, in seconds since the engine started.
+    /// Returns the time of line `at`, in seconds since the engine started. `None` past the end.
     pub fn time(&self, at: usize) -> Option<f64> {
         self.lines.get(at).map(|(t, _)| *t)
     }
 
-    /// The line at `at`.
+    /// Returns line `at`, or `None` past the end.
     pub fn line(&self, at: usize) -> Option<StreamLine> {
         let (_, range) = self.lines.get(at)?;
         serde_json::from_str(&self.text[range.clone()]).ok()
     }
 
-    /// All lines, in order.
+    /// Returns all lines in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamLine> + '_ {
         (0..self.len()).filter_map(|at| self.line(at))
     }
 
-    /// The stage of its first run, if it belongs to one.
+    /// Returns the stage of the first run, or `None` if that belongs to no stage.
     pub fn stage(&self) -> Option<u32> {
         let stage = self.story.first.as_ref().map(|run| run.stage);
         stage.filter(|stage| *stage > 0)
     }
 
-    /// The device of its first run.
+    /// Returns the device of the first run.
     pub fn device(&self) -> Option<&Device> {
         self.story.first.as_ref()?.device.as_ref()
     }
 
-    /// The summaries of the runs in it.
+    /// Returns the summaries of the runs in the recording.
     pub fn finished(&self) -> Vec<Finished> {
-        let finished = self.iter().filter_map(|line| match line.event {
-            Event::Finished(finished) => Some(*finished),
-            _ => None,
-        });
-        finished.collect()
+        self.iter()
+            .filter_map(|line| match line.event {
+                Event::Finished(finished) => Some(*finished),
+                _ => None,
+            })
+            .collect()
     }
 
-    /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
+    /// Returns the device and the date, such as `NVIDIA H100 (Vulkan), 2026-11-21`, for every screen and report that shows the recording.
     pub fn badge(&self) -> String {
-        let device = self.device();
-        let device = device.map_or("no run", |device| device.name.as_str());
+        let device = match self.device() {
+            Some(device) => &device.name,
+            None => "no run",
+        };
         let date = match self.story.hello.date.as_str() {
             "" => "date unknown",
             date => date,
@@ -252,7 +258,7 @@ impl Recording {
     }
 }
 
-/// The byte range of every line that is not blank.
+/// Returns the byte range of every line that is not blank.
 fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut from = 0;
     text.split_inclusive('\n').filter_map(move |piece| {
@@ -263,12 +269,14 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The complaint about a `hello` of a newer protocol, or of none, even where the rest of the line cannot be read.
+/// Returns the problem of a `hello` with a newer protocol or with protocol 0, even if the rest of the line cannot be read. `None` for other
+/// lines.
 fn newer(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    let protocol = value["protocol"]
-        .as_u64()
-        .filter(|p| value["event"] == "hello" && !(1..=u64::from(PROTOCOL)).contains(p))?;
+    let protocol = value["protocol"].as_u64()?;
+    if value["event"] != "hello" || (1..=u64::from(PROTOCOL)).contains(&protocol) {
+        return None;
+    }
     if protocol == 0 {
         let what =
             format!("is not a recording: it names protocol 0, and there are 1 to {PROTOCOL}");
@@ -307,8 +315,8 @@ mod tests {
 
     #[test]
     fn a_deep_line_is_named() {
-        let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
-        let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{deep}}}\n");
+        let nested = format!("{}{}", "[".repeat(300), "]".repeat(300));
+        let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{nested}}}\n");
         let read = |text: String| Recording::from_text(text, Path::new("run.jsonl"));
         let cut = read(format!("{HELLO}\n{STEP}\n{deep}{STEP}\n")).expect("a recording");
         let want = "run.jsonl: the recording cannot be read from line 3 on (nested too deeply); the 2 lines before it are shown";

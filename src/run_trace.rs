@@ -1,6 +1,6 @@
-//! A run of ours as a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only sums are
-//! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing. So do the phases of a
-//! profiled step.
+//! Turns a run of perflings into a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only
+//! sums are known, they stand end to end in the order of the phases, so the missing gaps between them mean nothing. The phases of a profiled
+//! step stand end to end, too.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,34 @@ use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuil
 use protocol::story::Phases;
 use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
-/// As `perflings open --json` names it.
+/// The name of the format in `perflings open --json`.
 pub const FORMAT: &str = "perflings recording";
 
-/// The phases of our rows, in the order in which they run.
+/// The phases of a profile's rows, in the order in which they run.
 const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 
-/// What to do about a recording without a profiled step.
+/// The advice about a recording without a profiled step.
 const RECORD_AGAIN: &str =
     "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`.";
 
-/// Lanes of one slot.
+/// The lanes of one slot.
 struct SlotLanes {
     host: u32,
     device: u32,
-    /// Where the last step ended, in nanoseconds: steps do not overlap.
+    /// The end of the last step in ns. The next step begins no earlier.
     end: i128,
-    /// The latest profiled step.
+    /// The number and the begin of the latest profiled step.
     profiled: Option<(u64, i128)>,
     loss: Counter,
     speed: Counter,
 }
 
-/// A stream as a trace. Its figures are those of the latest profiled step; its slices are all there is.
+/// Turns a stream into a trace. The slices come from the whole stream; the figures count only the latest profiled step.
 pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str) -> Trace {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     let mut slots: BTreeMap<Slot, SlotLanes> = BTreeMap::new();
-    let (mut latest, mut steps) = (None, Vec::new());
+    let mut latest = None;
+    let mut steps = Vec::new();
     for line in lines {
         let at = nanoseconds(line.t * 1e3);
         let Some(slot) = line.event.slot() else {
@@ -52,14 +53,19 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
                 }
             }
             Event::Kernels(kernels) => {
-                let from = lanes.profiled.filter(|it| it.0 == kernels.step);
                 let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
-                let from = from.map_or(at - nanoseconds(total), |it| it.1);
+                let from = match lanes.profiled {
+                    Some((step, begin)) if step == kernels.step => begin,
+                    _ => at - nanoseconds(total),
+                };
                 let (host, device) = (Some(lanes.host), lanes.device);
                 place(&mut out, host, device, &kernels.rows, from, None, true);
                 latest = Some(kernels);
             }
-            Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
+            Event::Throughput(throughput) => {
+                let sample = (at as i64, throughput.samples_per_s);
+                lanes.speed.samples.push(sample);
+            }
             Event::Lints { lints, .. } => {
                 for lint in lints {
                     let name = out.name(&format!("lint {}", sanitize::line(&lint.name)));
@@ -70,9 +76,9 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
         }
     }
     for lanes in slots.into_values() {
-        let counters = [lanes.loss, lanes.speed];
-        let filled = counters.into_iter().filter(|it| !it.samples.is_empty());
-        out.trace().counters.extend(filled);
+        let mut counters = vec![lanes.loss, lanes.speed];
+        counters.retain(|counter| !counter.samples.is_empty());
+        out.trace().counters.extend(counters);
     }
     steps.sort_unstable();
     let mut counted = counted(source, badge, latest.as_ref());
@@ -81,7 +87,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
     out.finish()
 }
 
-/// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
+/// Returns a trace of the latest profiled step alone, from which the figures are counted. Without a profiled step it is empty.
 fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBuilder {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     out.trace().record_again = Some(RECORD_AGAIN);
@@ -103,7 +109,8 @@ fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBui
     out
 }
 
-/// One step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the phase.
+/// Returns a trace of one step: its phases on the host, and the latest profile on the device. A phase's kernels begin no earlier than the
+/// phase.
 pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> Trace {
     let mut out = TraceBuilder::new(name, FORMAT, false);
     if let Some(phases) = phases {
@@ -143,7 +150,7 @@ fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
 }
 
 fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i128) {
-    // The line is written when the step is over; its clock and the step's may disagree by a little.
+    // The line is written at the end of the step. Its clock and the clock of the step may differ a little.
     let length = nanoseconds(step.ms);
     let begin = (at - length).max(lanes.end);
     let name = if step.profiled {
@@ -180,8 +187,8 @@ fn host_phases(
     }
 }
 
-/// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
-/// With a lane of the host, their phases there. Gives the end.
+/// Places the calls of rows where they ran within their phase. A row without times of its calls is placed after the calls before it; with
+/// `split` it is divided into calls of equal length. If `host` is a lane, the phases are placed there. Returns the end in ns.
 fn place(
     out: &mut TraceBuilder,
     host: Option<u32>,
@@ -191,7 +198,8 @@ fn place(
     phases: Option<&PhaseTimes>,
     split: bool,
 ) -> i128 {
-    let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
+    let begins = phases
+        .map(|phases| [0.0, phases.forward, phases.forward + phases.backward].map(nanoseconds));
     let mut at = from;
     for (number, phase) in PHASES.into_iter().enumerate() {
         at = begins.map_or(at, |begins| at.max(from + begins[number]));
@@ -216,7 +224,9 @@ fn place(
                 at = at.max(span.1);
             }
         }
-        if let Some(host) = host.filter(|_| at > begin) {
+        if let Some(host) = host
+            && at > begin
+        {
             let name = out.name(phase);
             out.slice(SliceKind::Annotation, host, name, (begin, at), String::new);
         }
@@ -224,7 +234,7 @@ fn place(
     at
 }
 
-/// What a row is called: the part of the model, what it does, and the kernel.
+/// Returns the name of a row: the part of the model, the operation, and the kernel, without repetitions.
 fn name(row: &KernelRow) -> String {
     let parts = [&row.part, &row.op, &row.kernel];
     let mut words: Vec<&str> = Vec::new();
@@ -236,7 +246,7 @@ fn name(row: &KernelRow) -> String {
     words.join(" ")
 }
 
-/// A profile as sums by name.
+/// Returns the calls and times of a profile, summed by name.
 fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
     for row in &kernels.rows {
@@ -249,7 +259,7 @@ fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     sums.into_values().collect()
 }
 
-/// Milliseconds as whole nanoseconds; negative and NaN as 0.
+/// Converts milliseconds to whole nanoseconds. Negative numbers and NaN become 0.
 fn nanoseconds(ms: f64) -> i128 {
     i128::from(((ms * 1e6) as u64).min(1 << 60))
 }
@@ -285,8 +295,10 @@ mod tests {
             ..StepProfile::default()
         };
         let trace = step("A", Some(&phases), &kernels);
-        let spans = trace.of(SliceKind::Kernel).map(|it| (it.start, it.end));
-        let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
+        let ms: Vec<(i64, i64)> = trace
+            .of(SliceKind::Kernel)
+            .map(|slice| (slice.start / 1_000_000, slice.end / 1_000_000))
+            .collect();
         assert_eq!(ms, [(0, 2), (5, 6), (8, 9)]);
     }
 }
