@@ -531,7 +531,7 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
         let words: Vec<&str> = said.split_whitespace().collect();
         let said = words.join(" ").replace("│ │ ", "");
         assert!(
-            said.contains("B still has it. Since the pairs did not"),
+            said.contains("B still has this fault. The pairs did not measure"),
             "{said}"
         );
     }
