@@ -1,5 +1,5 @@
-//! The command line: its grammar, its exit codes, and which command does what. Each command is a file of its own
-//! in `cli/`. Results go to stdout, notices to stderr; nothing here ends the process.
+//! The command line parses the arguments and calls the command. Each command is a file of its own in `cli/`. Results go to stdout, notices
+//! to stderr; nothing here ends the process.
 
 mod args;
 mod bench;
@@ -46,7 +46,7 @@ use crate::out;
 use crate::settings::Settings;
 use protocol::handle::EngineCommand;
 
-/// Serves as the engine until the input ends; the argument asks for the texts of the kernels that it compiles.
+/// A function that serves as the engine until its input ends. With `kernel_texts` it also sends the texts of the kernels that it compiles.
 pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 
 /// Runs the program with this process's arguments, the course that it holds and the engine that `perflings engine` becomes.
@@ -57,18 +57,18 @@ pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> Exi
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
 }
 
-/// From now on, writing past the limit on file size (`ulimit -f`) is an error, as on a full disk, instead of the end of
-/// this program. Processes that it starts are not affected.
+/// Makes writing past the limit on file size (`ulimit -f`) an error, as on a full disk, instead of the end of this program. Processes that
+/// it starts are not affected.
 fn report_size_limit_as_error() {
     #[cfg(unix)]
     {
-        // A signal that is caught leaves the error to the write. Where it cannot be caught, nothing is lost.
+        // When the signal is caught, the write returns an error. If it cannot be caught, the program ends as before.
         let _ =
             signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     }
 }
 
-/// Runs the program with these arguments, the first of which is its own name.
+/// Runs the program with these arguments. The first one is the program's own name.
 pub fn run(
     args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     serve_engine: ServeEngine,
@@ -81,19 +81,19 @@ pub fn run(
         config::usable()
     };
     let mut grammar = config::with_settings(Cli::command(), &settings);
-    let parsed = grammar
-        .try_get_matches_from_mut(args)
-        .and_then(|found| refuse_flags_before_command(&mut grammar, &found).map(|()| found))
-        .and_then(|found| Cli::from_arg_matches(&found));
+    let parsed = grammar.try_get_matches_from_mut(args).and_then(|matches| {
+        refuse_flags_before_command(&mut grammar, &matches)?;
+        Cli::from_arg_matches(&matches)
+    });
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
+            // Help and version are errors to clap, with an exit code of 0. Their text comes from this program, so it needs no cleaning.
             if error.exit_code() == 0 {
                 drop(error.print());
                 return Exit::Ok;
             }
-            match no_command(&error) {
+            match name_in_place_of_command(&error) {
                 Some(refusal) => return out::report(&refusal),
                 None => out::error(error.render().to_string().trim_end()),
             }
@@ -110,8 +110,9 @@ pub fn run(
     }
 }
 
-/// Where a name of the course stands in the place of a command, as in `perflings 3`: which command takes it.
-fn no_command(error: &clap::Error) -> Option<anyhow::Error> {
+/// Returns an error that names the right command if a name of the course stands in the place of a command, as in `perflings 3`. `None` if
+/// the word is no such name.
+fn name_in_place_of_command(error: &clap::Error) -> Option<anyhow::Error> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;
     };
@@ -120,19 +121,19 @@ fn no_command(error: &clap::Error) -> Option<anyhow::Error> {
     Some(variant::refused(name, what, "a command", &instead))
 }
 
-/// Refuses flags of the workshop before a command, which is not the workshop. `args_conflicts_with_subcommands` would refuse
-/// flags of every command, such as `--quiet`, as well.
+/// Refuses flags of the workshop before a command. clap's `args_conflicts_with_subcommands` would also refuse flags of every command, such
+/// as `--quiet`.
 fn refuse_flags_before_command(
     grammar: &mut Command,
-    found: &ArgMatches,
+    matches: &ArgMatches,
 ) -> Result<(), clap::Error> {
-    let Some(command) = found.subcommand_name() else {
+    let Some(command) = matches.subcommand_name() else {
         return Ok(());
     };
     let flag = grammar
         .get_arguments()
         .filter(|arg| !arg.is_global_set())
-        .find(|arg| found.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine))
+        .find(|arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine))
         .and_then(|arg| arg.get_long());
     let Some(flag) = flag else {
         return Ok(());

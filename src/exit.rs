@@ -1,4 +1,4 @@
-//! The exit codes of the program, and errors that know theirs.
+//! The exit codes of the program, and errors that carry one.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Of something that was judged.
-    pub const fn of(passed: bool) -> Self {
+    /// Returns the exit code of a check.
+    pub const fn passed_if(passed: bool) -> Self {
         if passed { Self::Ok } else { Self::Failed }
     }
 }
 
-/// An error that knows its exit code.
+/// An error with its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitError {
     pub exit: Exit,
@@ -36,8 +36,10 @@ pub struct ExitError {
 
 impl ExitError {
     pub fn new(exit: Exit, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { exit, text }
+        Self {
+            exit,
+            text: text.into(),
+        }
     }
 }
 
@@ -60,7 +62,7 @@ impl From<&Failed> for ExitError {
     }
 }
 
-/// An error in what was typed: arguments, a configuration or a course.
+/// Returns an error in the user's input: arguments, a configuration or a course.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     ExitError::new(Exit::Usage, text).into()
 }

@@ -1,19 +1,19 @@
-//! perflings: a terminal workshop on training performance. The rooms below it are the crates `protocol`, `gputrace`,
+//! perflings is a terminal workshop on training performance. It uses the crates `protocol`, `gputrace`,
 //! `wgsl_lockstep`, and, in the child process, `engine` and `tiny_llama`.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`cli`] | the command line: parse, ask, print |
 //! | [`shell`] | the running workshop: its engines, the learner's files, the editor |
-//! | [`app`] | what the screen knows, and how it changes |
-//! | [`tui`], [`panel`] | drawing it, keys, themes, the terminal; names of panels |
+//! | [`app`] | the state of the screen, and how it changes |
+//! | [`tui`], [`panel`] | drawing, keys, themes, the terminal; names of panels |
 //! | [`course`] | stages, lessons, exercises, checks and the learner's save file, as data |
-//! | [`judge`] | turns measured facts into outcomes and the lines that say so |
+//! | [`judge`] | turns measured facts into outcomes and lines of text |
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
-//! | [`class`] | what learners share with their instructor, over a folder or the network |
+//! | [`class`] | a class: learners share with their instructor, over a folder or the network |
 //! | [`watch`] | trainings of other programs, followed while they run |
-//! | [`record`], [`run_trace`], [`pages`] | recordings, and what they become: traces, reports, tables |
-//! | [`lanes`] | what was recorded of a learner's kernel on the host |
+//! | [`record`], [`run_trace`], [`pages`] | recordings, and the traces, reports and tables made from them |
+//! | [`lanes`] | the recording of a learner's kernel on the host |
 //! | [`sanitize`], [`table`] | text made safe to show; columns of text |
 //! | [`settings`] | defaults for command-line flags, from the user's config file |
 //! | [`exit`], [`out`] | exit codes; printed lines |

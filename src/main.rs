@@ -1,5 +1,5 @@
-//! Hands the command line and the course to the library, and its answer to the system. The course is in this file's program,
-//! not in the library: after a changed lesson cargo compiles these lines again, and nothing else.
+//! Gives the command line and the course to the library, and its exit code to the system. The course is included here and not in the
+//! library, so that after a changed lesson cargo compiles only this file again.
 
 use include_dir::{Dir, include_dir};
 

@@ -1,4 +1,4 @@
-//! What a command says and with which code the process ends: results on stdout, notices on stderr.
+//! Prints the results of commands on stdout and their notices on stderr, and turns errors into exit codes.
 //! A reader that closed the pipe (`| head`) is not an error.
 
 use std::io::{self, IsTerminal, Write};
@@ -15,18 +15,20 @@ use crate::sanitize;
 use protocol::Event;
 use protocol::handle::lack;
 
-/// Prints what went wrong, once, and gives the exit code.
+/// Prints an error and returns its exit code. A closed pipe is no error.
 pub fn report(error: &anyhow::Error) -> Exit {
     let exit = exit_of(error);
     let gone = error
         .chain()
-        .filter_map(|e| e.downcast_ref::<io::Error>())
-        .any(|e| e.kind() == io::ErrorKind::BrokenPipe);
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe);
     if gone {
         return Exit::Ok;
     }
     let mut text = format!("perflings: {error:#}");
-    if let Some(lack) = lack(&text).filter(|lack| !text.contains(lack)) {
+    if let Some(lack) = lack(&text)
+        && !text.contains(lack)
+    {
         text.push_str(&format!("; {lack}"));
     }
     self::error(&text);
@@ -45,36 +47,38 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
-/// What is left out: `--quiet` leaves out notices and progress, `--no-progress` progress alone.
+/// True if notices are left out (`--quiet`).
 static QUIET: AtomicBool = AtomicBool::new(false);
+/// True if progress is left out (`--quiet` or `--no-progress`).
 static NO_PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// Leaves out notices and progress (`quiet`), or progress alone, from now on.
+/// From now on leaves out notices and progress (`quiet`), or progress alone (`no_progress`).
 pub fn set_quiet(quiet: bool, no_progress: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     NO_PROGRESS.store(quiet || no_progress, Ordering::Relaxed);
 }
 
-/// The line at the foot of the terminal, while there is one.
+/// The line at the foot of the terminal; empty if there is none.
 static FOOT: Mutex<String> = Mutex::new(String::new());
 
-/// Whether somebody looks who wants to see progress.
+/// Returns true if progress is shown: stderr is a terminal, and progress is not left out.
 pub fn has_foot() -> bool {
     !NO_PROGRESS.load(Ordering::Relaxed) && io::stderr().is_terminal()
 }
 
-/// Puts another line at the foot of the terminal, if there is one to put; an empty one takes it away.
+/// Replaces the line at the foot of the terminal with the line that `next` returns; an empty line removes it. The old line stays where `next`
+/// returns `None`.
 pub fn foot(next: impl FnOnce() -> Option<String>) {
-    let mut now = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(next) = next() {
-        show(&now, "");
-        *now = next;
-        show(&now, &now);
+        show(&foot, "");
+        *foot = next;
+        show(&foot, &foot);
     }
 }
 
-/// Writes something where that line is, which comes back below.
-fn over<T>(write: impl FnOnce() -> T) -> T {
+/// Removes the line at the foot, writes something in its place and shows the line again below.
+fn above_foot<T>(write: impl FnOnce() -> T) -> T {
     let foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     show(&foot, "");
     let written = write();
@@ -82,10 +86,11 @@ fn over<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
+/// Shows a text in the place of the line at the foot, if there is one.
 fn show(foot: &str, text: &str) {
     if !foot.is_empty() {
         let mut stderr = io::stderr().lock();
-        // Without wrapping: what is too long for the terminal is cut there.
+        // Wrapping is off meanwhile, so that the terminal cuts a long line.
         let _ = write!(
             stderr,
             "\r\u{1b}[K\u{1b}[?7l{}\u{1b}[?7h",
@@ -95,45 +100,45 @@ fn show(foot: &str, text: &str) {
     }
 }
 
-/// A line on stderr, with the program's name. A closed stderr is ignored.
+/// Prints a line with the program's name on stderr, unless notices are left out. A closed stderr is ignored.
 pub fn notice(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         error(&format!("perflings: {text}"));
     }
 }
 
-/// A line on stderr that is always said.
+/// Prints a line on stderr, even where notices are left out. A closed stderr is ignored.
 pub fn error(text: &str) {
-    over(|| {
+    above_foot(|| {
         let _ = writeln!(io::stderr().lock(), "{}", sanitize::lines(text));
     });
 }
 
-/// A line of the result on stdout, flushed, so that a reader of a pipe sees it at once.
+/// Prints a line of the result on stdout and flushes it, so that a reader of a pipe sees it at once.
 pub fn result(text: &str) -> io::Result<()> {
     bytes(format!("{}\n", sanitize::lines(text)).as_bytes())
 }
 
-/// A line of JSON, as it came.
+/// Prints a line of JSON on stdout.
 pub fn json_line(text: &str) -> io::Result<()> {
     bytes(format!("{}\n", sanitize::json(text)).as_bytes())
 }
 
-/// Whether results are read as they come, and not by a program.
+/// Returns true if stdout is a terminal, so that a person reads the results.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// A result that is no text.
+/// Writes a result that is no text to stdout.
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
-    over(|| {
+    above_foot(|| {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         out.flush()
     })
 }
 
-/// Says in one line what an engine wrote to its log; nothing for other events, and for mere information.
+/// Prints a line of an engine's log. Prints nothing for other events and for lines of level `info`.
 pub fn log(event: &Event) {
     if let Event::Log(log) = event
         && log.level != "info"
@@ -144,7 +149,7 @@ pub fn log(event: &Event) {
     }
 }
 
-/// From now on a panic is told by `error`, and not by the standard library, which would print its text as it is.
+/// From now on prints panics with `error`, because the standard library would print their text without cleaning it.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -157,12 +162,12 @@ pub fn tell_panics() {
     }));
 }
 
-/// The result as one JSON object on a line of its own.
+/// Prints the result as one JSON object on a line of its own.
 pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(json_line(&serde_json::to_string(value)?)?)
 }
 
-/// The result as one JSON object on a line of its own, or as text.
+/// Prints the result as one JSON object on a line of its own, or as text.
 pub fn json_or_text(
     as_json: bool,
     value: &impl serde::Serialize,
@@ -174,13 +179,13 @@ pub fn json_or_text(
     Ok(result(text().trim_end())?)
 }
 
-/// Writes a result into a file, whole or not at all, and says so; `-` is stdout.
+/// Writes a result into a file, whole or not at all, and prints a notice. `-` stands for stdout.
 pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(self::bytes(bytes)?);
     }
-    let written = files::write(path, bytes);
-    let written = written.with_context(|| format!("Failed to write {}", path.display()))?;
+    let written =
+        files::write(path, bytes).with_context(|| format!("Failed to write {}", path.display()))?;
     notice(&format!("{} {}", written.into_str(), path.display()));
     Ok(())
 }

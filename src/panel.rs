@@ -1,9 +1,8 @@
-//! The panels of the screen by name: stage files, the state and the drawing share this list. How a panel is drawn is
-//! in `tui::panels`.
+//! The names of the panels of the screen, which stage files, the state and the drawing share. `tui::panels` draws the panels.
 
 use serde::Deserialize;
 
-/// A part of the screen with a subject of its own, in the order of `tab`.
+/// A part of the screen with a subject of its own. The order is that of the key `tab`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
@@ -25,7 +24,7 @@ pub enum Panel {
 }
 
 impl Panel {
-    /// Whether a row of it can be marked; the kernels have a selected row of their own.
+    /// Returns true if a learner can mark a row of the panel. The kernels have a selected row of their own.
     pub fn has_rows(self) -> bool {
         !matches!(self, Self::Lesson | Self::Kernels)
     }

@@ -1,45 +1,41 @@
-//! Text from outside made safe for where it goes: a terminal, JSON, Markdown, CSV, HTML. No control characters, no invisible
-//! ones, none that reorder text. Everything that is printed, drawn or exported passes through here, and nothing else does this.
+//! Makes text from outside safe for a terminal, JSON, Markdown, CSV or HTML: it has no control characters, no invisible characters and none
+//! that reorder text. Everything that is printed, drawn or exported passes through here, and nothing else does this.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character is a danger to where a text goes.
+/// Returns true for a character that is not safe to show.
 pub use gputrace::names::is_hidden as harmful;
 
-/// Longest text taken over from an event or a file, in characters, where one line is meant.
+/// The longest line that is taken from an event or a file, in characters.
 pub const LINE: usize = 400;
 
-/// What stands for a character in a text that is shown: itself, or `·` for a harmful one.
+/// Returns the character that is shown for a character: itself, or `·` for a harmful one.
 pub fn shown(c: char) -> char {
     if harmful(c) { '·' } else { c }
 }
 
-/// Text of any number of lines: line breaks and tabs stay.
+/// Cleans a text of any number of lines. Line breaks and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| !harmful(c) || matches!(c, '\n' | '\t');
     if text.chars().all(stays) {
         return Cow::Borrowed(text);
     }
-    let text = text.replace("\r\n", "\n");
-    Cow::Owned(
-        text.chars()
-            .map(|c| if stays(c) { c } else { shown(c) })
-            .collect(),
-    )
+    let clean = |c: char| if stays(c) { c } else { shown(c) };
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(clean).collect())
 }
 
-/// One line of text.
+/// Cleans one line of text.
 pub fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// One line of text, bounded: what is too long ends in `…`.
+/// Cleans one line of text and cuts it after [`LINE`] characters with `…`.
 pub fn line(text: &str) -> String {
     bounded(text, LINE)
 }
 
-/// As `line`, with a limit of its own.
+/// Cleans one line of text and cuts it after `limit` characters with `…`.
 pub fn bounded(text: &str, limit: usize) -> String {
     let mut clean: String = text.chars().take(limit).map(shown).collect();
     if text.chars().nth(limit).is_some() {
@@ -48,8 +44,8 @@ pub fn bounded(text: &str, limit: usize) -> String {
     clean
 }
 
-/// `text` without control characters and escape sequences, and the lines (from 1) where something was removed.
-/// Line breaks stay; a tab becomes four spaces.
+/// Removes control characters and escape sequences. Returns the text, and the numbers (from 1) of the lines where something was removed. Line
+/// breaks stay; a tab becomes four spaces.
 pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.len());
     let mut removed = Vec::new();
@@ -75,7 +71,7 @@ pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
     (out, removed)
 }
 
-/// One line of text without control characters and escape sequences: line breaks and runs of blanks are one blank.
+/// Removes control characters and escape sequences, and replaces line breaks and runs of blanks by one blank.
 pub fn one_line(text: &str) -> String {
     without_escapes(text)
         .0
@@ -84,7 +80,7 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// A text as part of a line of Markdown, without meaning of its own there.
+/// Escapes a text for a line of Markdown, so that none of it is read as markup.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text
@@ -92,9 +88,9 @@ pub fn markdown(text: &str) -> String {
         .map(|c| if harmful(c) { ' ' } else { c })
         .peekable();
     while let Some(c) = rest.next() {
-        // A bracket alone is a bracket, as in an interval.
-        let link = c == ']' && rest.peek().is_some_and(|next| "([:".contains(*next));
-        if link || "|*_`<>\\#&".contains(c) {
+        // Brackets need no escape where they make no link, as in an interval.
+        let makes_link = c == ']' && rest.peek().is_some_and(|next| "([:".contains(*next));
+        if makes_link || "|*_`<>\\#&".contains(c) {
             out.push('\\');
         }
         out.push(c);
@@ -102,8 +98,7 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// A text as a cell of a table in CSV: quoted where it would break the table, and where a spreadsheet would take it for a
-/// formula.
+/// Returns a text as a cell of CSV. It is quoted where it would break the table or a spreadsheet would take it for a formula.
 pub fn csv(text: &str) -> String {
     let text: String = text
         .chars()
@@ -120,7 +115,7 @@ pub fn csv(text: &str) -> String {
     }
 }
 
-/// A text as part of a page in HTML, without meaning of its own there.
+/// Escapes a text for a page in HTML, so that none of it is read as markup.
 pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().map(shown) {
@@ -136,7 +131,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// JSON with the same meaning: what would be harmful in it can only stand in its strings, and is escaped there.
+/// Returns JSON with equal meaning in which harmful characters are escaped. In valid JSON they can only stand in strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(harmful) {
         return Cow::Borrowed(text);
@@ -154,12 +149,12 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON as it may stand in a script of a page, which `<` could end.
+/// Returns JSON that may stand in a script of a page. It has no `<`, which could end the script.
 pub fn script(json: &str) -> String {
     self::json(json).replace('<', "\\u003c")
 }
 
-/// The parameters of `ESC [ … letter` and the text of `ESC ] … BEL`, so that no half of a sequence stays behind.
+/// Skips the parameters of `ESC [ … letter` and the text of `ESC ] … BEL`, so that no part of a sequence stays.
 fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.peek() {
         Some('[') => {

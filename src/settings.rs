@@ -1,4 +1,4 @@
-//! Defaults for command-line flags, from the user's config file.
+//! The user's defaults for command-line flags, which are kept in a config file.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::course::workspace::write;
 use crate::files;
 use protocol::config::unknown;
 
-/// Each key, and what it decides.
+/// The keys of the file, each with what it decides.
 pub const KEYS: &[(&str, &str)] = &[
     ("theme", "the colours"),
     ("markers", "what curves are drawn with"),
@@ -19,23 +19,23 @@ pub const KEYS: &[(&str, &str)] = &[
     ("threads", "threads of the CPU device"),
 ];
 
-/// A key of earlier versions, which files may still hold. It has no effect.
+/// A key of earlier versions, which files may still have. It has no effect.
 pub const RETIRED_KEY: &str = "language";
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub struct Settings(DocumentMut);
 
-/// The file, where the system names a folder for it.
+/// Returns the path of the file, or `None` if the system names no folder for it.
 pub fn path() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "perflings")?;
     Some(dirs.config_dir().join("config.toml"))
 }
 
-/// What is set; nothing where there is no file.
+/// Reads the settings. Without a file nothing is set.
 ///
 /// # Errors
-/// With the line, where the file cannot be read or has a key that is none.
+/// Fails with the line if the file cannot be read or has an unknown key.
 pub fn load() -> Result<Settings, FileError> {
     let Some(path) = path().filter(|path| files::is_taken(path)) else {
         return Ok(Settings::default());
@@ -44,10 +44,10 @@ pub fn load() -> Result<Settings, FileError> {
     let text = read_text(&path, MAX_BYTES)?;
     let document = Document::parse(text.as_str())
         .map_err(|error| not_toml(&shown, &text, error.message(), error.span()))?;
-    let is_none = |(key, _): &(&str, &Item)| {
+    let is_unknown = |(key, _): &(&str, &Item)| {
         *key != RETIRED_KEY && !KEYS.iter().any(|(known, _)| known == key)
     };
-    if let Some((key, _)) = document.iter().find(is_none) {
+    if let Some((key, _)) = document.iter().find(is_unknown) {
         let what = unknown("key", key, KEYS.iter().map(|(known, _)| *known));
         let span = document.key(key).and_then(Key::span);
         let line = span.map_or(0, |span| line_of(&text, span.start));
@@ -57,31 +57,31 @@ pub fn load() -> Result<Settings, FileError> {
 }
 
 impl Settings {
-    /// The value of a key as a flag would have it.
+    /// Returns the value of a key as a flag would have it, or `None` if it is not set.
     pub fn get(&self, key: &str) -> Option<String> {
         let item = self.0.get(key)?;
-        let number = || item.as_integer().map(|n| n.to_string());
+        let number = || item.as_integer().map(|number| number.to_string());
         item.as_str().map(str::to_owned).or_else(number)
     }
 
-    /// Leaves out a value that cannot be used.
+    /// Removes a value that cannot be used. The file does not change.
     pub fn forget(&mut self, key: &str) {
         self.0.remove(key);
     }
 }
 
-/// Writes a value, or takes it out; the rest of the file stays.
+/// Writes a value to the file, or removes it. The rest of the file stays. Returns the path of the file.
 ///
 /// # Errors
-/// Where the file cannot be read or written.
-pub fn keep(key: &str, to: Option<&str>) -> Result<PathBuf> {
+/// Fails if the file cannot be read or written.
+pub fn keep(key: &str, new: Option<&str>) -> Result<PathBuf> {
     let path = path().context("this system names no folder for settings; set XDG_CONFIG_HOME")?;
     let mut document = load()?.0;
-    match to {
+    match new {
         None => drop(document.remove(key)),
-        Some(to) => match to.parse::<i64>() {
+        Some(new) => match new.parse::<i64>() {
             Ok(number) if key == "threads" => document[key] = value(number),
-            _ => document[key] = value(to),
+            _ => document[key] = value(new),
         },
     }
     write(&path, document.to_string())?;

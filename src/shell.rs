@@ -1,5 +1,5 @@
-//! The running workshop: the screen, where its events come from, and what it asks for: the learner's files, their editor, checks
-//! and measurements behind the screen.
+//! The running workshop connects the screen with its source of events and carries out its effects: the learner's files, the editor,
+//! checks and measurements behind the screen.
 
 mod editor;
 mod effects;
@@ -32,11 +32,11 @@ use protocol::story::StreamStory;
 use effects::Workshop;
 use speaker::SpeakerServer;
 
-/// Reports taken in before a frame is due again, so that many of them cannot keep the screen from drawing.
+/// The most reports that are handled before the next frame, so that a flood of them cannot keep the screen from drawing.
 const REPORTS_AT_ONCE: usize = 4096;
 
-/// Shows what a source reports until the learner quits. Exercises are checked and measured by engines of their own, started
-/// by `command`. A `member` shares with a room.
+/// Shows the reports of a source until the learner quits. Exercises are checked and measured by engines of their own, which `command`
+/// starts. A `member` shares the learner's progress with a room.
 pub fn show(
     source: &mut dyn EventSource,
     context: CourseContext,

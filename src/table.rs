@@ -1,22 +1,21 @@
-//! Cells in columns: how wide each column is, and a cell as wide as its column. Lines of plain text are made here; `tui` draws
-//! the same columns in its styles.
+//! Lays out tables: the width of each column, and cells padded to it. It makes lines of plain text; `tui` draws tables in its own styles.
 
 use unicode_width::UnicodeWidthStr;
 
-/// The width of each column: that of its widest cell.
+/// Returns the width of each column, which is the width of its widest cell.
 pub fn widths<'a, Cell: 'a>(
     rows: impl Iterator<Item = &'a [Cell]> + Clone,
     columns: usize,
     width: impl Fn(&Cell) -> usize,
 ) -> Vec<usize> {
-    let widest = |column: usize| {
+    let width_of_column = |column: usize| {
         let cells = rows.clone().filter_map(|row| row.get(column));
         cells.map(&width).max().unwrap_or(0)
     };
-    (0..columns).map(widest).collect()
+    (0..columns).map(width_of_column).collect()
 }
 
-/// Takes from the widest columns until all of them have room together; each keeps one column of the screen.
+/// Shrinks the widest columns until all of them fit into `room` together. Each column stays at least 1 wide.
 pub fn shrink(widths: &mut [usize], room: usize) {
     while widths.iter().sum::<usize>() > room {
         match widths.iter_mut().max_by_key(|width| **width) {
@@ -26,7 +25,7 @@ pub fn shrink(widths: &mut [usize], room: usize) {
     }
 }
 
-/// The text filled up to a width. A longer one stays as it is.
+/// Returns the text padded to a width; with `right` it is aligned right. A longer text stays as it is.
 pub fn filled(text: &str, width: usize, right: bool) -> String {
     let blank = " ".repeat(width.saturating_sub(text.width()));
     if right {
@@ -36,8 +35,8 @@ pub fn filled(text: &str, width: usize, right: bool) -> String {
     }
 }
 
-/// A line for each row, the head first. With `figures` all columns but the first are aligned right. A row shorter than the head
-/// ends in a cell that may be as wide as it needs.
+/// Returns a line for each row, the head first. With `figures` all columns but the first are aligned right. In a row that is shorter than the
+/// head, the last cell may be wider than its column.
 pub fn lines(rows: &[Vec<String>], figures: bool) -> Vec<String> {
     let columns = rows.first().map_or(0, Vec::len);
     let bounded = rows.iter().map(|row| match row.as_slice() {
@@ -46,9 +45,11 @@ pub fn lines(rows: &[Vec<String>], figures: bool) -> Vec<String> {
     });
     let widths = widths(bounded, columns, |cell| cell.width());
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(at, (cell, width))| filled(cell, *width, figures && at > 0));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let mut cells = Vec::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            cells.push(filled(cell, *width, figures && column > 0));
+        }
+        cells.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
 }

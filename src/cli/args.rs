@@ -1,4 +1,4 @@
-//! The grammar of the command line: commands, flags, their values, defaults and help.
+//! The grammar of the command line: its commands and flags with their values, defaults and help.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub(super) struct Cli {
     pub global: GlobalArgs,
 }
 
-/// Flags of every command.
+/// The flags of every command.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct GlobalArgs {
     /// Print results and errors only
@@ -114,7 +114,7 @@ pub(super) enum CliCommand {
     },
 }
 
-/// Where the course comes from.
+/// The flags that choose the course.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct CourseArgs {
     /// Read the course from this folder instead of the one inside the program
@@ -125,7 +125,7 @@ pub(super) struct CourseArgs {
     lang: Option<String>,
 }
 
-/// What computes.
+/// The flags that choose the device and the engine.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
@@ -136,7 +136,7 @@ pub(super) struct EngineArgs {
     pub engine: Option<String>,
 }
 
-/// Changes on top of a configuration.
+/// The flags that change a configuration.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ChangeArgs {
     /// Model size
@@ -294,9 +294,9 @@ Examples:
   perflings compare 4:broken 4:fixed --device cpu
   perflings compare small:v1 small:v3 --device gpu --json")]
 pub(super) struct CompareArgs {
-    /// The first; ratios are its time over the second's
+    /// First configuration. A ratio above 1 means that the second one is faster
     pub a: String,
-    /// The second; above 1 it is faster
+    /// Second configuration
     pub b: String,
     /// Pairs at most; with 0, as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -533,7 +533,7 @@ pub(super) struct WatchArgs {
     pub course: CourseArgs,
 }
 
-/// Says for one version that the animated picture is gone.
+/// Refuses the flag of the animated picture, which earlier versions drew.
 fn no_picture(_: &str) -> Result<String, String> {
     Err("`replay` draws no picture any more; record its terminal with another program".to_owned())
 }
@@ -671,29 +671,29 @@ pub(super) enum ExportTable {
 }
 
 impl EngineArgs {
-    /// The command that starts the engine.
+    /// Returns the command that starts the engine.
     pub(super) fn command(&self) -> Result<EngineCommand> {
         engine_command(self.engine.as_deref())
     }
 
-    /// An engine for runs and comparisons, whose stream goes into the file `record` as well.
+    /// Starts an engine for runs and comparisons. Its stream is also written to the file `record`.
     pub(super) fn runner(&self, record: Option<&Path>) -> Result<Runner> {
         Runner::new(self.command()?, record)
     }
 }
 
 impl CourseArgs {
-    /// The course that the command line names, as its learner sees it.
+    /// Loads the course that the command line names, as its learner sees it.
     pub(super) fn load(&self) -> Result<CourseContext> {
         CourseContext::load(self.folder())
     }
 
-    /// The course that the command line names, as its author sees it.
+    /// Loads the course that the command line names, as its author sees it.
     pub(super) fn load_as_author(&self) -> Result<CourseContext> {
         CourseContext::load_as_author(self.folder())
     }
 
-    /// The folder that `--course` names; says that `--lang` has no effect any more.
+    /// Returns the folder that `--course` names. Prints a notice if `--lang` is given, because it has no effect any more.
     fn folder(&self) -> Option<&Path> {
         if self.lang.is_some() {
             notice("--lang has no effect any more: all lessons are in English; leave it out");
@@ -701,7 +701,7 @@ impl CourseArgs {
         self.course.as_deref()
     }
 
-    /// As `load`; names what could not be loaded on stderr.
+    /// Loads the course like `load` and prints on stderr what could not be loaded.
     pub(super) fn open(&self) -> Result<CourseContext> {
         let context = self.load()?;
         for problem in &context.course.problems {

@@ -1,5 +1,5 @@
-//! `perflings bench`: versions of presets on devices, each a finite run of a fresh engine or measured in pairs with the
-//! first one, as a table, JSON or Markdown; and against an earlier result. Figures come from the runs and from nowhere else.
+//! `perflings bench` measures versions of presets on devices, each in runs of a fresh engine or in pairs with the first version. It prints
+//! them as a table, JSON or Markdown, and compares them with an earlier result. All figures come from the runs.
 
 pub(super) mod args;
 pub(super) mod tables;
@@ -19,7 +19,7 @@ use args::BenchArgs;
 use protocol::Event;
 use protocol::config::{Knob, Preset, RunConfig};
 
-/// The smallest ratio of speeds that passes where `--min-ratio` names none.
+/// The smallest ratio of speeds that passes, unless `--min-ratio` names another.
 const MIN_RATIO: f64 = 0.95;
 
 pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
@@ -35,25 +35,25 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     let subjects = subjects(args)?;
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
     let meter = ProgressMeter::begin();
-    let mut tell = |now: PlanProgress<'_>| {
-        match now.news {
-            MeasureEvent::Line(line, _) if matches!(&line.event, Event::Log(log) if log.level == "error") =>
-            {
-                out::log(&line.event);
-            }
-            _ => meter.begins(&now),
+    let mut on_progress = |now: PlanProgress<'_>| {
+        if let MeasureEvent::Line(line, _) = now.news
+            && let Event::Log(log) = &line.event
+            && log.level == "error"
+        {
+            out::log(&line.event);
         }
+        meter.begins(&now);
         Ok(())
     };
     let rounds = if args.pairs.is_some() { 1 } else { args.rounds };
-    let mut report = report::measure(&mut runner, &subjects, rounds, &mut tell)?;
+    let mut report = report::measure(&mut runner, &subjects, rounds, &mut on_progress)?;
     drop(meter);
-    match args.pairs {
-        Some(_) => report.bench = "pairs".to_owned(),
-        None => {
-            report.bench = "versions".to_owned();
-            (report.steps, report.rounds) = (Some(args.steps), Some(rounds));
-        }
+    if args.pairs.is_some() {
+        report.bench = "pairs".to_owned();
+    } else {
+        report.bench = "versions".to_owned();
+        report.steps = Some(args.steps);
+        report.rounds = Some(rounds);
     }
     if let Some(then) = baseline {
         report.compare(&then, args.min_ratio.unwrap_or(MIN_RATIO));
@@ -61,10 +61,12 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     for missing in &report.missing {
         notice(&missing.text());
     }
-    let text = match (args.json, args.markdown) {
-        (true, _) => serde_json::to_string(&report)?,
-        (_, true) => tables::sheet(&report).markdown(),
-        _ => tables::sheet(&report).text(),
+    let text = if args.json {
+        serde_json::to_string(&report)?
+    } else if args.markdown {
+        tables::sheet(&report).markdown()
+    } else {
+        tables::sheet(&report).text()
     };
     match &args.output {
         None if args.json => out::json_line(&text)?,
@@ -77,11 +79,12 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     Ok(report.exit())
 }
 
-/// Every device × preset × version. Versions of one preset and device are measured in turns, or in pairs with the first.
+/// Returns every version of every preset on every device. The versions of one preset and device form a group, which is measured in turns or
+/// in pairs with its first version.
 fn subjects(args: &BenchArgs) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
-    let of_device = |device| args.presets.iter().map(move |preset| (device, *preset));
-    let groups = args.devices.iter().flat_map(of_device);
+    let with_presets = |device| args.presets.iter().map(move |preset| (device, *preset));
+    let groups = args.devices.iter().flat_map(with_presets);
     for (group, (device, preset)) in groups.enumerate() {
         let rows = args.rows(preset)?;
         for (name, config) in &rows {
@@ -97,7 +100,7 @@ fn subjects(args: &BenchArgs) -> Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-/// A run of the row, or pairs of it with the first one.
+/// Returns the work of a row: a run, or pairs with the first row.
 fn work(
     args: &BenchArgs,
     preset: Preset,
@@ -107,9 +110,9 @@ fn work(
     let Some(pairs) = args.pairs else {
         return Ok(EngineTask::run(name, config, args.steps));
     };
-    let differs = base.differences(config).into_iter();
-    let other_work = |knob: &&Knob| knob.changes_work() && !knob.changes_tokens();
-    match differs.filter_map(Knob::known).find(other_work) {
+    let changes_work = |knob: &&Knob| knob.changes_work() && !knob.changes_tokens();
+    let mut differences = base.differences(config).into_iter().filter_map(Knob::known);
+    match differences.find(changes_work) {
         Some(knob) => Err(usage(format!(
             "--pairs: {first} and {name} do different work at {preset}, because {} differs; leave one out, or measure without --pairs",
             knob.path
@@ -118,10 +121,10 @@ fn work(
     }
 }
 
-/// Refuses, before anything is measured, a file that cannot be written.
+/// Refuses an output file that cannot be written, before anything is measured.
 fn check_output(path: &Path) -> Result<()> {
-    let target = files::target(path);
-    let target = target.map_err(|error| usage(format!("--output: {} {error}", path.display())))?;
+    let target = files::target(path)
+        .map_err(|error| usage(format!("--output: {} {error}", path.display())))?;
     let folder = files::folder(&target);
     tempfile::tempfile_in(folder).map_err(|error| {
         let folder = folder.display();

@@ -1,4 +1,4 @@
-//! `perflings check`: what the learner has now, held against each criterion of the stage or the exercise.
+//! `perflings check` measures the learner's configuration or kernel and judges it by each criterion of the stage or the exercise.
 
 pub(super) mod text;
 
@@ -48,9 +48,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     let mut runner = args.engine.runner(None)?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
-    let (meter, of) = (ProgressMeter::begin(), stages.len());
+    let meter = ProgressMeter::begin();
+    let count = stages.len();
     for (done, stage) in stages.into_iter().enumerate() {
-        meter.at(done, of);
+        meter.at(done, count);
         let (mine, path) = context.learner(stage, None)?;
         say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
@@ -79,7 +80,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     }
     drop(meter);
     if named.is_none() {
-        // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
+        // The exercises that the learner has begun are checked, too: those with files of the learner, and recordings that were looked at.
         for exercise in &context.course.exercises {
             let begun = if exercise.files().is_empty() {
                 known.stage(&exercise.id).state != StageState::New
@@ -94,7 +95,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The report with what the learner said, and when, in seconds since 1970.
+/// Returns the report with the learner's predictions and answers and their times, in seconds since 1970.
 fn with_answers(
     report: &StageReport,
     stage: &Stage,
@@ -115,16 +116,17 @@ fn with_answers(
             json!({"low": low, "high": high, "measured": known.measured, "at": times.estimated})
         }
     };
-    let answers = known.answers.iter().enumerate().map(|(at, choice)| {
-        let right = stage.quiz.get(at).map(|it| it.answer == *choice);
-        json!({"choice": letter(*choice), "right": right, "at": times.answered.get(at)})
-    });
-    all["answers"] = answers.collect();
+    let answer = |(number, choice): (usize, &usize)| {
+        let question = stage.quiz.get(number);
+        let right = question.map(|question| question.answer == *choice);
+        json!({"choice": letter(*choice), "right": right, "at": times.answered.get(number)})
+    };
+    all["answers"] = known.answers.iter().enumerate().map(answer).collect();
     all["hints"] = known.hints.into();
     Ok(all)
 }
 
-/// The answers for one stage; none when interrupted.
+/// Measures one stage and judges it. Returns `None` when interrupted.
 fn report(
     runner: &mut Runner,
     meter: &ProgressMeter,
@@ -133,8 +135,8 @@ fn report(
     mine: &RunConfig,
     quiz: usize,
 ) -> Result<Option<StageReport>> {
-    let mut measure = |what: &str, work: EngineTask| {
-        meter.doing(format!("stage {} ({}): {what}", stage.number, stage.id));
+    let mut measure = |name: &str, work: EngineTask| {
+        meter.doing(format!("stage {} ({}): {name}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
         Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
     };
@@ -143,8 +145,12 @@ fn report(
         return Ok(None);
     };
     let starter = &stage.broken;
+    let needs_ratio = stage
+        .checks
+        .iter()
+        .any(|check| check.metric == Metric::Ratio);
     let mut pair = None;
-    if starter != mine && stage.checks.iter().any(|it| it.metric == Metric::Ratio) {
+    if starter != mine && needs_ratio {
         let work = EngineTask::pair(("custom", starter), ("custom", mine), 0);
         let Some(measured) = measure("pairs against the starter", work)? else {
             return Ok(None);

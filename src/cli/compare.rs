@@ -1,4 +1,4 @@
-//! `perflings compare`: two configurations in pairs on one device. It refuses what would compare different work.
+//! `perflings compare` measures two configurations in pairs on one device. It refuses configurations that do different work.
 
 use anyhow::Result;
 
@@ -51,19 +51,19 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     })
 }
 
-/// Names every key that makes the two do different work, unless the stage they belong to offers it.
+/// Refuses configurations that do different work, and names the keys. Keys that their common stage offers may differ.
 fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
     let one_stage = a.stage == b.stage && a.stage != 0;
-    let offered = |path: &str| one_stage && a.offers.iter().any(|v| v == path);
+    let offered = |path: &str| one_stage && a.offers.iter().any(|offer| offer == path);
     let other_preset = a.config.preset != b.config.preset;
     let found: Vec<String> = a
         .config
         .differences(&b.config)
         .into_iter()
         .filter_map(Knob::known)
-        // Times per token are compared where steps differ in tokens.
+        // Where steps differ in tokens, times per token are compared.
         .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !offered(knob.path))
-        // Sizes follow from the preset; naming it says it all.
+        // Sizes follow from the preset, so the preset alone is named.
         .filter(|knob| !other_preset || knob.path == "preset" || knob.changes != Changes::Size)
         .map(|knob| {
             let (a, b) = ((knob.get)(&a.config), (knob.get)(&b.config));
@@ -81,7 +81,7 @@ fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
     )))
 }
 
-/// One line, and below it what it rests on.
+/// Returns the verdict in one line, and below it the figures of both sides.
 fn verdict(pair: &Pair, a: &str, b: &str) -> String {
     let n = pair.n;
     let interval = format!("{}, n = {n}", pair.figures());
@@ -92,16 +92,16 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
         Verdict::Unclear => format!("unclear (n={n}): {interval}"),
     };
     let differs = differing(pair);
-    let spread = |s: &Spread| {
+    let spread = |times: &Spread| {
         format!(
             "{:.2} ms [{:.2}, {:.2}], p95 {:.2}",
-            s.median, s.p25, s.p75, s.p95
+            times.median, times.p25, times.p75, times.p95
         )
     };
-    let of_tokens = pair
-        .tokens
-        .map(|both| both.map(|n| format!(" for {n} tokens")));
-    let [a_tokens, b_tokens] = of_tokens.unwrap_or_default();
+    let [a_tokens, b_tokens] = match pair.tokens {
+        Some(both) => both.map(|tokens| format!(" for {tokens} tokens")),
+        None => Default::default(),
+    };
     format!(
         "{line}\n  A  {a}: {}{a_tokens}\n  B  {b}: {}{b_tokens}\n  differ in {differs}",
         spread(&pair.a_ms),
@@ -124,12 +124,14 @@ mod tests {
             offers: vec!["train.batch".to_owned()],
         };
         let mut b = a.clone();
-        (b.config.train.batch, b.config.train.context) = (4, 32);
+        b.config.train.batch = 4;
+        b.config.train.context = 32;
         assert!(refuse_different_work(&a, &b).is_ok(), "time per token");
         b.config.model.layers += 1;
         assert!(refuse_different_work(&a, &b).is_err());
         a.offers = vec!["model.layers".to_owned()];
-        (a.stage, b.stage) = (7, 7);
+        a.stage = 7;
+        b.stage = 7;
         assert!(refuse_different_work(&a, &b).is_ok());
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
             n => format!("not passed: {n} to fix"),
         })?;
     }
-    Ok(Exit::of(failed == 0))
+    Ok(Exit::passed_if(failed == 0))
 }
 
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {

@@ -1,5 +1,5 @@
-//! `perflings doctor`: what works on this machine, and what to do about what is missing. Devices are probed by
-//! the engine child within a time limit, so a driver that hangs or crashes is a line in the answer.
+//! `perflings doctor` says what works on this machine and what to do about the rest. The engine process probes the devices within a time
+//! limit, so a driver that hangs or crashes becomes a line of the answer.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,13 +19,13 @@ use protocol::stats::roofline::repeats;
 use protocol::stats::roofline::{ridge, unsteady};
 use protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
 
-/// How long drivers may take to list their devices.
+/// The time that drivers may take to list their devices.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the peaks of one device may take; a driver that opens slowly is most of it.
+/// The time that the peaks of one device may take. Most of it is for a driver that opens slowly.
 const CALIBRATE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the load of other programs is measured.
+/// The time during which the load of other programs is measured.
 const LOOK: Duration = Duration::from_millis(300);
-/// Lines of drivers that are shown.
+/// The most lines of drivers that are shown.
 const MAX_LINES: usize = 20;
 
 pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit> {
@@ -38,10 +38,10 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit> {
     found.advise();
     out::json_or_text(args.json, &found, || found.as_text())?;
     // A machine without a working engine cannot run anything; a missing GPU is not a fault.
-    Ok(Exit::of(!found.devices.is_empty()))
+    Ok(Exit::passed_if(!found.devices.is_empty()))
 }
 
-/// What was found on this machine, as `--json` writes it.
+/// The findings on this machine, as `--json` writes them.
 #[derive(Default, Serialize)]
 pub(super) struct DoctorReport {
     pub version: &'static str,
@@ -51,13 +51,13 @@ pub(super) struct DoctorReport {
     pub problem: Option<String>,
     /// The share of this machine's cores that other programs use now, 0 to 1.
     pub others: Option<f64>,
-    /// What drivers wrote beside the stream.
+    /// Lines that drivers wrote beside the stream.
     pub driver_output: Vec<String>,
     /// Notes that need no action: driver messages that are known to be harmless, peaks that changed.
     pub notes: Vec<String>,
     pub terminal: TerminalReport,
     pub folders: Vec<FolderReport>,
-    /// What to do, a sentence each.
+    /// Pieces of advice, a sentence each.
     pub to_do: Vec<String>,
 }
 
@@ -89,8 +89,8 @@ pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
         folders: folders(),
         ..DoctorReport::default()
     };
-    let hear = |heard: &EngineMessage| {
-        match heard {
+    let on_message = |message: &EngineMessage| {
+        match message {
             EngineMessage::Line(line, _) => match &line.event {
                 Event::Devices { devices } => found.devices.clone_from(devices),
                 Event::Log(log) => found.notes.push(log.text.clone()),
@@ -101,7 +101,7 @@ pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
         }
         Ok(())
     };
-    let outcome = engine.drive(Command::Probe, None, hear)?;
+    let outcome = engine.drive(Command::Probe, None, on_message)?;
     found.engine = engine.hello().cloned();
     found.problem = match outcome.answered() {
         Ok(()) if found.devices.is_empty() => Some("the engine found no device at all".to_owned()),
@@ -111,7 +111,7 @@ pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
     Ok(found)
 }
 
-/// Starts an engine that has to answer a command within this time.
+/// Starts an engine that must answer a command within `task`.
 fn within(command: &EngineCommand, task: Duration) -> Result<EngineHandle> {
     let limits = EngineLimits {
         task,
@@ -120,8 +120,8 @@ fn within(command: &EngineCommand, task: Duration) -> Result<EngineHandle> {
     EngineHandle::start(command.clone(), limits)
 }
 
-/// Measures the peaks of a device in an engine of its own, so that a driver that fails takes no other along. Notices of
-/// the engine are added to `notes`.
+/// Measures the peaks of a device in an engine of its own, so that a driver that fails does not affect the other devices. The engine's log
+/// is added to `notes`.
 pub(super) fn measure_peaks(
     command: &EngineCommand,
     select: &str,
@@ -131,8 +131,8 @@ pub(super) fn measure_peaks(
         device: select.to_owned(),
     };
     let mut measured = None;
-    let hear = |heard: &EngineMessage| {
-        if let EngineMessage::Line(line, _) = heard {
+    let on_message = |message: &EngineMessage| {
+        if let EngineMessage::Line(line, _) = message {
             match &line.event {
                 Event::Calibrated { roof, .. } => measured = Some(roof.clone()),
                 Event::Log(log) => notes.push(format!("{select}: {}", log.text)),
@@ -142,25 +142,25 @@ pub(super) fn measure_peaks(
         Ok(())
     };
     let mut engine = within(command, CALIBRATE_TIMEOUT)?;
-    engine.drive(calibrate, None, hear)?.answered()?;
+    engine.drive(calibrate, None, on_message)?.answered()?;
     measured.context("The engine measured no peaks")
 }
 
 fn terminal() -> TerminalReport {
-    let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let abilities = terminal::abilities(var);
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let abilities = terminal::abilities(variable);
     let (width, height) = terminal::columns_and_rows().unzip();
     let inside = [("TMUX", "tmux"), ("ZELLIJ", "zellij"), ("STY", "screen")];
     TerminalReport {
         is_terminal: terminal::is_present(),
         width,
         height,
-        term: var("TERM").unwrap_or_default(),
+        term: variable("TERM").unwrap_or_default(),
         colours: abilities.colours.into_str(),
         utf8: !abilities.ascii,
         inside: inside
             .into_iter()
-            .find_map(|(key, name)| var(key).map(|_| name)),
+            .find_map(|(key, name)| variable(key).map(|_| name)),
     }
 }
 
@@ -176,25 +176,24 @@ fn folders() -> Vec<FolderReport> {
     ]
     .map(|(what, root)| {
         let path = root.join("perflings");
-        let writable = is_writable(&path);
         FolderReport {
             what,
+            writable: is_writable(&path),
             path,
-            writable,
         }
     })
     .into()
 }
 
-/// Whether a file could be made here: in the folder, or in the nearest one above that exists.
+/// Returns true if a file can be made in the folder, or in the nearest folder above it that exists.
 fn is_writable(path: &Path) -> bool {
     path.ancestors()
-        .find(|p| p.is_dir())
+        .find(|folder| folder.is_dir())
         .is_some_and(|dir| tempfile::tempfile_in(dir).is_ok())
 }
 
 impl DoctorReport {
-    /// Adds a line of a driver, once.
+    /// Adds a line of a driver. A line that is known to be harmless becomes a note. Repeated lines are added once.
     fn add_line(&mut self, text: String) {
         let (list, text) = match harmless(&text) {
             Some(why) => (
@@ -208,7 +207,7 @@ impl DoctorReport {
         }
     }
 
-    /// Measures the peaks of every device. Each then has the peaks that are kept.
+    /// Measures the peaks of every device.
     fn calibrate(&mut self, command: &EngineCommand) {
         for info in &mut self.devices {
             match measure_peaks(command, &info.select, &mut self.notes) {
@@ -222,10 +221,10 @@ impl DoctorReport {
         }
     }
 
-    /// Adds what to do; nothing where all is well.
+    /// Adds advice about everything that is missing or disturbs.
     fn advise(&mut self) {
         let mut found = Vec::new();
-        let has = |kind: &str| self.devices.iter().any(|d| d.device.kind == kind);
+        let has = |kind: &str| self.devices.iter().any(|info| info.device.kind == kind);
         if let Some(problem) = &self.problem {
             found.push(format!("The engine did not answer: {problem}. Try `perflings run 1 --device cpu` and read its message."));
         }
@@ -247,43 +246,46 @@ impl DoctorReport {
                     .to_owned(),
             );
         }
-        let gpus = self.devices.iter().filter(|d| d.device.kind != "cpu");
-        found.extend(gpus.filter(|d| !d.timestamps).map(|d| {
-            let name = &d.device.name;
-            format!("{name} has no timestamps: its kernels are timed with the host's clock.")
-        }));
-        let busy = self.others.filter(|it| machine::disturbs(*it));
-        found.extend(busy.map(|it| {
-            format!(
-                "Other programs use {:.0} % of this machine: end them, or times are longer than necessary.",
-                100.0 * it
-            )
-        }));
-        let marked = self
-            .devices
-            .iter()
-            .filter(|d| d.roof.as_ref().is_some_and(|it| it.load().is_some()));
-        found.extend(marked.map(|d| {
-            format!(
-                "The peaks of {} were measured beside other programs: `perflings doctor --calibrate` once they are quiet; \
-                 otherwise a run that begins in a quiet moment does it.",
-                d.select
-            )
-        }));
+        for info in &self.devices {
+            if info.device.kind != "cpu" && !info.timestamps {
+                let name = &info.device.name;
+                found.push(format!(
+                    "{name} has no timestamps: its kernels are timed with the host's clock."
+                ));
+            }
+        }
+        if let Some(share) = self.others.filter(|share| machine::disturbs(*share)) {
+            let percent = 100.0 * share;
+            found.push(format!(
+                "Other programs use {percent:.0} % of this machine: end them, or times are longer than necessary."
+            ));
+        }
+        for info in &self.devices {
+            if info.roof.as_ref().is_some_and(|roof| roof.load().is_some()) {
+                let select = &info.select;
+                found.push(format!(
+                    "The peaks of {select} were measured beside other programs: `perflings doctor --calibrate` once they are quiet; \
+                     otherwise a run that begins in a quiet moment does it."
+                ));
+            }
+        }
         let terminal = &self.terminal;
         if !terminal.utf8 {
             found.push("Charts are drawn in ASCII: this terminal or its locale has no UTF-8. Set LANG=C.UTF-8 where it can show it.".to_owned());
         }
-        if terminal.width.is_some_and(|w| w < 60) || terminal.height.is_some_and(|h| h < 16) {
+        let is_narrow = terminal.width.is_some_and(|width| width < 60);
+        if is_narrow || terminal.height.is_some_and(|height| height < 16) {
             found.push("The terminal is smaller than 60x16: it shows numbers without charts. 80x24 shows the workshop, 160x45 all of it.".to_owned());
         }
         if terminal.inside == Some("tmux") && terminal.colours == "16" {
             found.push("tmux shows 16 colours; `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.".to_owned());
         }
-        found.extend(self.folders.iter().filter(|f| !f.writable).map(|f| {
-            let path = f.path.display();
-            format!("{path} cannot be written: {} will not be kept.", f.what)
-        }));
+        for folder in self.folders.iter().filter(|folder| !folder.writable) {
+            let (path, what) = (folder.path.display(), folder.what);
+            found.push(format!(
+                "{path} cannot be written: {what} will not be kept."
+            ));
+        }
         self.to_do.splice(0..0, found);
     }
 
@@ -309,8 +311,8 @@ impl DoctorReport {
                 "" => String::new(),
                 note => format!("; {note}"),
             };
-            let driver = [info.backend.as_str(), info.driver.as_str()];
-            let driver: Vec<&str> = driver.into_iter().filter(|s| !s.is_empty()).collect();
+            let mut driver = vec![info.backend.as_str(), info.driver.as_str()];
+            driver.retain(|part| !part.is_empty());
             let about = format!(
                 "{} ({}), kernels timed on the {clock}'s clock{note}",
                 info.device.name,
@@ -319,8 +321,9 @@ impl DoctorReport {
             devices.push(vec![info.select.clone(), about]);
             devices.push(vec![String::new(), peaks(info)]);
         }
-        for (at, line) in table::lines(&devices, false).into_iter().enumerate() {
-            add(if at % 2 == 0 { "device" } else { "" }, line);
+        for (index, line) in table::lines(&devices, false).into_iter().enumerate() {
+            // The second line of each device has its peaks.
+            add(if index % 2 == 0 { "device" } else { "" }, line);
         }
         let terminal = &self.terminal;
         let size = match (terminal.width, terminal.height) {
@@ -334,13 +337,13 @@ impl DoctorReport {
         } else {
             "; input or output is not a terminal here"
         };
-        let terminal = format!(
+        let line = format!(
             "{size}, TERM={}, colours: {}, {text}{}{here}",
             terminal.term,
             terminal.colours,
             inside.unwrap_or_default()
         );
-        add("terminal", terminal);
+        add("terminal", line);
         for folder in &self.folders {
             let state = if folder.writable {
                 ""
@@ -355,7 +358,9 @@ impl DoctorReport {
             ("to do", &self.to_do),
         ];
         for (label, texts) in texts {
-            texts.iter().for_each(|text| add(label, text.clone()));
+            for text in texts {
+                add(label, text.clone());
+            }
         }
         let version = env!("CARGO_PKG_VERSION");
         let mut lines = vec![format!("perflings {version} (protocol {PROTOCOL})")];
@@ -364,29 +369,27 @@ impl DoctorReport {
     }
 }
 
-/// A device's peaks in words, one line.
+/// Returns a device's peaks in words, in one line.
 fn peaks(info: &DeviceInfo) -> String {
     let Some(roof) = &info.roof else {
         return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
             .to_owned();
     };
+    let rates = [Some(roof.flops), roof.matrix_cores, Some(roof.bytes)];
     let noisy = match roof.load() {
         Some(load) => format!(
             "; measured while other programs used {:.0} % of this machine: measure again on an idle one",
             100.0 * load
         ),
-        None if [Some(roof.flops), roof.matrix_cores, Some(roof.bytes)]
-            .iter()
-            .flatten()
-            .any(apart) =>
-        {
+        None if rates.iter().flatten().any(repeats_disagree) => {
             "; the repeats differ widely: measure again on an idle machine".to_owned()
         }
         None => String::new(),
     };
-    let cores = roof.matrix_cores.map_or_else(String::new, |it| {
-        format!(" (matrix cores, f16: {})", repeats(&it, "FLOP/s"))
-    });
+    let cores = match roof.matrix_cores {
+        Some(rate) => format!(" (matrix cores, f16: {})", repeats(&rate, "FLOP/s")),
+        None => String::new(),
+    };
     format!(
         "peak {}{cores}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
         repeats(&roof.flops, "FLOP/s"),
@@ -397,8 +400,8 @@ fn peaks(info: &DeviceInfo) -> String {
     )
 }
 
-/// Whether repeats disagree: their middle half is wide, or the best lies far outside of it.
-fn apart(rate: &Rate) -> bool {
+/// Returns true if the repeats of a measurement disagree: their middle half is wide, or the best lies far outside it.
+fn repeats_disagree(rate: &Rate) -> bool {
     unsteady(rate) || rate.best > 1.25 * rate.p75
 }
 
@@ -455,7 +458,8 @@ mod tests {
         );
         // One repeat that is twice as fast as all others was alone on the machine.
         if let Some(roof) = &mut info.roof {
-            (roof.bytes.p25, roof.bytes.p75) = (2e12, 2.1e12);
+            roof.bytes.p25 = 2e12;
+            roof.bytes.p75 = 2.1e12;
         }
         assert!(peaks(&info).ends_with("idle machine"));
         if let Some(roof) = &mut info.roof {

@@ -1,4 +1,4 @@
-//! `perflings export` and `perflings report`: a recording for other tools.
+//! `perflings export` converts a recording for other tools; `perflings report` writes it as a page.
 
 use std::path::{Path, PathBuf};
 
@@ -31,20 +31,15 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     refuse_as_file(file, &args.course)?;
     refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
-    let traced = || {
-        run_trace::stream(
-            recording.iter(),
-            &file.display().to_string(),
-            &recording.badge(),
-        )
+    let trace = || {
+        let source = file.display().to_string();
+        run_trace::stream(recording.iter(), &source, &recording.badge())
     };
     let bytes = match (format, args.table) {
         (ExportFormat::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
-        (ExportFormat::KernelTrace, _) => {
-            rocprof_csv::kernel_trace(traced().counted()).into_bytes()
-        }
+        (ExportFormat::KernelTrace, _) => rocprof_csv::kernel_trace(trace().counted()).into_bytes(),
         (ExportFormat::KernelStats, _) => {
-            rocprof_csv::kernel_stats(&summary(&traced())).into_bytes()
+            rocprof_csv::kernel_stats(&summary(&trace())).into_bytes()
         }
         (ExportFormat::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
         (ExportFormat::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
@@ -64,7 +59,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Said of a file that is no configuration.
+/// The message about a file that is no configuration.
 const KERNELS_OF: &str = "--kernels takes a stage variant such as 5:fixed, a version such as small:v3 or a configuration file";
 
 /// Writes the kernels that a step of a configuration launches.
@@ -73,18 +68,19 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let named = match &args.file {
         Some(file) => {
             let found = named(&file.display().to_string(), &context, &args.change);
-            let is_other = file.is_file() && file.extension().is_none_or(|it| it != "toml");
-            if is_other {
+            let is_toml = file.extension().is_some_and(|ending| ending == "toml");
+            if file.is_file() && !is_toml {
                 found.context(KERNELS_OF)?
             } else {
                 found?
             }
         }
         None => {
-            let current = progress_of(&context).current;
-            let current = current.and_then(|id| context.course.stage_by_id(&id));
-            let stage = current.or(context.course.stages.first());
-            let stage = stage.ok_or_else(|| usage("name what to run, such as 4:fixed"))?;
+            let stage = progress_of(&context)
+                .current
+                .and_then(|id| context.course.stage_by_id(&id))
+                .or(context.course.stages.first())
+                .ok_or_else(|| usage("name what to run, such as 4:fixed"))?;
             changed(context.learner(stage, args.change.preset)?.0, &args.change)?
         }
     };
@@ -93,7 +89,7 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let files = write_kernels(folder, &texts)
         .with_context(|| format!("Failed to write to {}", folder.display()))?;
     let (name, folder) = (&named.name, folder.display());
-    let has_texts = texts.iter().any(|it| !it.workgroup.is_empty());
+    let has_texts = texts.iter().any(|kernel| !kernel.workgroup.is_empty());
     notice(&if has_texts {
         format!("{files} files with the kernels of a step of {name} are in {folder}")
     } else {
@@ -116,8 +112,8 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
             runs::learner_sheet(&context, &progress_of(&context), None)?
         }
     };
-    let named = |path: &PathBuf| path.extension().is_some_and(|it| it == "html");
-    let text = if args.html || args.out.as_ref().is_some_and(named) {
+    let is_html = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "html");
+    let text = if args.html || args.out.as_ref().is_some_and(is_html) {
         html::page(&sheet)
     } else {
         sheet.markdown()
@@ -129,19 +125,19 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The file that is read must not be overwritten.
+/// Refuses to overwrite the file that is read.
 fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
-    match out.filter(|out| files::is_same(read, out)) {
-        None => Ok(()),
-        Some(out) => Err(usage(format!(
+    match out {
+        Some(out) if files::is_same(read, out) => Err(usage(format!(
             "--out {}: this is the recording that is read; name another file",
             out.display()
         ))),
+        _ => Ok(()),
     }
 }
 
 /// Reads a recording and prints notices about it.
-pub(super) fn open(path: &std::path::Path) -> Result<Recording> {
+pub(super) fn open(path: &Path) -> Result<Recording> {
     let recording = Recording::read(path)?;
     if let Some(text) = &recording.notice {
         notice(text);

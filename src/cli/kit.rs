@@ -1,5 +1,5 @@
-//! `perflings kit DIR`: what a class needs, in a folder for a USB stick or a share: this program, the course, recordings and a script
-//! that starts it.
+//! `perflings kit DIR` writes everything that a class needs into a folder for a USB stick or a share: this program, the course, recordings
+//! and a script that starts the program.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use crate::files;
 use crate::out::{Exit, notice, result};
 use crate::record::Recording;
 
-/// Bytes that this program or a recording may have.
+/// The largest size of this program and of a recording, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// How the program is started from the kit.
+/// The script that starts the program from the kit.
 struct StartScript {
-    /// Name of the program's file.
+    /// The name of the program's file.
     program: &'static str,
-    /// Name of the script's file.
+    /// The name of the script's file.
     file: &'static str,
     /// The command that runs the script.
     command: &'static str,
     text: &'static str,
-    /// What separates the names of commands in the text.
+    /// The separator between the names of commands in the text.
     separator: &'static str,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     let own = std::env::current_exe().context("Failed to find this program")?;
     let program = dir.join(START.program);
     copy(&own, &program)?;
-    // A stick may keep no permissions; the script says what to do there.
+    // Some sticks do not keep permissions; the script says what to do then.
     #[cfg(unix)]
     let _ = std::fs::set_permissions(
         &program,
@@ -87,20 +87,22 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The commands that read a course, or have one that does.
+/// Returns the names of the commands that read a course or have a subcommand that does.
 fn commands_with_course() -> Vec<String> {
-    fn takes(command: &Command) -> bool {
-        command.get_arguments().any(|it| it.get_id() == "course")
-            || command.get_subcommands().any(takes)
+    fn takes_course(command: &Command) -> bool {
+        command.get_arguments().any(|arg| arg.get_id() == "course")
+            || command.get_subcommands().any(takes_course)
     }
-    let grammar = Cli::command();
-    let commands = grammar.get_subcommands().filter(|it| takes(it));
-    commands.map(|it| it.get_name().to_owned()).collect()
+    Cli::command()
+        .get_subcommands()
+        .filter(|command| takes_course(command))
+        .map(|command| command.get_name().to_owned())
+        .collect()
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let bytes = files::read(from, MAX_BYTES);
-    let bytes = bytes.with_context(|| format!("Failed to read {}", from.display()))?;
+    let bytes = files::read(from, MAX_BYTES)
+        .with_context(|| format!("Failed to read {}", from.display()))?;
     write(to, bytes)
 }
 
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn a_kit_gives_its_course_to_the_commands_that_take_one() {
         let all = commands_with_course();
-        let takes = |name: &str| all.iter().any(|it| it == name);
+        let takes = |name: &str| all.iter().any(|command| command == name);
         assert!(["check", "course", "kit", "run"].into_iter().all(takes));
         assert!(
             !["doctor", "config", "bench"].into_iter().any(takes),

@@ -1,4 +1,4 @@
-//! `perflings list`, `hint`, `reset` and `init`: the course without running it.
+//! `perflings list`, `hint`, `reset` and `init` show or write the course without running it.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit> {
     if !args.json {
         result(&context.course.title)?;
     }
-    let (mut stages, mut exercises) = (Vec::new(), Vec::new());
+    let mut stages = Vec::new();
+    let mut exercises = Vec::new();
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
@@ -84,7 +85,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Prints rows with their cells below each other.
+/// Prints rows as a table.
 pub(super) fn print_table(rows: &[Vec<String>]) -> Result<()> {
     for line in table::lines(rows, false) {
         result(&line)?;
@@ -92,7 +93,7 @@ pub(super) fn print_table(rows: &[Vec<String>]) -> Result<()> {
     Ok(())
 }
 
-/// What the learner said and what came of it; a question that was not answered is null.
+/// Returns the learner's predictions and their results as JSON. A question that was not answered is null.
 fn outcome(known: &StageProgress) -> serde_json::Value {
     let (choice, right) = match known.prediction {
         Some(Prediction::Choice { choice, right }) => (Some(letter(choice)), Some(right)),
@@ -110,16 +111,15 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let (id, hints): (&str, Vec<String>) = match context.exercise(&args.stage) {
         Some(exercise) => {
-            let hints = exercise.hints.iter();
-            (&exercise.id, hints.map(|it| it.trim().to_owned()).collect())
+            let hints = exercise.hints.iter().map(|hint| hint.trim().to_owned());
+            (&exercise.id, hints.collect())
         }
         None => {
             let stage = stage_named(&args.stage, &context)?;
             let figures = FigureSources::none(&stage.broken);
             let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
-            let hints = stage.hints.iter();
-            let hints = hints.map(|hint| told(hint.trim(), &figures, &key));
-            (&stage.id, hints.collect())
+            let filled = |hint: &String| told(hint.trim(), &figures, &key);
+            (&stage.id, stage.hints.iter().map(filled).collect())
         }
     };
     let wanted = usize::from(args.hints).min(hints.len());
@@ -135,8 +135,10 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
 
 pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    let state = context.state.as_ref();
-    let state = state.context("this system names no folder for a program's state")?;
+    let state = context
+        .state
+        .as_ref()
+        .context("this system names no folder for a program's state")?;
     let mut left = None;
     let (name, id, kept) = match context.exercise(&args.stage) {
         Some(exercise) => {
@@ -151,9 +153,10 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &stage.id, context.reset(stage)?)
         }
     };
-    let stays = match left {
-        Some(_) => "; the first answer stays: after a wrong one a right one counts as seen",
-        None => "",
+    let stays = if left.is_some() {
+        "; the first answer stays: after a wrong one a right one counts as seen"
+    } else {
+        ""
     };
     let mut changes = vec![ProgressChange::Reset(id.clone())];
     changes.extend(left.map(|left| ProgressChange::Stage(id.clone(), Box::new(left))));
@@ -167,7 +170,7 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Refuses a folder with something in it.
+/// Refuses a folder that is not empty. A folder that does not exist is accepted.
 pub(super) fn ensure_new(dir: &Path) -> Result<()> {
     match std::fs::read_dir(dir) {
         Ok(mut entries) => match entries.next() {
@@ -185,18 +188,19 @@ pub(super) fn ensure_new(dir: &Path) -> Result<()> {
 pub(super) fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
     let files = CourseFiles::Embedded.files()?;
-    // A folder of an earlier `init`, whole or cut short, gets what it lacks. What was changed there stays.
+    // A folder of an earlier `init` gets the files that it lacks. Changed files stay.
     let is_ours = files.iter().any(|(path, _)| dir.join(path).is_file());
     if !is_ours {
         ensure_new(dir)?;
     }
-    let (mut written, mut changed) = (0, Vec::new());
+    let mut written = 0;
+    let mut changed = Vec::new();
     for (path, text) in &files {
         let target = dir.join(path);
         if !files::is_taken(&target) {
             write(&target, text)?;
             written += 1;
-        } else if !files::read(&target, text.len() as u64).is_ok_and(|it| it == text.as_bytes()) {
+        } else if !files::read(&target, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
             changed.push(path.clone());
         }
     }

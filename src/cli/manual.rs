@@ -1,4 +1,4 @@
-//! `perflings completions` and `perflings man`, both from the one grammar.
+//! `perflings completions` and `perflings man` write what the grammar says, as a script for a shell and as manual pages.
 
 use std::path::Path;
 
@@ -11,9 +11,10 @@ use crate::files;
 use crate::out::{self, Exit, result};
 
 pub(super) fn completions(args: &CompletionsArgs) -> Result<Exit> {
-    let (mut grammar, mut text) = (Cli::command(), Vec::new());
-    clap_complete::generate(args.shell, &mut grammar, "perflings", &mut text);
-    let mut text = String::from_utf8(text)?;
+    let mut grammar = Cli::command();
+    let mut bytes = Vec::new();
+    clap_complete::generate(args.shell, &mut grammar, "perflings", &mut bytes);
+    let mut text = String::from_utf8(bytes)?;
     if args.shell == Shell::Fish {
         text = text.replace(FISH, &[FISH, FISH_WAITS].concat());
         text.extend(grammar.get_subcommands().filter_map(fish_words));
@@ -22,23 +23,26 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// How the generated script for fish finds out whether the command line names a command already. It fails at a flag without its
-/// value, so that fish would not offer that flag's values: the second line tries again without the last word.
+/// The line of the generated script for fish that finds out whether the command line names a command already. It fails at a flag without its
+/// value, so that fish would not offer the values of the flag.
 const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
+/// The line that is added after `FISH`. It tries again without the last word.
 const FISH_WAITS: &str =
     "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
 
-/// The words that a command takes, such as the keys of `config`: `clap_complete` gives fish those of flags only.
+/// Returns the line for fish with the words that a command takes, such as the keys of `config`, because `clap_complete` writes only the words
+/// of flags. `None` if the command takes no words.
 fn fish_words(command: &Command) -> Option<String> {
     let values = command.get_positionals().next()?.get_possible_values();
-    let words: Vec<&str> = values.iter().map(|it| it.get_name()).collect();
+    if values.is_empty() {
+        return None;
+    }
+    let words: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
     let (name, words) = (command.get_name(), words.join(" "));
-    (!words.is_empty()).then(|| {
-        format!(
-            "complete -c perflings -n \"__fish_perflings_using_subcommand {name}; \
-             and not __fish_seen_subcommand_from {words}\" -f -a \"{words}\"\n"
-        )
-    })
+    Some(format!(
+        "complete -c perflings -n \"__fish_perflings_using_subcommand {name}; \
+         and not __fish_seen_subcommand_from {words}\" -f -a \"{words}\"\n"
+    ))
 }
 
 pub(super) fn man(args: &ManArgs) -> Result<Exit> {
@@ -56,7 +60,7 @@ pub(super) fn man(args: &ManArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The name of a page's file, and its text.
+/// Returns the name of a manual page's file, and its text.
 fn page(command: &Command) -> Result<(String, Vec<u8>)> {
     let man = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
@@ -65,7 +69,7 @@ fn page(command: &Command) -> Result<(String, Vec<u8>)> {
     Ok((man.get_filename(), page.into_bytes()))
 }
 
-/// Lines that are set in are examples: they stay as they are, and are not filled.
+/// Keeps the line breaks of indented lines, which are examples. Other lines are filled.
 fn keep_examples(page: &str) -> String {
     let mut kept = String::new();
     let mut within = false;
@@ -81,11 +85,14 @@ fn keep_examples(page: &str) -> String {
     kept
 }
 
-/// Writes the pages of a command and of those below it; the result is their number.
+/// Writes the pages of a command and of its subcommands. Returns their number.
 fn write(command: &Command, dir: &Path) -> Result<usize> {
     let (name, text) = page(command)?;
     let path = dir.join(name);
     files::write(&path, &text).with_context(|| format!("Failed to write {}", path.display()))?;
-    let below = command.get_subcommands().map(|it| write(it, dir));
-    Ok(1 + below.sum::<Result<usize>>()?)
+    let mut pages = 1;
+    for subcommand in command.get_subcommands() {
+        pages += write(subcommand, dir)?;
+    }
+    Ok(pages)
 }

@@ -1,5 +1,5 @@
-//! The progress of a long command: how far it is, about how long it still takes, and what it does, in one line at the foot of a
-//! terminal, from the third second on. Nothing is printed where there is no terminal.
+//! Shows the progress of a long command in one line at the foot of a terminal: how much is done, about how long the rest takes, and the
+//! present work. The line appears in the third second. Nothing is printed where there is no terminal.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
@@ -10,20 +10,24 @@ use crate::out;
 
 /// A command that ends sooner shows no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two updates of the line.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The progress of a command, as long as this lives.
+/// Shows the progress of a command until it is dropped.
 pub(super) struct ProgressMeter(Option<Arc<Mutex<Done>>>);
 
 struct Done {
     began: Instant,
+    /// The pieces of work that are done.
     pieces: usize,
+    /// The number of all pieces; 0 if it is not known.
     of: usize,
+    /// The present work.
     what: String,
 }
 
 impl ProgressMeter {
-    /// Shows nothing without a terminal.
+    /// Begins to show the progress. Without a terminal nothing is shown.
     pub(super) fn begin() -> Self {
         if !out::has_foot() {
             return Self(None);
@@ -35,17 +39,19 @@ impl ProgressMeter {
             what: String::new(),
         }));
         let weak = Arc::downgrade(&done);
-        let thread = Builder::new().name("progress".to_owned());
-        // Without a thread there is no such line.
-        let started = thread.spawn(move || keep_up(&weak));
+        // If no thread can be started, nothing is shown.
+        let started = Builder::new()
+            .name("progress".to_owned())
+            .spawn(move || update_line(&weak));
         Self(started.is_ok().then_some(done))
     }
 
-    /// So many pieces of work are done, of so many.
+    /// Sets how many pieces of work are done, and how many there are.
     pub(super) fn at(&self, pieces: usize, of: usize) {
         if let Some(done) = &self.0 {
             let mut done = locked(done);
-            (done.pieces, done.of) = (pieces, of.max(pieces));
+            done.pieces = pieces;
+            done.of = of.max(pieces);
         }
     }
 
@@ -57,7 +63,7 @@ impl ProgressMeter {
         }
     }
 
-    /// What is done now.
+    /// Sets the description of the present work.
     pub(super) fn doing(&self, what: impl Into<String>) {
         if let Some(done) = &self.0 {
             locked(done).what = what.into();
@@ -77,15 +83,17 @@ fn locked(done: &Mutex<Done>) -> MutexGuard<'_, Done> {
     done.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep_up(of: &Weak<Mutex<Done>>) {
+/// Updates the line until the meter is dropped.
+fn update_line(meter: &Weak<Mutex<Done>>) {
     let mut over = false;
     while !over {
         std::thread::sleep(AGAIN);
-        // Asked while the line is held: once the command has taken it away, nothing is left to ask.
+        // The meter is read while the line is locked, so that no line is written after the meter has removed it.
         out::foot(|| {
-            let done = of.upgrade();
-            over = done.is_none();
-            let done = done?;
+            let Some(done) = meter.upgrade() else {
+                over = true;
+                return None;
+            };
             let done = locked(&done);
             let passed = done.began.elapsed();
             (passed >= PATIENCE).then(|| line(&done, passed))
@@ -111,9 +119,10 @@ fn line(done: &Done, passed: Duration) -> String {
 }
 
 fn seconds(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s => format!("{:.0} min", s / 60.0),
+    if seconds < 90.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
     }
 }
 
@@ -124,12 +133,11 @@ mod tests {
     #[test]
     fn the_time_left_follows_from_the_pieces_done() {
         let text = |pieces, of, what: &str| {
-            let (began, what) = (Instant::now(), what.to_owned());
             let done = Done {
-                began,
+                began: Instant::now(),
                 pieces,
                 of,
-                what,
+                what: what.to_owned(),
             };
             line(&done, Duration::from_secs(30))
         };

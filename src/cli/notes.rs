@@ -1,4 +1,4 @@
-//! `perflings notes`: the speaker view of a presentation that runs on this machine, on a second terminal or over ssh.
+//! `perflings notes` shows the speaker view of a presentation that runs on this machine, on a second terminal or over ssh.
 
 use anyhow::Result;
 
@@ -17,22 +17,23 @@ pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
     use crate::out::notice;
     use crate::shell::speaker;
 
-    /// How often a presentation that was left is looked for.
+    /// The time between two attempts to find a presentation that was left.
     const AGAIN: Duration = Duration::from_millis(500);
 
     let context = args.course.load()?;
     let agendas = &context.course.agendas;
-    let agenda = args.agenda.map(|minutes| {
-        let found = agendas.iter().find(|it| it.minutes == minutes);
+    let find_agenda = |minutes: u32| {
+        let found = agendas.iter().find(|agenda| agenda.minutes == minutes);
         found.ok_or_else(|| {
-            let all: Vec<String> = agendas.iter().map(|it| it.minutes.to_string()).collect();
+            let all = agendas.iter().map(|agenda| agenda.minutes.to_string());
+            let all: Vec<String> = all.collect();
             usage(format!(
                 "--agenda {minutes}: the course has none of {minutes} minutes; it has {}",
                 all.join(", ")
             ))
         })
-    });
-    let agenda = agenda.transpose()?;
+    };
+    let agenda = args.agenda.map(find_agenda).transpose()?;
     let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;
     let Ok(stream) = UnixStream::connect(&path) else {
         return Err(usage(
@@ -54,32 +55,32 @@ pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
             if send.send(None).is_err() {
                 return;
             }
-            // The presentation was left, and may go on.
-            let (again, other) = loop {
+            // The presentation was left and may be continued.
+            let (input, output) = loop {
                 std::thread::sleep(AGAIN);
-                let again = UnixStream::connect(&path);
-                if let Ok(both) = again.and_then(|it| Ok((it.try_clone()?, it))) {
+                let stream = UnixStream::connect(&path);
+                if let Ok(both) = stream.and_then(|stream| Ok((stream.try_clone()?, stream))) {
                     break both;
                 }
             };
-            reader = BufReader::new(again);
-            *writer.lock().unwrap_or_else(PoisonError::into_inner) = other;
+            reader = BufReader::new(input);
+            *writer.lock().unwrap_or_else(PoisonError::into_inner) = output;
         }
     };
     std::thread::Builder::new()
         .name("notes".into())
         .spawn(read)?;
     if args.plain {
-        // For a pipe, or a terminal that shows no screen: the notes as they change.
-        let mut before = (0, 0);
-        for notes in news.into_iter().map_while(|it| it) {
-            if (notes.stage, notes.beat) != before {
-                let (stage, beat, of) = (notes.stage, notes.beat, notes.of);
-                let (says, notes) = (notes.says, notes.notes);
+        // The notes are printed as they change, for a pipe or a terminal that shows no screen.
+        let mut printed = (0, 0);
+        for notes in news.into_iter().map_while(std::convert::identity) {
+            let (stage, beat, of) = (notes.stage, notes.beat, notes.of);
+            if (stage, beat) != printed {
                 crate::out::result(&format!(
-                    "stage {stage}, beat {beat}/{of}: {says}\n{notes}\n"
+                    "stage {stage}, beat {beat}/{of}: {}\n{}\n",
+                    notes.says, notes.notes
                 ))?;
-                before = (stage, beat);
+                printed = (stage, beat);
             }
         }
         return Ok(Exit::Ok);

@@ -1,4 +1,4 @@
-//! `perflings open`: shows a profile of another program on the screen, as text, as JSON or as a page, or compares two profiles.
+//! `perflings open` shows a profile of another program on the screen, as text, as JSON or as a page, or compares two profiles.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use gputrace::ranks::open_folder;
 use gputrace::summary::summary;
 use gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 
-/// Progress is shown in millions of bytes.
+/// The unit of the shown progress, in bytes.
 const MB: u64 = 1_000_000;
 
 pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
@@ -59,8 +59,8 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     }
     let written = args.report.is_some() || !args.export.is_empty();
     if written || !terminal::is_present() {
-        let quiet = args.report.is_none() && written;
-        return if quiet {
+        let only_exports = args.report.is_none() && written;
+        return if only_exports {
             Ok(Exit::Ok)
         } else {
             page(args, &opened::sheet(&figures, &first))
@@ -71,7 +71,7 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
 }
 
-/// The figures as JSON, with the page of the course beside each lint.
+/// Returns the figures as JSON, with the page of the course beside each lint.
 fn json(figures: &Summary) -> Result<String> {
     let mut text = serde_json::to_string(figures)?;
     for lint in &figures.lints {
@@ -84,10 +84,10 @@ fn json(figures: &Summary) -> Result<String> {
     Ok(text)
 }
 
-/// An error in one line, for `what` was opened.
-fn refused(what: &str, error: &OpenError) -> anyhow::Error {
-    let [what, found, advice] = [what, &error.what, &error.next].map(sanitize::line);
-    usage(format!("{what}: {found} {advice}"))
+/// Returns an error of opening a profile in one line. `name` is the name of the profile.
+fn refused(name: &str, error: &OpenError) -> anyhow::Error {
+    let [name, problem, advice] = [name, &error.what, &error.next].map(sanitize::line);
+    usage(format!("{name}: {problem} {advice}"))
 }
 
 /// Writes the page where `--report` says, or prints it.
@@ -96,10 +96,10 @@ fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
         out::result(sheet.text().trim_end())?;
         return Ok(Exit::Ok);
     };
-    let ending = path.extension().and_then(|it| it.to_str()).unwrap_or("");
+    let ending = path.extension().and_then(|ending| ending.to_str());
     let text = match ending {
-        "html" => html::page(sheet),
-        "md" => sheet.markdown(),
+        Some("html") => html::page(sheet),
+        Some("md") => sheet.markdown(),
         _ => {
             let path = path.display();
             return Err(usage(format!(
@@ -111,7 +111,7 @@ fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The trace in the format that the file name's ending selects.
+/// Returns the trace in the format that the file name's ending selects.
 fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("kernel_stats.csv") {
@@ -136,18 +136,24 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     )))
 }
 
-/// Profiles in this program: their names in exercises, and their bytes.
+/// The profiles in this program: their names in exercises, and their bytes.
 const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../assets/eager.json.gz"))];
 
-/// A profile in this program, or that of an exercise, if no file has the name.
+/// Reads a profile in this program, by its name or by the name of an exercise. `None` if there is no such profile, or a file has the name.
 fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
-    let name = path.to_str().filter(|_| !files::is_taken(path))?;
-    let known = |name: &str| BUILT_IN.iter().find(|it| it.0 == name);
-    let bytes = known(name).map(|it| it.1).or_else(|| {
+    if files::is_taken(path) {
+        return None;
+    }
+    let name = path.to_str()?;
+    let bytes_of = |name: &str| {
+        let found = BUILT_IN.iter().find(|(known, _)| *known == name);
+        found.map(|(_, bytes)| *bytes)
+    };
+    let bytes = bytes_of(name).or_else(|| {
         let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let context = short.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
-        let bytes = known(exercise.detective()?.profile.as_deref()?)?.1;
+        let bytes = bytes_of(exercise.detective()?.profile.as_deref()?)?;
         note_tried(&context, exercise, false);
         Some(bytes)
     })?;
@@ -161,20 +167,21 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         return found;
     }
     refuse_as_file(path, &args.course)?;
-    // A database cannot be read from a pipe.
-    let piped = (path == Path::new("-")).then(|| gputrace::scratch(std::io::stdin()));
-    let piped = piped
+    // The input is saved to a file, because a database cannot be read from a pipe.
+    let piped = (path == Path::new("-"))
+        .then(|| gputrace::scratch(std::io::stdin()))
         .transpose()
         .context("Failed to save the input from the pipe")?;
     let path = piped.as_deref().unwrap_or(path);
-    let told = match &piped {
-        Some(_) => "stdin".to_owned(),
-        None => sanitize::line(&path.display().to_string()),
+    let name = if piped.is_some() {
+        "stdin".to_owned()
+    } else {
+        sanitize::line(&path.display().to_string())
     };
     let meter = ProgressMeter::begin();
-    meter.doing(format!("MB of {told}"));
-    let mut progress = |at: ReadProgress| {
-        let [read, total] = [at.read, at.total].map(|bytes| (bytes / MB) as usize);
+    meter.doing(format!("MB of {name}"));
+    let mut progress = |progress: ReadProgress| {
+        let [read, total] = [progress.read, progress.total].map(|bytes| (bytes / MB) as usize);
         meter.at(read, total);
     };
     let found = if path.is_dir() {
@@ -183,7 +190,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         recording(path, &mut progress)
             .transpose()
             .unwrap_or_else(|| {
-                gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
+                gputrace::open(path, &mut progress).map_err(|error| refused(&name, &error))
             })
     };
     drop(meter);
@@ -192,27 +199,27 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         trace.source = "stdin".to_owned();
     }
     if let Some(cut) = &trace.truncated {
-        notice(&format!("{told}: {}", sanitize::line(cut)));
+        notice(&format!("{name}: {}", sanitize::line(cut)));
     }
     Ok(trace)
 }
 
-/// The traces in a folder as one, one file for each rank.
+/// Reads a folder with one trace for each rank as one trace.
 fn folder(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace> {
-    let told = path.display().to_string();
-    let folder = open_folder(path, progress).map_err(|error| refused(&told, &error))?;
+    let name = path.display().to_string();
+    let folder = open_folder(path, progress).map_err(|error| refused(&name, &error))?;
     if let Some(first) = folder.skipped.first() {
         let first = sanitize::line(&first.to_string());
         let skipped = folder.skipped.len();
         notice(&format!(
             "{}: {skipped} files are not read; the first: {first}",
-            sanitize::line(&told)
+            sanitize::line(&name)
         ));
     }
     Ok(folder.trace)
 }
 
-/// The file as a recording of this program, if it starts like one.
+/// Reads the file as a recording of this program. `None` if it does not begin like one.
 fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Option<Trace>> {
     let Ok(mut source) = TraceSource::open(path, progress) else {
         return Ok(None);
@@ -231,11 +238,12 @@ fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Opti
     let recording = Recording::from_text(text, path).context("A recording of perflings")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut trace = run_trace::stream(recording.iter(), &name, &recording.badge());
-    let said = recording.notice.as_deref().map(|it| {
-        let (_, what) = it.split_once(": the ").unwrap_or(("", it));
-        format!("The {what}.")
+    // The notice without the path, which is printed before it.
+    let notice = recording.notice.as_deref().map(|notice| {
+        let (_, sentence) = notice.split_once(": the ").unwrap_or(("", notice));
+        format!("The {sentence}.")
     });
-    trace.truncated = source.damage().or(said);
+    trace.truncated = source.damage().or(notice);
     if let Some(counted) = &mut trace.counted {
         counted.truncated.clone_from(&trace.truncated);
     }

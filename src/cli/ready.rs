@@ -1,4 +1,4 @@
-//! `perflings doctor --room`: one line that says whether this machine is ready for a class, what is missing, or that other programs
+//! `perflings doctor --room` prints one line that says whether this machine is ready for a class, what is missing, or that other programs
 //! keep it busy.
 
 use anyhow::Result;
@@ -13,22 +13,22 @@ use protocol::config::{Preset, RunConfig};
 use protocol::handle::EngineCommand;
 use protocol::units::show;
 
-/// Every machine has this device, and the workshop begins on it.
+/// The device of the check. Every machine has it, and the workshop begins on it.
 const DEVICE: &str = "cpu";
-/// A class does not wait longer than this many seconds for the first loss.
+/// The longest time that a class may wait for the first loss, in seconds.
 const PATIENCE: f64 = 10.0;
 
-/// One machine, as `--json` writes it.
+/// The result for this machine, as `--json` writes it.
 #[derive(Default, Serialize)]
 struct Ready {
     host: String,
     version: &'static str,
     ready: bool,
     missing: Vec<String>,
-    /// What other programs take: nothing is missing once they are ended.
+    /// Problems that other programs cause. They end with these programs.
     busy: Vec<String>,
     terminal: TerminalReport,
-    /// `--device` of each that was found.
+    /// The value of `--device` for each device that was found.
     devices: Vec<String>,
     cpu: Option<String>,
     gflops: Option<f64>,
@@ -41,11 +41,15 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     let mut ready = Ready {
         host: host_name(),
         version: found.version,
-        missing: lacks(&found),
-        devices: found.devices.iter().map(|it| it.select.clone()).collect(),
+        missing: missing(&found),
+        devices: found
+            .devices
+            .iter()
+            .map(|info| info.select.clone())
+            .collect(),
         ..Ready::default()
     };
-    if let Some(cpu) = found.devices.iter().find(|it| it.select == DEVICE) {
+    if let Some(cpu) = found.devices.iter().find(|info| info.select == DEVICE) {
         ready.cpu = Some(cpu.device.name.clone());
         match measure_peaks(&command, DEVICE, &mut found.notes) {
             Ok(roof) => {
@@ -71,11 +75,11 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     ready.terminal = found.terminal;
     ready.ready = ready.missing.is_empty() && ready.busy.is_empty();
     out::json_or_text(args.json, &ready, || ready.line())?;
-    Ok(Exit::of(ready.ready))
+    Ok(Exit::passed_if(ready.ready))
 }
 
-/// What is missing, before anything is measured.
-fn lacks(found: &DoctorReport) -> Vec<String> {
+/// Returns what is missing, as far as it is known before anything is measured.
+fn missing(found: &DoctorReport) -> Vec<String> {
     let mut missing = Vec::new();
     let terminal = &found.terminal;
     match (terminal.width, terminal.height) {
@@ -95,12 +99,13 @@ fn lacks(found: &DoctorReport) -> Vec<String> {
     if let Some(problem) = &found.problem {
         missing.push(format!("no device: {problem}"));
     }
-    let folders = found.folders.iter().filter(|it| !it.writable);
-    missing.extend(folders.map(|it| format!("{} cannot be written", it.path.display())));
+    for folder in found.folders.iter().filter(|folder| !folder.writable) {
+        missing.push(format!("{} cannot be written", folder.path.display()));
+    }
     missing
 }
 
-/// Seconds from an engine's start to its first loss; none when interrupted.
+/// Returns the seconds from an engine's start to its first loss, or `None` when interrupted.
 fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
     let work = EngineTask::run("v3", &RunConfig::preset(Preset::Tiny), 1);
     let measured = Runner::new(command, None)?.measure(DEVICE, &work, |_, _| Ok(()))?;
@@ -109,27 +114,31 @@ fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
 
 impl Ready {
     fn line(&self) -> String {
-        let mut said = Vec::new();
+        let mut facts = Vec::new();
         let terminal = &self.terminal;
         if let (Some(width), Some(height)) = (terminal.width, terminal.height) {
             let text = if terminal.utf8 { "UTF-8" } else { "ASCII" };
             let colours = terminal.colours;
-            said.push(format!("{width}x{height}, {text}, colours: {colours}"));
+            facts.push(format!("{width}x{height}, {text}, colours: {colours}"));
         }
-        said.extend(self.cpu.clone());
-        said.extend(self.gflops.map(|it| format!("{} GFLOP/s", show(it, 0))));
-        said.extend(
-            self.first_loss_s
-                .map(|it| format!("first loss after {it:.1} s")),
-        );
-        let others = self.devices.iter().filter(|it| *it != DEVICE);
-        said.extend(others.map(|it| format!("also {it}")));
-        let (host, said) = (&self.host, said.join("; "));
-        let lacks = [self.missing.as_slice(), &self.busy].concat().join("; ");
-        match (self.ready, self.missing.is_empty()) {
-            (true, _) => format!("pass     {host}: {said}"),
-            (false, true) => format!("BUSY     {host}: {lacks} ({said})"),
-            (false, false) => format!("MISSING  {host}: {lacks} ({said})"),
+        facts.extend(self.cpu.clone());
+        if let Some(gflops) = self.gflops {
+            facts.push(format!("{} GFLOP/s", show(gflops, 0)));
+        }
+        if let Some(seconds) = self.first_loss_s {
+            facts.push(format!("first loss after {seconds:.1} s"));
+        }
+        let others = self.devices.iter().filter(|device| *device != DEVICE);
+        facts.extend(others.map(|device| format!("also {device}")));
+        let (host, facts) = (&self.host, facts.join("; "));
+        if self.ready {
+            return format!("pass     {host}: {facts}");
+        }
+        let problems = [self.missing.as_slice(), &self.busy].concat().join("; ");
+        if self.missing.is_empty() {
+            format!("BUSY     {host}: {problems} ({facts})")
+        } else {
+            format!("MISSING  {host}: {problems} ({facts})")
         }
     }
 }
@@ -151,10 +160,9 @@ mod tests {
             terminal: terminal(),
             ..DoctorReport::default()
         };
-        let missing = lacks(&found);
         let mut ready = Ready {
             host: "seat-7".to_owned(),
-            missing,
+            missing: missing(&found),
             terminal: terminal(),
             devices: vec!["cpu".to_owned(), "gpu".to_owned()],
             gflops: Some(61.2),

@@ -1,5 +1,5 @@
-//! `perflings replay`: a recording in the workshop's screen, badged with its device and date; its summary where
-//! there is no terminal.
+//! `perflings replay` shows a recording in the workshop's screen, with a badge of its device and date. Without a terminal it prints the
+//! summary of the recording.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -88,10 +88,12 @@ fn show_recording(
     Ok(exit_of(outcome?))
 }
 
-/// The recorded run of an exercise, where `d01` names one and no file does.
+/// Returns the recorded run of an exercise such as `d01`. `None` if the name is no exercise with a recording, or a file has the name.
 fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
-    let name = args.file.to_str().filter(|_| !args.file.exists())?;
-    let exercise = context.exercise(name)?;
+    if args.file.exists() {
+        return None;
+    }
+    let exercise = context.exercise(args.file.to_str()?)?;
     let detective = exercise.recording()?;
     note_tried(context, exercise, false);
     Some(Recording::from_text(detective.shown(), &args.file))
@@ -108,6 +110,6 @@ fn text(recording: &Recording, lints: bool) -> String {
         let sheet = RunReport::from_story(&recording.story).sheet();
         parts.push(sheet.markdown().trim_end().to_owned());
     }
-    parts.extend(finished.iter().map(|it| summary::text(it, lints)));
+    parts.extend(finished.iter().map(|run| summary::text(run, lints)));
     parts.join("\n\n")
 }

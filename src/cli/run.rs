@@ -1,5 +1,4 @@
-//! `perflings run`: one stage or configuration without a screen. The summary, or with `--json` the whole stream, goes to
-//! stdout.
+//! `perflings run` trains one stage or configuration without a screen. It prints the summary or, with `--json`, the whole stream.
 
 use anyhow::Result;
 
@@ -40,9 +39,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
                 Some(As::Broken) => NamedConfig::broken(stage, preset),
                 Some(As::Fixed) => NamedConfig::fixed(stage, preset),
                 None => {
-                    let (mine, path) = context.learner(stage, preset)?;
+                    let (named, path) = context.learner(stage, preset)?;
                     say_file(stage, path.as_deref());
-                    mine
+                    named
                 }
             }
         }
@@ -58,7 +57,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         story.hear(&line.event, 0);
-        tell(&meter, args.steps, &line.event);
+        show_progress(&meter, args.steps, &line.event);
         if args.json {
             out::json_line(text)?
         } else {
@@ -77,7 +76,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
     })?;
     drop(meter);
-    if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
+    if !args.json
+        && let Some(finished) = &measured.finished
+    {
         result(&summary::text(finished, true))?;
         if let Some(format) = run.format() {
             result(&format!("  products  {format}"))?;
@@ -86,17 +87,19 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     Ok(exit_of(&measured))
 }
 
-/// A run that ended before its last step, other than by request, has failed.
+/// Returns the exit code of a run. A run that ended before its last step, other than by request, has failed.
 fn exit_of(measured: &TaskResult) -> Exit {
+    if measured.interrupted {
+        return Exit::Interrupted;
+    }
     match &measured.finished {
-        _ if measured.interrupted => Exit::Interrupted,
         Some(finished) if finished.ended.is_none() => Exit::Ok,
         _ => Exit::Failed,
     }
 }
 
-/// What is compiled; then the step and its loss.
-fn tell(meter: &ProgressMeter, steps: u64, event: &Event) {
+/// Shows the progress of a run: the kernels that are compiled, then the step and its loss.
+fn show_progress(meter: &ProgressMeter, steps: u64, event: &Event) {
     match event {
         Event::Compiling { kernels, latest } => {
             meter.doing(format!("compiling kernels: {kernels}, now {latest}"));

@@ -1,4 +1,4 @@
-//! The learner's progress as commands read and write it. If it cannot be saved, a command prints a notice and still succeeds.
+//! Reads and writes the learner's progress for commands. If progress cannot be saved, a command prints a notice and still succeeds.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::course::exercise::Exercise;
 use crate::course::save_file::{self, Progress, ProgressChange, StageProgress};
 use crate::out::notice;
 
-/// The learner's progress; a damaged file is reported and set aside.
+/// Returns the learner's progress. A damaged file is reported and set aside.
 pub(super) fn progress_of(context: &CourseContext) -> Progress {
     let state = context.state.as_deref();
     let (progress, aside) = state.map(save_file::load).unwrap_or_default();
@@ -19,7 +19,7 @@ pub(super) fn progress_of(context: &CourseContext) -> Progress {
     progress
 }
 
-/// Names a damaged file that was set aside, or why nothing was saved.
+/// Prints a notice about a damaged file that was set aside, or the reason why nothing was saved.
 pub(super) fn report_saved(saved: Result<Option<FileError>, FileError>) {
     match saved {
         Ok(None) => {}
@@ -33,7 +33,7 @@ pub(super) fn unsaved(error: &FileError) -> String {
     format!("progress is not saved: {} ({})", error.what, error.path)
 }
 
-/// Says which file of the learner's is used.
+/// Says which of the learner's files is used, if one is.
 pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
     if let Some(path) = path {
         let path = path.display();
@@ -41,12 +41,12 @@ pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
     }
 }
 
-/// Notes that an exercise was looked at or tried, and whether it passed.
+/// Saves that an exercise was looked at or tried, and whether it passed.
 pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
     change(context, &exercise.id, |known| known.note_tried(passed));
 }
 
-/// Changes what is kept of the stage or exercise `id`.
+/// Changes the progress of the stage or exercise `id`.
 pub(super) fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageProgress)) {
     let Some(state) = &context.state else {
         return;

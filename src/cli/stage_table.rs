@@ -1,5 +1,5 @@
-//! `perflings run all`: every stage broken and fixed against the plain baseline, as one table; and in a folder, for each of them,
-//! a log, its kernels and a trace. Measuring is `measure::stage_table`'s; here it is printed and written.
+//! `perflings run all` prints a table of every stage, broken and fixed, against the plain baseline. Into a folder it writes a log, the kernels
+//! and a trace of each of them. `measure::stage_table` measures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,9 +23,9 @@ use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
 use protocol::config::Preset;
 
-/// The word that stands for every stage.
+/// The word for every stage.
 pub(super) const ALL: &str = "all";
-/// Runs of each configuration, where `--rounds` does not say.
+/// The number of runs of each configuration, unless `--rounds` names another.
 const ROUNDS: u32 = 3;
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit> {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         rounds: args.rounds.unwrap_or(ROUNDS),
     };
     let meter = ProgressMeter::begin();
-    let tell = &mut |row: &StageTiming, now: PlanProgress<'_>| {
+    let on_progress = &mut |row: &StageTiming, now: PlanProgress<'_>| {
         if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.news) {
             folder.recorder(row)?.add(line, text)?;
         }
@@ -69,13 +69,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
         Ok(())
     };
-    let mut found = stage_table::measure(&mut runner, &context.course, &plan, tell)?;
+    let mut found = stage_table::measure(&mut runner, &context.course, &plan, on_progress)?;
     drop(meter);
     if let Some(folder) = folder {
         folder.finish(&mut found)?;
     }
     if let Some(state) = &context.state
-        && kept::save(state, &shown(&found))?
+        && kept::save(state, &last_journey(&found))?
     {
         notice("the workshop's ending shows this table, too (key J).");
     }
@@ -89,19 +89,21 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     Ok(found.exit())
 }
 
-/// Where files go: all rounds of a row are one log.
+/// The folder for the files. All rounds of a row go into one log.
 struct RecordingFolder {
     path: PathBuf,
     recorders: BTreeMap<String, RecordingWriter>,
 }
 
 impl RecordingFolder {
-    /// A folder that is not there yet, or is empty: nobody's files are mixed with others.
+    /// Creates the folder. Refuses a folder that is not empty, so that the files do not mix with others.
     fn create(path: &Path) -> Result<Self> {
-        let taken = |path: &Path| ensure_new(path).is_err();
-        if taken(path) {
-            let free = (2..).map(|n| PathBuf::from(format!("{}-{n}", path.display())));
-            let free = free.into_iter().find(|it| !taken(it)).unwrap_or_default();
+        let is_taken = |path: &Path| ensure_new(path).is_err();
+        if is_taken(path) {
+            let free = (2..)
+                .map(|number| PathBuf::from(format!("{}-{number}", path.display())))
+                .find(|path| !is_taken(path))
+                .unwrap_or_default();
             return Err(usage(format!(
                 "--out: {} exists and is not empty; write --out {}, or remove it",
                 path.display(),
@@ -150,27 +152,30 @@ impl RecordingFolder {
     }
 }
 
-/// `2-strides-broken`, `v1`, `v1-for-2-7`.
+/// Returns the name of a row's files, such as `2-strides-broken`, `v1` or `v1-for-2-7`.
 fn file_name(row: &StageTiming) -> String {
     if row.stage > 0 {
         return format!("{}-{}-{}", row.stage, row.id, row.variant);
     }
-    let words = row.variant.split([' ', ',']).filter(|it| !it.is_empty());
-    words.collect::<Vec<_>>().join("-")
+    let words = row.variant.split([' ', ',']);
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
 }
 
-/// The table for people.
+/// Returns the table as a page for people.
 fn sheet(found: &StageTable) -> Sheet {
     let mut blocks = vec![SheetBlock::Title(format!(
         "Every stage at {}",
         found.preset
     ))];
-    let device = found.rows.iter().find_map(|row| row.cell.as_ref());
-    let device = device.map_or(String::new(), |it| format!(" on {}", it.device.name));
+    let on_device = match device_name(found) {
+        Some(name) => format!(" on {name}"),
+        None => String::new(),
+    };
     blocks.push(SheetBlock::Intro(tables::how(
         found.steps,
         found.rounds,
-        &device,
+        &on_device,
         &found.machine,
     )));
     blocks.push(SheetBlock::Intro(format!(
@@ -183,17 +188,24 @@ fn sheet(found: &StageTable) -> Sheet {
     blocks.push(SheetBlock::Table(table(found)));
     for row in &found.rows {
         let missing = row.reason.iter().map(|why| format!("not measured: {why}"));
-        let why = missing.chain(row.cell.iter().flat_map(tables::reasons));
-        blocks.extend(why.map(|why| SheetBlock::Remark(format!("{}: {why}", row.name()))));
+        for reason in missing.chain(row.cell.iter().flat_map(tables::reasons)) {
+            blocks.push(SheetBlock::Remark(format!("{}: {reason}", row.name())));
+        }
     }
     Sheet(blocks)
+}
+
+/// Returns the name of the device of the first measured row, or `None` if nothing was measured.
+fn device_name(found: &StageTable) -> Option<&str> {
+    let cell = found.rows.iter().find_map(|row| row.cell.as_ref())?;
+    Some(&cell.device.name)
 }
 
 fn measured(found: &StageTable) -> impl Iterator<Item = &StageTiming> {
     found.rows.iter().filter(|row| row.cell.is_some())
 }
 
-/// The rows that were measured.
+/// Returns the table of the measured rows.
 fn table(found: &StageTable) -> SheetTable {
     let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
         tables::or_dash(row.cell.as_ref().and_then(figure))
@@ -206,13 +218,16 @@ fn table(found: &StageTable) -> SheetTable {
                 stage => format!("{stage} {}", row.variant),
             }),
             ("first loss", &|row| {
-                cell(row, &|it| Some(short(it.loss_first)))
+                cell(row, &|cell| Some(short(cell.loss_first)))
             }),
-            ("last", &|row| cell(row, &|it| Some(short(it.loss_last)))),
+            ("last", &|row| {
+                cell(row, &|cell| Some(short(cell.loss_last)))
+            }),
             ("samples/s", &|row| cell(row, &tables::samples)),
-            ("ratio", &|row| {
-                let ratio = row.ratio.map(tables::ratio);
-                ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned())
+            ("ratio", &|row| match row.ratio {
+                Some(ratio) => tables::ratio(ratio),
+                None if row.stage == 0 => "1".to_owned(),
+                None => "-".to_owned(),
             }),
             ("launches", &|row| cell(row, &tables::launches)),
             ("device ms", &|row| cell(row, &tables::device_ms)),
@@ -224,22 +239,20 @@ fn table(found: &StageTable) -> SheetTable {
     )
 }
 
-/// What the ending shows of it.
-fn shown(found: &StageTable) -> kept::LastJourney {
-    let (head, rows) = table(found).cells();
-    let stages = measured(found).map(|row| row.stage);
-    let rows = stages.zip(rows);
-    let rows = rows
-        .map(|(stage, cells)| kept::JourneyRow { stage, cells })
-        .collect();
-    let device = found.rows.iter().find_map(|row| row.cell.as_ref());
+/// Returns the table as it is kept for the summary on the screen.
+fn last_journey(found: &StageTable) -> kept::LastJourney {
+    let (head, cells) = table(found).cells();
+    let rows = measured(found).zip(cells).map(|(row, cells)| {
+        let stage = row.stage;
+        kept::JourneyRow { stage, cells }
+    });
     kept::LastJourney {
-        device: device.map_or_else(String::new, |it| it.device.name.clone()),
+        rows: rows.collect(),
+        device: device_name(found).unwrap_or_default().to_owned(),
         preset: found.preset.clone(),
         date: found.machine.date.clone(),
         interrupted: found.interrupted,
         head,
-        rows,
         days: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! The summary of a run in a dozen lines of plain text. What was not measured says why.
+//! Writes the summary of a run in a dozen lines of plain text. A figure that was not measured is replaced by the reason.
 
 use std::fmt::Write;
 
@@ -10,18 +10,21 @@ use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
 use protocol::{Finished, GradSummary, PhaseTimes};
 
-/// The summary, without a line break at its end. Without `lints` they are left out, because they would reveal a recording's fault.
+/// Returns the summary without a line break at its end. With `lints` false the lints are left out, because they would reveal a recording's
+/// fault.
 pub(super) fn text(f: &Finished, lints: bool) -> String {
     let what = match f.stage {
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
     };
-    let ended = f.ended.as_ref().map(|why| format!(", ended early: {why}"));
-    let ended = ended.unwrap_or_default();
-    let entropy = f
-        .entropy
-        .map(|h| format!(", entropy of the data {:.3}", Digits(h)));
-    let entropy = entropy.unwrap_or_default();
+    let ended = match &f.ended {
+        Some(why) => format!(", ended early: {why}"),
+        None => String::new(),
+    };
+    let entropy = match f.entropy {
+        Some(entropy) => format!(", entropy of the data {:.3}", Digits(entropy)),
+        None => String::new(),
+    };
     let [first, last] = [f.loss_first, f.loss_last].map(short);
     let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
     let loss = format!(
@@ -29,19 +32,20 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         Digits(f.ln_vocab)
     );
     let mut rows = vec![row("loss", loss), row("speed", speed(f))];
-    let phases = f.phases_ms.as_ref();
-    rows.extend(phases.map(|phases| row("phases", ledger(phases))));
+    if let Some(phases) = &f.phases_ms {
+        rows.push(row("phases", ledger(phases)));
+    }
     rows.extend([row("gradients", gradients(f)), row("kernels", kernels(f))]);
-    let longest = longest_kernels(f).into_iter();
-    rows.extend(longest.map(|kernel| row("", format!("  {kernel}"))));
+    for kernel in longest_kernels(f) {
+        rows.push(row("", format!("  {kernel}")));
+    }
     rows.push(row("memory", memory(f)));
-    rows.extend(f.others.filter(|it| machine::disturbs(*it)).map(|it| {
-        let said = format!(
-            "other programs used {:.0} % of it: times are longer than necessary",
-            Digits(100.0 * it)
-        );
-        row("machine", said)
-    }));
+    if let Some(share) = f.others.filter(|share| machine::disturbs(*share)) {
+        let percent = Digits(100.0 * share);
+        let text =
+            format!("other programs used {percent:.0} % of it: times are longer than necessary");
+        rows.push(row("machine", text));
+    }
     match f.lints.as_slice() {
         _ if !lints => rows.push(row("lints", "left out: they would reveal the fault")),
         [] => rows.push(row("lints", "none")),
@@ -67,7 +71,7 @@ fn speed(f: &Finished) -> String {
         ),
         None => f.clock.clone(),
     };
-    let Some(samples) = f.samples_per_s else {
+    let Some(rate) = f.samples_per_s else {
         let why = if enqueued {
             "no step waited for the device"
         } else {
@@ -75,15 +79,18 @@ fn speed(f: &Finished) -> String {
         };
         return format!("not measured: {why}");
     };
-    let step = f.step_ms.as_ref().map(|ms| {
-        let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(|ms| show(ms, 2));
-        format!("; step {median} ms [{p25}, {p75}], p95 {p95}, n = {}", ms.n)
-    });
-    let (samples, step) = (show(samples, 2), step.unwrap_or_default());
-    format!("{samples} samples/s{step} ({}, {clock})", f.state)
+    let step = match &f.step_ms {
+        Some(ms) => {
+            let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(|ms| show(ms, 2));
+            format!("; step {median} ms [{p25}, {p75}], p95 {p95}, n = {}", ms.n)
+        }
+        None => String::new(),
+    };
+    let rate = show(rate, 2);
+    format!("{rate} samples/s{step} ({}, {clock})", f.state)
 }
 
-/// Forward, backward, optimizer and the signed rest.
+/// Returns the times of forward, backward, optimizer and the signed rest as a sum.
 fn ledger(p: &PhaseTimes) -> String {
     let share = if p.step > 0.0 {
         format!(
@@ -103,20 +110,20 @@ fn ledger(p: &PhaseTimes) -> String {
     )
 }
 
-/// What the audit of the profiled step found.
+/// Returns the result of the gradient audit in the profiled step.
 fn gradients(f: &Finished) -> String {
     let grad = &f.grad;
     let unseen = GradSummary {
         tensors: grad.tensors,
         ..GradSummary::default()
     };
-    // An audit may find no gradient at all, but memory is measured beside it.
+    // An audit may find no gradient at all, but it always comes with a measurement of memory.
     if *grad == unseen && f.memory.weights == 0 {
         return "not measured: no step was profiled".to_owned();
     }
     let (with, of, share) = (grad.with_grad, grad.tensors, Digits(grad.params_pct));
     let mut text = format!("{with} of {of} tensors, {share:.1} % of the parameters");
-    if let Some(zeros) = grad.zero_pct.filter(|it| *it > 0.0) {
+    if let Some(zeros) = grad.zero_pct.filter(|zeros| *zeros > 0.0) {
         text.push_str(&format!(
             "; {} % of their elements are zero",
             percent(zeros)
@@ -154,7 +161,7 @@ fn kernels(f: &Finished) -> String {
     text
 }
 
-/// The kernels with the largest share of the profiled step, one line each.
+/// Returns the kernels with the largest share of the profiled step, one line each.
 fn longest_kernels(f: &Finished) -> Vec<String> {
     let rows = f.kernels.top.iter().take(3).map(|top| {
         let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));

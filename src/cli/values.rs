@@ -1,4 +1,4 @@
-//! Values of flags: what is accepted, and the message for anything else.
+//! Parses the values of flags, and writes the messages about values that are not accepted.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -13,24 +13,24 @@ use protocol::config::{Preset, VERSIONS, nearest};
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
-/// The name of a model size.
+/// Takes the name of a model size.
 pub(super) fn preset() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::VARIANTS).try_map(|name| name.parse())
 }
 
-/// Names of versions; what may stand behind one is decided where it is read.
+/// Takes the name of a version. The changes behind the name are checked where they are read.
 pub(super) fn versions() -> Completed<String> {
     let names = VERSIONS.iter().map(|(name, _)| *name).collect();
     Completed(names, |text| Ok(text.to_owned()))
 }
 
-/// The name of a theme.
+/// Takes the name of a theme.
 pub(super) fn theme() -> Completed<ThemeName> {
     let names = ThemeName::VARIANTS.iter().map(ThemeName::into_str);
     Completed(names.collect(), |name| named("theme", name))
 }
 
-/// The value that has this name.
+/// Returns the value with this name, or a message that lists the names.
 pub(super) fn named<T>(what: &str, name: &str) -> Result<T, String>
 where
     T: FromStr + VariantArray,
@@ -40,7 +40,7 @@ where
     name.parse().map_err(|_| unknown(what, name, &mut all))
 }
 
-/// The message for a word that is none of these.
+/// Returns the message about a word that is not among the known ones.
 pub(super) fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
@@ -48,7 +48,7 @@ pub(super) fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &s
     format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {all}")
 }
 
-/// A value that a shell completes from some words; what is taken is decided by the function.
+/// A parser whose values a shell completes from some words. The function decides what is accepted.
 #[derive(Clone)]
 pub(super) struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
 
@@ -69,66 +69,61 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
     }
 }
 
-/// A device's name.
+/// Takes the name of a device.
 pub(super) fn devices() -> Completed<String> {
     Completed(DEVICES.to_vec(), device)
 }
 
-/// The name of a setting; `config` says what is wrong with another.
+/// Takes the name of a setting. `config` itself refuses unknown names.
 pub(super) fn key() -> Completed<String> {
     Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
         Ok(key.to_owned())
     })
 }
 
-/// The form of a device's name; whether it is here only the engine knows.
+/// Checks the form of a device's name. Only the engine knows whether the device exists.
 pub(super) fn device(text: &str) -> Result<String, String> {
     let number = text.strip_prefix("gpu:");
-    if DEVICES.contains(&text) || number.is_some_and(|n| n.parse::<u16>().is_ok()) {
+    if DEVICES.contains(&text) || number.is_some_and(|number| number.parse::<u16>().is_ok()) {
         return Ok(text.to_owned());
     }
     // `cuda:1` means `gpu:1`.
     let (head, number) = text.split_once(':').unwrap_or((text, ""));
-    let near = match (
-        nearest(head, DEVICES.iter().copied()),
-        number.parse::<u16>(),
-    ) {
-        ("gpu", Ok(number)) => format!("gpu:{number}"),
-        (near, _) => near.to_owned(),
+    let kind = nearest(head, DEVICES.iter().copied());
+    let near = match number.parse::<u16>() {
+        Ok(number) if kind == "gpu" => format!("gpu:{number}"),
+        _ => kind.to_owned(),
     };
     Err(format!(
         "unknown device; did you mean `{near}`? It is auto, cpu, gpu, gpu:N or vulkan-cpu"
     ))
 }
 
-/// How many steps a run takes.
+/// Parses the number of steps of a run.
 pub(super) fn steps(text: &str) -> Result<u64, String> {
     let why = "write a whole number of steps, at least 1";
     number(text, |steps| *steps > 0, why)
 }
 
-/// How many of the three hints are shown.
+/// Parses how many of the three hints are shown.
 pub(super) fn hints(text: &str) -> Result<u8, String> {
     let why = "write how many hints to show: 1, 2 or 3";
     number(text, |hints| (1..=3).contains(hints), why)
 }
 
-/// The number that random numbers are drawn from.
+/// Parses a seed of random numbers.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     let why = "a seed is a whole number, 0 or larger; write --seed 7";
     number(text, |_| true, why)
 }
 
-/// A number above 0.
+/// Parses a number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    number(
-        text,
-        |x: &f64| x.is_finite() && *x > 0.0,
-        "write a number above 0",
-    )
+    let fits = |value: &f64| value.is_finite() && *value > 0.0;
+    number(text, fits, "write a number above 0")
 }
 
-/// A number that fits; else `why` it does not.
+/// Parses a number that must fit. Fails with `why`.
 fn number<T: FromStr>(text: &str, fits: impl FnOnce(&T) -> bool, why: &str) -> Result<T, String> {
     text.parse().ok().filter(fits).ok_or_else(|| why.to_owned())
 }

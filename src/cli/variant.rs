@@ -1,4 +1,4 @@
-//! What a command line names: a stage, its variant, a version of a preset, a file; as a configuration with its changes.
+//! Turns a name on the command line (a stage, its variant, a version of a preset, a file) into a configuration with its changes.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::course::named::NamedConfig;
 use crate::out::usage;
 use protocol::config::{Preset, RunConfig};
 
-/// The stage of this number or id. A name of another kind is refused with the command that takes it.
+/// Returns the stage with this number or id. A name of another kind is refused with the command that takes it.
 pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
     let found = context.stage(name);
     if found.is_ok() {
@@ -23,18 +23,19 @@ pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<
     if let Some((what, instead)) = meaning(name, context) {
         return Err(refused(name, what, "a stage", &instead));
     }
-    // Of `99:fixed` the stage is missing, not the variant.
+    // The message about `99:fixed` must name the stage that is missing, not the variant.
     let stage = name.split(':').next().unwrap_or(name);
     context.stage(stage).and(found)
 }
 
-/// Refuses a name that means `what` where `wanted` is taken.
+/// Returns the error about a name that means `what` in a place that takes `wanted`.
 pub(super) fn refused(name: &str, what: &str, wanted: &str, instead: &str) -> anyhow::Error {
     let name = crate::sanitize::line(name);
     usage(format!("`{name}` is {what}, not {wanted}; {instead}"))
 }
 
-/// What a name means, and which command takes it. A file is what has no other meaning.
+/// Returns what a name means, and which command takes it. A name counts as a file only if it has no other meaning. `None` if it means
+/// nothing.
 pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static str, String)> {
     let (stage, variant) = name.split_once(':').unwrap_or((name, ""));
     if let Some(exercise) = context.exercise(name) {
@@ -73,13 +74,13 @@ pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static s
     is_file.then(|| ("a file", format!("{trains}, {shows}")))
 }
 
-/// The preset and the configuration that `v1` or `small:v3` names.
+/// Returns the preset and the configuration that `v1` or `small:v3` names, or `None` for another text.
 fn version(text: &str) -> Option<(Preset, RunConfig)> {
     let (preset, version) = text.split_once(':').unwrap_or(("tiny", text));
     preset.parse().ok().zip(RunConfig::version(version))
 }
 
-/// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path, with its changes.
+/// Returns the configuration that a text names, with its changes: `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
 pub(super) fn named(
     text: &str,
     context: &CourseContext,
@@ -141,19 +142,22 @@ mod tests {
     fn a_name_of_another_kind_leads_to_the_command_that_takes_it() {
         let context = CourseContext::load(None).expect("a course");
         let exercises = context.course.exercises.iter();
-        let names = exercises.flat_map(|it| [it.label(), it.folder(), &it.id].map(str::to_owned));
+        let names = exercises.flat_map(|exercise| {
+            [exercise.label(), exercise.folder(), &exercise.id].map(str::to_owned)
+        });
         let others = ["5:fixed", "v1", "small:v3", "small", "gpu", "gpu:1", "all"];
-        let leads = |name: &str, said: &str| {
+        let assert_leads_on = |name: &str, message: &str| {
             assert!(
-                said.contains(name) && !said.contains("did you mean"),
-                "{said}"
+                message.contains(name) && !message.contains("did you mean"),
+                "{message}"
             );
-            let mut quoted = said.split('`').skip(1).step_by(2);
+            let is_command = |text: &&str| text.starts_with("perflings ");
+            let mut quoted = message.split('`').skip(1).step_by(2);
             assert!(
-                quoted.any(|it| it.starts_with("perflings ") || it.starts_with("--")),
-                "{said}"
+                quoted.any(|text| is_command(&text) || text.starts_with("--")),
+                "{message}"
             );
-            for command in said.split('`').filter(|it| it.starts_with("perflings ")) {
+            for command in message.split('`').filter(is_command) {
                 let parsed = Cli::command().try_get_matches_from(command.split(' '));
                 assert!(parsed.is_ok(), "{command}: {parsed:?}");
             }
@@ -162,20 +166,16 @@ mod tests {
             if context.stage(&name).is_ok() {
                 continue;
             }
-            let said = stage_named(&name, &context)
-                .expect_err("no stage")
-                .to_string();
-            leads(&name, &said);
+            let error = stage_named(&name, &context).expect_err("no stage");
+            assert_leads_on(&name, &error.to_string());
             if let Err(error) = super::named(&name, &context, &ChangeArgs::default()) {
-                leads(&name, &error.to_string());
+                assert_leads_on(&name, &error.to_string());
             }
         }
         for stage in &context.course.stages {
             let (what, instead) = meaning(&stage.id, &context).expect("a stage");
-            leads(
-                &stage.id,
-                &refused(&stage.id, what, "a file", &instead).to_string(),
-            );
+            let error = refused(&stage.id, what, "a file", &instead);
+            assert_leads_on(&stage.id, &error.to_string());
         }
         assert!(meaning("k99", &context).is_none() && meaning("zzz", &context).is_none());
     }

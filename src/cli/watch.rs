@@ -72,7 +72,7 @@ fn checked(file: &Path) -> Result<Exit> {
     }
     let (lines, steps, faults) = (found.lines, found.steps, found.faults.len());
     notice(&format!("{lines} lines, {steps} steps, {faults} faults"));
-    Ok(Exit::of(found.faults.is_empty()))
+    Ok(Exit::passed_if(found.faults.is_empty()))
 }
 
 /// The place that is followed, and the command if one is to be started.

@@ -1,5 +1,5 @@
-//! `perflings`: the workshop. Reads the options, and hands the course and a source of events to the screen. Without a
-//! terminal it runs a stage headless, and says so.
+//! `perflings` without a command opens the workshop. It reads the options and gives the course and a source of events to the screen.
+//! Without a terminal it runs a stage without a screen, and says so.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,16 +30,18 @@ use protocol::config::RunConfig;
 use protocol::story::StreamStory;
 
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
-    match (terminal::is_present(), &args.room) {
-        (true, _) => open(args, None),
-        (false, None) => headless(args),
-        (false, Some(_)) => Err(usage(
-            "--room shares what is done on the screen, but there is no terminal here",
-        )),
+    if terminal::is_present() {
+        return open(args, None);
     }
+    if args.room.is_some() {
+        return Err(usage(
+            "--room shares what is done on the screen, but there is no terminal here",
+        ));
+    }
+    headless(args)
 }
 
-/// `perflings mystery`: the same screen with a mystery on it.
+/// `perflings mystery` opens the workshop's screen with a mystery.
 pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !terminal::is_present() {
         return Err(usage(
@@ -56,10 +58,10 @@ pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
     open(&workshop, Some((args.seed, args.level)))
 }
 
-/// The screen, at a stage, without one, or with a mystery: its seed and its level.
+/// Opens the screen at a stage, without a stage, or with a mystery, given as its seed and its level.
 fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit> {
     let context = args.course.load()?;
-    let free = args.free.then(|| begins_with(args)).transpose()?;
+    let free = args.free.then(|| free_configuration(args)).transpose()?;
     let stage = args
         .stage
         .as_deref()
@@ -67,14 +69,14 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .transpose()?;
     let state = context.state.as_deref();
     let (progress, aside) = state.map(save_file::load).unwrap_or_default();
-    let joined = args.room.as_deref().map(|at| join(at, args, &context));
-    let (room, member) = joined.transpose()?.unzip();
+    let join_at = |address| join(address, args, &context);
+    let (room, member) = args.room.as_deref().map(join_at).transpose()?.unzip();
     let recorder = args
         .record
         .as_deref()
         .map(RecordingWriter::create)
         .transpose()
-        .map_err(|e| usage(format!("--record: {e:#}")))?;
+        .map_err(|error| usage(format!("--record: {error:#}")))?;
     let story = Rc::new(RefCell::new(StreamStory::default()));
     let command = args.engine.command()?;
     let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&story))
@@ -111,47 +113,53 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     Ok(exit_of(outcome?))
 }
 
-/// Joins the room; what is wrong with the address is told before the screen.
-fn join(at: &str, args: &WorkshopArgs, context: &CourseContext) -> Result<(JoinSettings, Member)> {
+/// Joins the room. A wrong address is an error before the screen opens.
+fn join(
+    address: &str,
+    args: &WorkshopArgs,
+    context: &CourseContext,
+) -> Result<(JoinSettings, Member)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = if args.present {
-        Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?
+        Member::teach(class::instructor_link(address, &context.course).map_err(failed)?)?
     } else {
-        Member::join(class::participant_link(at).map_err(failed)?)?
+        Member::join(class::participant_link(address).map_err(failed)?)?
     };
-    let shown = at
+    // The screen shows the host only, because the rest of the address has the room's code.
+    let host = address
         .strip_prefix("http://")
-        .and_then(|it| it.split('/').next());
+        .and_then(|rest| rest.split('/').next());
     let me = JoinSettings {
         id: identity(context.state.as_deref(), shown.is_some()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,
-        at: sanitize::line(shown.unwrap_or(at)),
+        at: sanitize::line(host.unwrap_or(address)),
     };
     Ok((me, member))
 }
 
-/// What curves are drawn with, where the learner chose it.
+/// Returns the markers of curves that the learner chose in the settings, or the default ones.
 pub(super) fn markers() -> Markers {
     let settings = settings::load().unwrap_or_default();
     let name = settings.get("markers");
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
-/// A theme as this terminal can show it.
+/// Returns a theme as this terminal can show it.
 pub(super) fn theme(name: ThemeName, markers: Markers) -> Theme {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     Theme::new(name, markers, abilities)
 }
 
-/// What a free run begins with: the file, or the preset as it is.
-fn begins_with(args: &WorkshopArgs) -> Result<RunConfig> {
+/// Returns the configuration with which a free run begins: the one in the file, or the preset.
+fn free_configuration(args: &WorkshopArgs) -> Result<RunConfig> {
     match &args.config {
         Some(path) => Ok(NamedConfig::file(path, args.preset)?.config),
         None => Ok(RunConfig::preset(args.preset.unwrap_or_default())),
     }
 }
 
+/// Runs a stage without a screen.
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
     if args.free {
         return Err(usage(
@@ -176,7 +184,7 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
     })
 }
 
-/// The exit code of what the screen ended with.
+/// Returns the exit code for the way in which the screen ended.
 pub(super) fn exit_of(outcome: SessionEnd) -> Exit {
     match outcome {
         SessionEnd::Quit => Exit::Ok,

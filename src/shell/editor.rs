@@ -1,4 +1,4 @@
-//! Which editor opens a learner's file, and how: beside the workshop where the environment can do that, else in its place.
+//! Finds the editor that opens a learner's file, and opens it: beside the workshop where the environment can do that, else in its place.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use protocol::handle::split_words;
 
-/// A command that opens a file, named at its end.
+/// A command that opens a file. The file is its last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Editor {
     words: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Editor {
     at_line: AtLine,
 }
 
-/// Where the editor draws.
+/// The place where the editor draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Window {
     /// On this terminal, so that the screen must make room.
@@ -28,7 +28,7 @@ enum Window {
     Tmux,
 }
 
-/// How the editor is told at which line to open the file.
+/// The form in which the editor is told at which line to open the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtLine {
     /// `file:13`
@@ -37,13 +37,13 @@ enum AtLine {
     Plus,
     /// `--line-number 13 file`
     Option,
-    /// We know no way.
+    /// The editor opens the file without a line.
     Unknown,
 }
 
 impl AtLine {
-    /// By the name of the editor.
-    fn of(name: &str) -> Self {
+    /// Returns the form that the editor with this name takes.
+    fn for_editor(name: &str) -> Self {
         match name {
             "vi" | "vim" | "nvim" | "gvim" | "view" | "nano" | "emacs" | "emacsclient"
             | "micro" | "kak" | "joe" | "ne" | "mg" => Self::Plus,
@@ -53,26 +53,26 @@ impl AtLine {
     }
 
     fn arguments(self, file: &Path, line: Option<u32>) -> Vec<OsString> {
-        let mut named = file.as_os_str().to_owned();
+        let mut name = file.as_os_str().to_owned();
         match (self, line) {
-            (Self::Colon, Some(line)) => named.push(format!(":{line}")),
-            (Self::Plus, Some(line)) => return vec![format!("+{line}").into(), named],
+            (Self::Colon, Some(line)) => name.push(format!(":{line}")),
+            (Self::Plus, Some(line)) => return vec![format!("+{line}").into(), name],
             (Self::Option, Some(line)) => {
-                return vec!["--line-number".into(), line.to_string().into(), named];
+                return vec!["--line-number".into(), line.to_string().into(), name];
             }
             (Self::Unknown, _) | (_, None) => {}
         }
-        vec![named]
+        vec![name]
     }
 }
 
 impl Editor {
-    /// By the environment; none where it names no editor.
+    /// Finds the editor that the environment names, or `None` if it names none.
     pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let own = |words: &[&str], at_line: AtLine| {
             Some(Self {
-                words: words.iter().map(|w| (*w).to_owned()).collect(),
+                words: words.iter().map(|word| (*word).to_owned()).collect(),
                 window: Window::Own,
                 at_line,
             })
@@ -84,8 +84,8 @@ impl Editor {
             return own(&["zellij", "action", "edit"], AtLine::Option);
         }
         let line = ["VISUAL", "EDITOR"].into_iter().find_map(&set)?;
-        let mut words = split_words(&line).ok().filter(|words| !words.is_empty())?;
-        let stem = Path::new(&words[0]).file_stem();
+        let mut words = split_words(&line).ok()?;
+        let stem = Path::new(words.first()?).file_stem();
         let name = stem.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         if ["code", "codium"].contains(&name.as_str()) && words.len() == 1 {
             words.push("--goto".to_owned());
@@ -96,18 +96,18 @@ impl Editor {
             _ => Window::Here,
         };
         Some(Self {
-            at_line: AtLine::of(&name),
+            at_line: AtLine::for_editor(&name),
             words,
             window,
         })
     }
 
-    /// Whether it draws on this terminal.
+    /// Returns true if the editor draws on this terminal.
     pub(super) fn needs_terminal(&self) -> bool {
         self.window == Window::Here
     }
 
-    /// Opens the file. Waits for an editor on this terminal, and for no other.
+    /// Opens the file at a line. Waits for the end of an editor on this terminal, but not of any other. `size` is the terminal's.
     pub(super) fn open(
         &self,
         file: &Path,
@@ -117,10 +117,11 @@ impl Editor {
         let mut words = self.words.clone();
         if self.window == Window::Tmux {
             // A pane whose program is missing closes before anybody can read why.
-            if let Some(program) = words.first().filter(|program| !is_there(program)) {
+            if let Some(program) = words.first().filter(|program| !is_found(program)) {
                 bail!("`{program}` was not found; set EDITOR to an editor that is installed");
             }
-            words.splice(0..0, place(size).iter().map(|word| (*word).to_owned()));
+            let tmux = tmux_command(size).iter().map(|word| (*word).to_owned());
+            words.splice(0..0, tmux);
         }
         let (program, args) = words.split_first().context("the editor has no name")?;
         let mut command = Command::new(program);
@@ -139,7 +140,7 @@ impl Editor {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = command.spawn().with_context(failed)?;
-        // Only to reap it; that it ended says nothing about the file.
+        // The thread only reaps the process; its end says nothing about the file.
         let _ = Builder::new()
             .name("editor".to_owned())
             .spawn(move || child.wait());
@@ -147,8 +148,8 @@ impl Editor {
     }
 }
 
-/// Whether a program can be found, by its path or along `PATH`.
-fn is_there(program: &str) -> bool {
+/// Returns true if a program can be found, by its path or along `PATH`.
+fn is_found(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).is_file();
     }
@@ -156,8 +157,8 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Beside the workshop or under it, where both stay readable; else a window of its own, which closes with the editor.
-fn place(size: Option<(u16, u16)>) -> &'static [&'static str] {
+/// Returns the command that opens a pane beside or under the workshop, if both stay readable; else a window, which closes with the editor.
+fn tmux_command(size: Option<(u16, u16)>) -> &'static [&'static str] {
     match size {
         Some((columns, _)) if columns >= 121 => &["tmux", "split-window", "-h"],
         Some((_, rows)) if rows >= 36 => &["tmux", "split-window", "-v"],
@@ -167,6 +168,8 @@ fn place(size: Option<(u16, u16)>) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn find(variables: &[(&str, &str)]) -> Option<Editor> {
@@ -195,10 +198,10 @@ mod tests {
 
     #[test]
     fn tmux_opens_it_where_both_can_be_read() {
-        assert_eq!(place(Some((200, 50)))[1..], ["split-window", "-h"]);
-        assert_eq!(place(Some((100, 40)))[1..], ["split-window", "-v"]);
-        assert_eq!(place(Some((80, 24)))[1..], ["new-window"]);
-        assert_eq!(place(None)[1..], ["new-window"]);
+        assert_eq!(tmux_command(Some((200, 50)))[1..], ["split-window", "-h"]);
+        assert_eq!(tmux_command(Some((100, 40)))[1..], ["split-window", "-v"]);
+        assert_eq!(tmux_command(Some((80, 24)))[1..], ["new-window"]);
+        assert_eq!(tmux_command(None)[1..], ["new-window"]);
     }
 
     #[test]
@@ -206,8 +209,7 @@ mod tests {
         let named = |variable: (&str, &str), line| {
             let editor = find(&[variable]).expect("an editor");
             let arguments = editor.at_line.arguments(Path::new("k.wgsl"), line);
-            let arguments = arguments.iter().map(|it| it.to_string_lossy().into_owned());
-            arguments.collect::<Vec<_>>().join(" ")
+            arguments.join(OsStr::new(" ")).into_string().expect("text")
         };
         let code = ("TERM_PROGRAM", "vscode");
         assert_eq!(named(code, Some(13)), "k.wgsl:13");

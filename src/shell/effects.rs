@@ -1,5 +1,5 @@
-//! Carries out what the screen asks for: keeps progress, puts starters back, writes reports, opens editors, runs exercises. It
-//! also tells the screen when a file was saved.
+//! Carries out the effects of the screen: keeps progress, puts starters back, writes reports, opens editors, runs exercises. It also tells
+//! the screen when a file was saved.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -38,28 +38,28 @@ use crate::tui::terminal;
 use protocol::handle::EngineCommand;
 use protocol::story::StreamStory;
 
-/// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
+/// The workshop beside the screen: the learner's files, which are watched, the editor, and the open exercise.
 pub(super) struct Workshop {
     context: CourseContext,
-    /// None where progress is not kept.
+    /// `None` where progress is not kept.
     saving: Option<Saving>,
     knobs: Knobs,
-    /// Why progress is not on the disk.
+    /// The reason why progress is not on the disk.
     unsaved: Option<String>,
-    /// What the stream has shown so far, for a report.
+    /// What the stream showed so far, for a report.
     story: Rc<RefCell<StreamStory>>,
     editor: Option<Editor>,
     watch: FileWatch,
     exercise: ExerciseRunner,
     /// The recorded run of the open exercise.
     replay: Option<ReplaySource>,
-    /// The stage the learner is in.
+    /// The id of the present stage.
     current: Option<String>,
-    /// What the screen is told next.
+    /// Messages that wait for the screen.
     news: VecDeque<Message>,
     /// The folder for reports.
     reports: Option<PathBuf>,
-    /// The kernels that are being read.
+    /// The job that reads the texts of kernels.
     kernels: Option<BackgroundJob<Message>>,
     /// The room that the learner is in.
     pub member: Option<Member>,
@@ -83,6 +83,7 @@ impl Workshop {
             unsaved: None,
             story,
             editor: Editor::find(|name| {
+                // The editor in the settings comes before the environment.
                 let chosen = || settings::load().ok()?.get("editor");
                 let first = (name == "VISUAL").then(chosen).flatten();
                 first.or_else(|| std::env::var(name).ok())
@@ -98,13 +99,13 @@ impl Workshop {
         }
     }
 
-    /// Whether the effect opens an editor that draws on this terminal.
+    /// Returns true if the effect opens an editor that draws on this terminal.
     pub(super) fn needs_terminal(&self, effect: &Effect) -> bool {
         let editor = self.editor.as_ref();
         matches!(effect, Effect::OpenEditor { .. }) && editor.is_some_and(Editor::needs_terminal)
     }
 
-    /// Carries out an effect. The result, or the error, is a sentence for the screen.
+    /// Carries out an effect. The result and the error are sentences for the screen; `None` if there is nothing to say.
     pub(super) fn carry_out(
         &mut self,
         effect: Effect,
@@ -112,7 +113,7 @@ impl Workshop {
     ) -> Result<Option<String>> {
         match effect {
             Effect::Send(command) => {
-                let checked = self.exercise.heard(&self.context, &command);
+                let checked = self.exercise.before_send(&self.context, &command);
                 source.send(command);
                 checked?;
             }
@@ -160,9 +161,11 @@ impl Workshop {
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport(progress) => {
                 let [text, page] = self.write_report(&progress)?;
-                let page = page.file_name().unwrap_or_default().display();
-                let said = format!("The report is in {}, and beside it {page}", text.display());
-                return Ok(Some(said));
+                return Ok(Some(format!(
+                    "The report is in {}, and beside it {}",
+                    text.display(),
+                    page.file_name().unwrap_or_default().display()
+                )));
             }
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);
@@ -191,9 +194,9 @@ impl Workshop {
             Effect::ShowRecording { exercise } => self.show_recording(&exercise)?,
             Effect::HideRecording => self.replay = None,
             Effect::ResetExercise { exercise, device } => {
-                let text = self.exercise.reset(&self.context, &exercise, &device);
+                let reset = self.exercise.reset(&self.context, &exercise, &device);
                 self.watch_files();
-                let text = text?;
+                let text = reset?;
                 self.keep(ProgressChange::Reset(exercise))?;
                 return Ok(Some(text));
             }
@@ -212,7 +215,7 @@ impl Workshop {
                     member.leave();
                 }
             }
-            // The loop does these itself.
+            // The loop carries these out itself.
             Effect::Suspend | Effect::Quit => {}
         }
         Ok(None)
@@ -233,7 +236,7 @@ impl Workshop {
             .with_context(|| format!("there is no stage `{id}`"))
     }
 
-    /// Hands a change over to be saved.
+    /// Hands a change to the thread that saves.
     fn keep(&self, change: ProgressChange) -> Result<()> {
         let saving = self.saving.as_ref().context(
             "progress is not kept: this system names no folder for it; set XDG_STATE_HOME",
@@ -242,22 +245,24 @@ impl Workshop {
         Ok(())
     }
 
-    /// Keeps the curves so far, in case this program is killed; the screen does not wait. At the end they are kept anyway.
+    /// Saves the curves so far in a thread, in case this program is killed. At the end of the program they are saved anyway.
     fn keep_runs(&self) {
         let session = RunReport::from_story(&self.story.borrow()).kept(&RunReport::default());
-        if let Some(dir) = self.context.state.clone().filter(|_| !session.is_empty()) {
+        if !session.is_empty()
+            && let Some(dir) = self.context.state.clone()
+        {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);
         }
     }
 
-    /// Saves what is left; the result says why that was not possible.
+    /// Saves the changes that are left. Returns the reason if that was not possible.
     pub(super) fn close(self) -> Option<String> {
         let progress = self.saving.and_then(Saving::close);
         progress.or_else(|| self.knobs.why().map(str::to_owned))
     }
 
-    /// Where the learner may edit this stage's configuration: their copy, and the course folder if there is one.
+    /// Returns the files in which the learner may edit a stage's configuration: the learner's copy and, in a course folder, the file there.
     fn watched(&self, id: &str) -> Vec<PathBuf> {
         let Ok(stage) = self.stage(id) else {
             return Vec::new();
@@ -274,7 +279,7 @@ impl Workshop {
         copy.into_iter().chain(inside).collect()
     }
 
-    /// What the learner's file of a stage holds, for the screen; nothing where there is none.
+    /// Reads the learner's file of a stage, if there is one, and tells the screen what it contains.
     fn read_learner_file(&mut self, id: &str) {
         let Ok(stage) = self.stage(id) else {
             return;
@@ -291,18 +296,17 @@ impl Workshop {
         self.news.push_back(Message::FileRead { stage, config });
     }
 
-    /// Writes the knobs that are not written yet, and tells the screen when it becomes possible or impossible.
+    /// Writes the knobs that are not written yet. Tells the screen when this becomes possible or impossible.
     fn write_knobs(&mut self) -> Result<()> {
         let before = self.knobs.why().map(str::to_owned);
         let written = self.knobs.write(&self.context);
         for path in written.paths {
             self.watch.acknowledge(&path);
         }
-        let unreadable = written.unreadable.into_iter().map(|problem| {
+        for problem in written.unreadable {
             let config = Err(in_short(problem));
-            Message::FileSaved { config }
-        });
-        self.news.extend(unreadable);
+            self.news.push_back(Message::FileSaved { config });
+        }
         if self.knobs.why() != before.as_deref() {
             self.news.push_back(self.unsaved_message());
         }
@@ -326,7 +330,7 @@ impl Workshop {
         Ok(as_it_began("stage", aside.first()))
     }
 
-    /// As Markdown and as a page.
+    /// Writes a report as Markdown and as an HTML page. Returns the paths of both.
     fn write_report(&self, progress: &Progress) -> Result<[PathBuf; 2]> {
         let folder = self
             .reports
@@ -337,10 +341,11 @@ impl Workshop {
             "" => "undated",
             date => date,
         };
-        let name =
-            |n: u32| ["md", "html"].map(|kind| folder.join(format!("report-{date}-{n}.{kind}")));
-        let free = |paths: &[PathBuf; 2]| !paths.iter().any(|path| files::is_taken(path));
-        let Some(paths) = (1..10_000).map(name).find(free) else {
+        let paths_with_number = |number: u32| {
+            ["md", "html"].map(|kind| folder.join(format!("report-{date}-{number}.{kind}")))
+        };
+        let are_free = |paths: &[PathBuf; 2]| !paths.iter().any(|path| files::is_taken(path));
+        let Some(paths) = (1..10_000).map(paths_with_number).find(are_free) else {
             bail!("{} is full of reports", folder.display());
         };
         let sheet = runs::learner_sheet(&self.context, progress, Some(&story))?;
@@ -351,9 +356,12 @@ impl Workshop {
     }
 
     fn show_recording(&mut self, id: &str) -> Result<()> {
-        let exercise = self.context.course.exercise_by_id(id);
-        let detective = exercise.and_then(Exercise::recording);
-        let detective = detective.with_context(|| format!("{id} has no recording"))?;
+        let detective = self
+            .context
+            .course
+            .exercise_by_id(id)
+            .and_then(Exercise::recording)
+            .with_context(|| format!("{id} has no recording"))?;
         let path = PathBuf::from(&detective.file);
         let recording = Recording::from_text(detective.shown(), &path)?;
         self.replay = Some(ReplaySource::new(recording, 1.0));
@@ -361,7 +369,7 @@ impl Workshop {
     }
 
     fn open_editor(&mut self, id: &str, file: &str, line: Option<u32>) -> Result<String> {
-        let (path, does) = match self.exercise.path(id, file) {
+        let (path, consequence) = match self.exercise.path(id, file) {
             Some(path) if file == ANSWERS => (path, "is measured"),
             Some(path) => (path, "is checked"),
             None => {
@@ -372,26 +380,26 @@ impl Workshop {
         };
         let Some(editor) = &self.editor else {
             bail!(
-                "EDITOR is not set; this file {does} when you save it: {}",
+                "EDITOR is not set; this file {consequence} when you save it: {}",
                 path.display()
             );
         };
         editor.open(&path, line, terminal::columns_and_rows())?;
-        Ok(format!("{file} {does} when you save it"))
+        Ok(format!("{file} {consequence} when you save it"))
     }
 
-    /// What happened to files, exercises and the recording since the last call, one message at a time.
+    /// Returns the next message about files, exercises or the recording, or `None` if nothing happened.
     pub(super) fn next_message(&mut self) -> Option<Message> {
         if self.knobs.are_due() {
-            // What fails for another reason than the disk was told at the first attempt.
+            // A failure that is not one of the disk was reported at the first attempt.
             let _ = self.write_knobs();
         }
-        let mut own = self.news.pop_front();
-        if own.is_none() {
-            own = self.saving.as_ref().and_then(Saving::next_message);
-            if let Some(Message::ProgressUnsaved { why }) = own {
+        let mut message = self.news.pop_front();
+        if message.is_none() {
+            message = self.saving.as_ref().and_then(Saving::next_message);
+            if let Some(Message::ProgressUnsaved { why }) = message {
                 self.unsaved = why;
-                own = Some(self.unsaved_message());
+                message = Some(self.unsaved_message());
             }
         }
         if let Some(read) = self.kernels.as_mut().and_then(BackgroundJob::next_message) {
@@ -399,7 +407,8 @@ impl Workshop {
             return Some(read);
         }
         let news = || self.member.as_ref()?.next_news().map(Message::Room);
-        if let Some(message) = own.or_else(news).or_else(|| self.exercise.next_message()) {
+        let message = message.or_else(news);
+        if let Some(message) = message.or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
         if let Some(line) = self.replay.as_mut().and_then(ReplaySource::try_recv) {
@@ -409,14 +418,14 @@ impl Workshop {
         if self.exercise.saved(&self.context, &path) {
             return self.exercise.next_message();
         }
-        // What the learner wrote comes before what the knobs did.
+        // The values that the learner wrote replace the knobs that were not written yet.
         self.knobs.forget();
         let config = load(&path).map(Box::new).map_err(in_short);
         Some(Message::FileSaved { config })
     }
 }
 
-/// The error with the file's name instead of its path: the screen has one line for it.
+/// Returns the error with the file's name instead of its path, because the screen has one line for it.
 fn in_short(error: FileError) -> String {
     let path = name_of(Path::new(&error.path));
     FileError { path, ..error }.to_string()
@@ -458,10 +467,11 @@ mod tests {
     fn workshop(dir: &std::path::Path) -> Workshop {
         let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.join("state"));
-        // Ends at once: the text of the failed check is enough here.
+        // This engine ends at once; the text of the failed check is enough here.
         let engine = EngineCommand::parse("true").expect("a command");
         let mut workshop = Workshop::new(context, Rc::default(), engine, Progress::default());
-        (workshop.editor, workshop.reports) = (None, Some(dir.join("reports")));
+        workshop.editor = None;
+        workshop.reports = Some(dir.join("reports"));
         workshop
     }
 

@@ -1,5 +1,5 @@
-//! The screen's source when it is live: one engine that trains, and at the beginning a second one that warms up a GPU until
-//! the learner moves there. It also records.
+//! The live source of the screen: an engine that trains, and at the beginning a second engine that warms up a GPU until the learner moves
+//! there. It also records.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,25 +19,25 @@ use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage,
 use protocol::story::StreamStory;
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
-/// Steps that compile a run's kernels and fill the caches.
+/// The number of steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
 
-/// A running engine with its successor.
+/// A running engine, and its successor on another device.
 pub struct LiveEngine {
     command: EngineCommand,
     main: EngineHandle,
-    /// What the first engine was last asked to compute on.
+    /// The device on which the main engine was last asked to compute.
     device: Option<String>,
-    /// The device that is warmed up.
+    /// The device that is warmed up, and how far its engine is.
     warm: Option<(String, WarmUp)>,
     last_run: Option<RunSpec>,
     own: VecDeque<FromEngine>,
     recorder: Option<RecordingWriter>,
-    /// What the stream has shown so far, for a report.
+    /// What the stream showed so far, for a report.
     story: Rc<RefCell<StreamStory>>,
 }
 
-/// A device that is opened in a second engine, beside the run in progress.
+/// The state of a second engine that opens a device beside the run in progress.
 enum WarmUp {
     Begun(BackgroundJob<WarmUpNews>),
     Ready(Box<EngineHandle>),
@@ -45,7 +45,7 @@ enum WarmUp {
 
 enum WarmUpNews {
     Report(Box<FromEngine>),
-    /// The engine, and its device, which is open and has computed.
+    /// The engine and its device. The device is open and has computed.
     Ready(Box<EngineHandle>, Device),
     Failed(String),
 }
@@ -69,16 +69,18 @@ impl LiveEngine {
         })
     }
 
-    /// Ends the recording, if there is one; the result says where it is.
+    /// Ends the recording. Returns where it is, or `None` if nothing was recorded.
     pub fn close(self) -> Result<Option<FinishedRecording>> {
         self.recorder.map(RecordingWriter::finish).transpose()
     }
 
     fn warm_up(&mut self, select: String) {
-        let (command, on, run) = (self.command.clone(), select.clone(), self.last_run.clone());
+        let command = self.command.clone();
+        let device = select.clone();
+        let run = self.last_run.clone();
         let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
             let tell = |report| drop(outbox.send(WarmUpNews::Report(Box::new(report))));
-            let news = match warmed_up(command, &on, run, &stop, &tell) {
+            let news = match warmed_up(command, &device, run, &stop, &tell) {
                 Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
                 Err(error) => WarmUpNews::Failed(format!("{error:#}")),
             };
@@ -91,7 +93,7 @@ impl LiveEngine {
         }
     }
 
-    /// Work goes to the engine that has its device open.
+    /// Sends a command to the engine that has its device open.
     fn work(&mut self, device: &str, command: Command) {
         if let Some((_, WarmUp::Ready(engine))) = self.warm.take_if(|(select, _)| select == device)
             && !engine.is_over()
@@ -102,12 +104,13 @@ impl LiveEngine {
         self.main.send(command);
     }
 
-    fn hear_warm(&mut self) -> Option<FromEngine> {
+    /// Returns the next report of the second engine.
+    fn next_of_warm_up(&mut self) -> Option<FromEngine> {
         let (_, warm) = self.warm.as_mut()?;
         let job = match warm {
             WarmUp::Begun(job) => job,
             WarmUp::Ready(engine) => {
-                // It only waits. If it ends, the first engine opens the device when work is sent there.
+                // The second engine only waits. If it ends, the main engine opens the device when work is sent there.
                 while engine.next(Duration::ZERO).is_some() {}
                 return None;
             }
@@ -127,13 +130,14 @@ impl LiveEngine {
     }
 
     fn record(&mut self, line: &StreamLine, text: &str) {
-        // A report names no fault of a mystery either.
+        // Like the screen, a report must not name the fault of a mystery.
         let asked = self.last_run.as_ref().map(|run| run.sealed);
         let at_ms = (line.t * 1e3) as u64;
         let mut story = self.story.borrow_mut();
-        match line.event.begins_sealed().or(asked) {
-            Some(true) => story.hear(&line.event.clone().covered(), at_ms),
-            _ => story.hear(&line.event, at_ms),
+        if line.event.begins_sealed().or(asked) == Some(true) {
+            story.hear(&line.event.clone().covered(), at_ms);
+        } else {
+            story.hear(&line.event, at_ms);
         }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)
@@ -145,7 +149,8 @@ impl LiveEngine {
     }
 }
 
-/// An engine that has opened a device and made a few steps of a run there, and the device. `tell` gets what the screen shows meanwhile.
+/// Starts an engine, opens a device in it and makes a few steps of a run there. Returns the engine and the device; `tell` gets the reports
+/// for the screen meanwhile.
 fn warmed_up(
     command: EngineCommand,
     select: &str,
@@ -170,8 +175,8 @@ fn warmed_up(
     });
     let mut opened = None;
     for command in std::iter::once(Command::Open { device }).chain(start) {
-        let hear = |heard: &EngineMessage| {
-            match heard {
+        let on_message = |message: &EngineMessage| {
+            match message {
                 EngineMessage::Line(line, _) => match &line.event {
                     Event::DeviceReady { device } => opened = Some(device.clone()),
                     Event::Compiling { .. } => tell(FromEngine::Line((**line).clone())),
@@ -183,7 +188,7 @@ fn warmed_up(
             Ok(())
         };
         let unless = Some((stop, Interruption::Kill));
-        engine.drive(command, unless, hear)?.answered()?;
+        engine.drive(command, unless, on_message)?.answered()?;
     }
     Ok((engine, opened.context("the engine opened no device")?))
 }
@@ -206,7 +211,7 @@ impl EventSource for LiveEngine {
     }
 
     fn try_recv(&mut self) -> Option<FromEngine> {
-        if let Some(report) = self.own.pop_front().or_else(|| self.hear_warm()) {
+        if let Some(report) = self.own.pop_front().or_else(|| self.next_of_warm_up()) {
             return Some(report);
         }
         loop {
@@ -248,7 +253,7 @@ fn failed(reason: String) -> FromEngine {
     FromEngine::Line(StreamLine { t: 0.0, event })
 }
 
-/// Lets an engine end in its own time, away from the screen. Without a thread it ends here.
+/// Ends an engine in a thread, so that the screen does not wait. If no thread can be started, the engine ends here.
 fn retire(engine: EngineHandle) {
     let _ = Builder::new()
         .name("engine-farewell".to_owned())

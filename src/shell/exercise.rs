@@ -1,5 +1,4 @@
-//! The open exercise outside the screen: the learner's files, the process that checks kernels, and the runs of a config
-//! exercise.
+//! The open exercise behind the screen: the learner's files, the process that checks kernels, and the runs of a configuration exercise.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,29 +27,30 @@ use protocol::handle::EngineCommand;
 use protocol::random;
 use protocol::{Command, KernelJob};
 
-/// At most one exercise is open.
+/// Runs the open exercise. At most one exercise is open.
 pub struct ExerciseRunner {
-    /// How engines are started.
+    /// The command that starts engines.
     pub(super) command: EngineCommand,
     checker: Arc<Mutex<Checker>>,
-    /// A check of kernels, or a measurement of configurations.
+    /// The check of kernels or the measurement of configurations in progress.
     work: Option<BackgroundJob<Message>>,
     /// The kernels of the last check.
     job: KernelJob,
-    /// A workgroup that is recorded.
+    /// The recording of a workgroup in progress.
     lanes: Option<BackgroundJob<LanesResult>>,
-    /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
+    /// The configuration that the stage trains. A kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
     news: VecDeque<Message>,
 }
 
+/// The open exercise.
 struct Open {
     id: String,
     device: String,
-    /// Where the learner's files may be; the first one is where they are made.
+    /// The folders that may hold the learner's files. New files are made in the first one.
     folders: Vec<PathBuf>,
-    /// Where they are: the folder in which something was saved last.
+    /// The folder in which a file was saved last.
     folder: PathBuf,
     files: Vec<String>,
 }
@@ -69,8 +69,8 @@ impl ExerciseRunner {
         }
     }
 
-    /// A command goes to the engine. Where it changes the sizes of the model, the open kernel is checked at the new ones.
-    pub fn heard(&mut self, context: &CourseContext, command: &Command) -> Result<()> {
+    /// Looks at a command before it goes to the engine. If it changes the sizes of the model, the open kernel is checked at the new sizes.
+    pub fn before_send(&mut self, context: &CourseContext, command: &Command) -> Result<()> {
         let (Command::Start { run, .. }
         | Command::Apply { run, .. }
         | Command::Pair { b: run, .. }) = command
@@ -78,19 +78,21 @@ impl ExerciseRunner {
             return Ok(());
         };
         let before = self.model.replace(run.config.clone());
-        let open = self.open.as_ref().map(|open| open.id.clone());
-        let Some(kernels) = open.and_then(|id| known(context, &id).ok()?.kernels()) else {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let Some(kernels) = known(context, &open.id).ok().and_then(Exercise::kernels) else {
             return Ok(());
         };
         let checked = at_sizes(kernels, before.as_ref()).shapes;
         if at_sizes(kernels, Some(&run.config)).shapes == checked {
             Ok(())
         } else {
-            self.look(context, false)
+            self.read_files(context, false)
         }
     }
 
-    /// Makes the learner's files where there are none, and begins a check of what they hold.
+    /// Makes the learner's files where there are none, and begins a check of them.
     pub fn open(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<()> {
         let exercise = known(context, id)?;
         let work = context.workspace()?;
@@ -100,28 +102,28 @@ impl ExerciseRunner {
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
         folders.extend(context.copy_of(exercise));
-        // Where something was written already, if that is not here.
-        let edited = |folder: &&PathBuf| {
+        // The first folder with an edited file is used.
+        let is_edited = |folder: &&PathBuf| {
             exercise.files().iter().any(|file| {
                 let path = folder.join(&file.name);
-                let same = kernel_file::read(&path).is_ok_and(|text| text == file.starter);
-                files::is_taken(&path) && !same
+                let is_starter = kernel_file::read(&path).is_ok_and(|text| text == file.starter);
+                files::is_taken(&path) && !is_starter
             })
         };
-        let folder = folders.iter().find(edited).cloned().unwrap_or(folder);
+        let edited = folders.iter().find(is_edited).cloned();
         let files = exercise.files().into_iter();
         self.open = Some(Open {
             id: id.to_owned(),
             device: device.to_owned(),
             folders,
-            folder,
+            folder: edited.unwrap_or(folder),
             files: files.map(|file| file.name.clone()).collect(),
         });
-        self.say_files();
-        self.look(context, false)
+        self.tell_paths();
+        self.read_files(context, false)
     }
 
-    /// Cancels a check or a measurement in progress; its process ends.
+    /// Closes the exercise and cancels a check or a measurement in progress, whose process ends.
     pub fn leave(&mut self) {
         self.open = None;
         self.work = None;
@@ -130,7 +132,7 @@ impl ExerciseRunner {
         checker.unwrap_or_else(PoisonError::into_inner).end();
     }
 
-    /// Puts the starters back, and begins anew.
+    /// Puts the starters back and opens the exercise again. Returns a sentence for the screen.
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(context, id)?;
         self.work = None;
@@ -141,41 +143,38 @@ impl ExerciseRunner {
         Ok(as_it_began("exercise", kept.first()))
     }
 
-    /// Files that concern the open exercise.
+    /// Returns the paths at which the files of the open exercise may be.
     pub fn watched(&self) -> Vec<PathBuf> {
         let Some(open) = &self.open else {
             return Vec::new();
         };
-        let in_folder = |folder: &PathBuf| {
-            let files = open.files.iter().map(|name| folder.join(name));
-            files.collect::<Vec<_>>()
-        };
-        open.folders.iter().flat_map(in_folder).collect()
+        open.folders
+            .iter()
+            .flat_map(|folder| open.files.iter().map(|name| folder.join(name)))
+            .collect()
     }
 
-    /// Where a file of the open exercise is.
+    /// Returns the path of a file of the open exercise, or `None` if that exercise is not open or has no such file.
     pub fn path(&self, id: &str, file: &str) -> Option<PathBuf> {
         let open = self.open.as_ref().filter(|open| open.id == id)?;
         let known = open.files.iter().any(|name| name == file);
         known.then(|| open.folder.join(file))
     }
 
-    /// One of them was saved: begins a check. Says whether it is one of them.
+    /// Begins a check after a file was saved. Returns false if the file does not belong to the open exercise.
     pub fn saved(&mut self, context: &CourseContext, path: &Path) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
-        let Some(folder) = path
-            .parent()
-            .filter(|folder| open.folders.iter().any(|known| known == folder))
-        else {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if !open.folders.iter().any(|known| known == folder) {
             return false;
-        };
+        }
         if open.folder != folder {
             open.folder = folder.to_owned();
-            self.say_files();
+            self.tell_paths();
         }
-        if let Err(error) = self.look(context, true) {
+        if let Err(error) = self.read_files(context, true) {
             self.news.push_back(Message::Notice {
                 text: format!("{error:#}"),
                 warning: true,
@@ -184,17 +183,15 @@ impl ExerciseRunner {
         true
     }
 
-    /// What happened since the last call, one after the other.
+    /// Returns the next message about the open exercise, or `None` if nothing happened.
     pub fn next_message(&mut self) -> Option<Message> {
         if let Some(message) = self.news.pop_front() {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
         if let Some(message) = self.work.as_mut().and_then(BackgroundJob::next_message) {
-            if let Message::Exercise {
-                news: ExerciseNews::Measured(_) | ExerciseNews::Checked(_),
-                ..
-            } = message
+            if let Message::Exercise { news, .. } = &message
+                && matches!(news, ExerciseNews::Measured(_) | ExerciseNews::Checked(_))
             {
                 self.work = None;
             }
@@ -208,34 +205,31 @@ impl ExerciseRunner {
         })
     }
 
-    /// Makes the runs of the open exercise. Messages report its progress and its result, also where it cannot begin.
+    /// Begins the runs of the open exercise. Messages report the progress and the result, or the reason why the runs cannot begin.
     pub fn measure(&mut self, context: &CourseContext, id: &str, device: &str) {
-        let begun = self.begin(context, id, device);
-        if let Err(error) = &begun {
-            let failed = Measurement::failed(&format!("{error:#}"));
-            self.tell(ExerciseNews::Measured(Box::new(failed)));
-        }
-        self.work = begun.ok();
+        self.work = match self.begin_measuring(context, id, device) {
+            Ok(job) => Some(job),
+            Err(error) => {
+                let failed = Measurement::failed(&format!("{error:#}"));
+                self.tell(ExerciseNews::Measured(Box::new(failed)));
+                None
+            }
+        };
     }
 
-    fn begin(
+    fn begin_measuring(
         &self,
         context: &CourseContext,
         id: &str,
         device: &str,
     ) -> Result<BackgroundJob<Message>> {
         let (configs, path) = self.answering(context, id)?;
-        let (answer, said) = read_answers(configs, &path);
+        let (answer, answers) = read_answers(configs, &path);
         if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        Ok(jobs::measure(
-            self.command.clone(),
-            id,
-            device,
-            configs,
-            said,
-        )?)
+        let command = self.command.clone();
+        Ok(jobs::measure(command, id, device, configs, answers)?)
     }
 
     /// Cancels a measurement in progress; its engine ends.
@@ -243,7 +237,7 @@ impl ExerciseRunner {
         self.work = None;
     }
 
-    /// Writes answers to the learner's file. It counts as saved.
+    /// Writes answers to the learner's file, as if the learner had saved it. Returns its path.
     pub fn write_answers(
         &mut self,
         context: &CourseContext,
@@ -257,11 +251,11 @@ impl ExerciseRunner {
             String::new()
         };
         workspace::write(&path, written(&raw, &configs.file.starter, answers))?;
-        self.look(context, true)?;
+        self.read_files(context, true)?;
         Ok(path)
     }
 
-    /// The open exercise's configurations, and where the learner's answers are.
+    /// Returns the open exercise's configurations and the path of the learner's answers.
     fn answering<'a>(
         &self,
         context: &'a CourseContext,
@@ -276,10 +270,14 @@ impl ExerciseRunner {
         }
     }
 
-    fn say_files(&mut self) {
+    /// Tells the screen the paths of the learner's files.
+    fn tell_paths(&mut self) {
         if let Some(open) = &self.open {
-            let paths = open.files.iter().map(|name| open.folder.join(name));
-            let files = paths.map(|path| short(&path)).collect();
+            let files = open
+                .files
+                .iter()
+                .map(|name| short(&open.folder.join(name)))
+                .collect();
             self.tell(ExerciseNews::Files(files));
         }
     }
@@ -293,8 +291,8 @@ impl ExerciseRunner {
         }
     }
 
-    /// Looks at what the files hold, as they are opened or saved: checks kernels, reads answers.
-    fn look(&mut self, context: &CourseContext, saved: bool) -> Result<()> {
+    /// Reads the files after they were opened or `saved`: begins a check of kernels, or tells the screen the answers.
+    fn read_files(&mut self, context: &CourseContext, saved: bool) -> Result<()> {
         let Some(open) = &self.open else {
             return Ok(());
         };
@@ -306,7 +304,7 @@ impl ExerciseRunner {
         }
         self.job = self.job(exercise, open, random::fresh())?;
         let device = open.device.clone();
-        // The file was saved again: the check in progress is given up before another begins.
+        // A check in progress is given up, because the file was saved again.
         self.work = None;
         let checker = Arc::clone(&self.checker);
         self.work = Some(jobs::check(checker, device, self.job.clone())?);
@@ -314,7 +312,7 @@ impl ExerciseRunner {
         Ok(())
     }
 
-    /// The open exercise's kernels as they are in the learner's files.
+    /// Returns the job that checks the kernels in the learner's files, with the numbers of a seed.
     fn job(&self, exercise: &Exercise, open: &Open, seed: u64) -> Result<KernelJob> {
         let kernels = exercise
             .kernels()
@@ -323,11 +321,11 @@ impl ExerciseRunner {
         Ok(in_folder(exercise, &kernels, &open.folder, seed))
     }
 
-    /// Runs the open exercise's kernel on the host and keeps what one workgroup does. A message brings it, or why there is none.
+    /// Runs the open exercise's kernel on the host and records one workgroup. A message brings the recording, or the reason why there is none.
     pub fn record_lanes(&mut self, context: &CourseContext, wanted: LanesWanted) {
         let begin = || {
             let open = self.open.as_ref().context("No exercise is open")?;
-            // The numbers of the last check.
+            // The recording uses the numbers of the last check.
             let seed = self.job.seed;
             let job = self.job(known(context, &open.id)?, open, seed)?;
             Ok::<_, anyhow::Error>(lanes::begin(job, wanted)?)
@@ -339,10 +337,10 @@ impl ExerciseRunner {
     }
 }
 
-/// Puts the learner's files of an exercise back as they began; the result names those that were kept beside them.
+/// Puts the starters of an exercise back. Returns the paths under which the learner's files are kept.
 ///
 /// # Errors
-/// Where a file cannot be moved or written.
+/// Fails where a file cannot be moved or written.
 pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for folder in folders {
@@ -353,16 +351,16 @@ pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<Pat
     Ok(kept)
 }
 
-/// Says that a stage or an exercise was reset, and under which name a file of the learner's was kept.
+/// Says that a stage or an exercise was reset, and under which name the learner's file is kept.
 pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
-    let said = format!("The {what} is as it began");
-    match kept.and_then(|path| path.file_name()) {
-        None => said,
-        Some(name) => format!("{said}; your file is kept beside it as {}", name.display()),
+    let mut sentence = format!("The {what} is as it began");
+    if let Some(name) = kept.and_then(|path| path.file_name()) {
+        sentence += &format!("; your file is kept beside it as {}", name.display());
     }
+    sentence
 }
 
-/// Kernels at the sizes of a model, or at their own where nothing was started yet.
+/// Returns kernels at the sizes of a model, or at their own sizes where nothing was started yet.
 fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
     match model {
         Some(config) => kernels.clone().in_model(config),
@@ -370,15 +368,14 @@ fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
     }
 }
 
-/// What the learner's file says: every answer, or what to write where.
+/// Reads the learner's answers. If some are missing or wrong, the file is `Open` with the lines to write.
 fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
-    let open = |problem: String| (AnswerFile::Open(vec![problem]), Answers::new());
     let read = read_text(path, MAX_BYTES).and_then(|raw| Ok((answers(&raw, ANSWERS)?, raw)));
-    let (said, raw) = match read {
+    let (answers, raw) = match read {
         Ok(read) => read,
-        Err(error) => return open(error.to_string()),
+        Err(error) => return (AnswerFile::Open(vec![error.to_string()]), Answers::new()),
     };
-    let problems: Vec<String> = judge::wanting(configs, &said)
+    let problems: Vec<String> = judge::wanting(configs, &answers)
         .into_iter()
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);
@@ -387,17 +384,21 @@ fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
         })
         .collect();
     if !problems.is_empty() {
-        return (AnswerFile::Open(problems), said);
+        return (AnswerFile::Open(problems), answers);
     }
-    let asked = configs.checks.iter().filter_map(|it| it.answer.as_ref());
-    let given = asked.map(|(key, _)| {
-        let words = said.get(key).map_or(&[][..], Vec::as_slice);
-        (key.clone(), words.join(", "))
-    });
-    (AnswerFile::Given(given.collect()), said)
+    let given = configs
+        .checks
+        .iter()
+        .filter_map(|check| check.answer.as_ref())
+        .map(|(key, _)| {
+            let words = answers.get(key).map_or(&[][..], Vec::as_slice);
+            (key.clone(), words.join(", "))
+        })
+        .collect();
+    (AnswerFile::Given(given), answers)
 }
 
-/// A path as a learner would type it.
+/// Returns a path as a learner would type it, with `~` for the home folder.
 fn short(path: &Path) -> String {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
     let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
@@ -407,14 +408,15 @@ fn short(path: &Path) -> String {
     }
 }
 
-/// The job for the files in a folder, with the numbers of a seed; the starter stands for one that is not there.
+/// Returns the job that checks the files in a folder, with the numbers of a seed. A missing file is replaced by its starter.
 pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u64) -> KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
-        let there = files::is_taken(&path);
-        let starter = kernels.kernels.iter().find(|it| it.file.name == name);
-        match starter {
-            Some(kernel) if !there => kernel_file::text(kernel.file.starter.clone().into_bytes()),
+        let mut known = kernels.kernels.iter();
+        match known.find(|kernel| kernel.file.name == name) {
+            Some(kernel) if !files::is_taken(&path) => {
+                kernel_file::text(kernel.file.starter.clone().into_bytes())
+            }
             _ => kernel_file::read(&path),
         }
     };
@@ -437,8 +439,8 @@ mod tests {
 echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
 exec sleep 1000"#;
 
-    /// A configuration with other sizes has the open kernel checked anew, at these sizes and before it computes there; one with the
-    /// same sizes has not. What was not checked at a size is never launched at it: tests/swap.rs.
+    /// A configuration with other sizes begins a check of the open kernel at these sizes, before it computes there; a configuration with
+    /// equal sizes does not. tests/swap.rs shows that a kernel is never launched at a size at which it was not checked.
     #[test]
     fn a_kernel_is_checked_anew_at_the_sizes_of_a_changed_model() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -447,7 +449,8 @@ exec sleep 1000"#;
         let mut runner = ExerciseRunner::new(EngineCommand::new("sh", ["-c", SILENT]));
         let apply = |batch: usize, rate: f64| {
             let mut config = RunConfig::preset(Preset::Tiny);
-            (config.train.batch, config.train.learning_rate) = (batch, rate);
+            config.train.batch = batch;
+            config.train.learning_rate = rate;
             let run = RunSpec {
                 stage: 4,
                 variant: "custom".to_owned(),
@@ -462,18 +465,24 @@ exec sleep 1000"#;
             let config = RunConfig::preset(Preset::Tiny);
             (batch * config.train.context * config.model.ffn) as u64
         };
-        runner.heard(&context, &apply(2, 1e-3)).expect("is taken");
+        runner
+            .before_send(&context, &apply(2, 1e-3))
+            .expect("is taken");
         runner.open(&context, "swiglu", "auto").expect("opens");
         let checked = |runner: &ExerciseRunner| {
             let shapes = runner.job.shapes.iter();
-            let sizes = shapes.map(|shape| shape.sizes["N"]).collect::<Vec<_>>();
+            let sizes: Vec<u64> = shapes.map(|shape| shape.sizes["N"]).collect();
             (runner.job.seed, sizes)
         };
         let (first, sizes) = checked(&runner);
         assert!(sizes.contains(&tokens_ffn(2)), "{sizes:?}");
-        runner.heard(&context, &apply(2, 1e-4)).expect("is taken");
+        runner
+            .before_send(&context, &apply(2, 1e-4))
+            .expect("is taken");
         assert_eq!(checked(&runner).0, first, "no size changed");
-        runner.heard(&context, &apply(3, 1e-4)).expect("is taken");
+        runner
+            .before_send(&context, &apply(3, 1e-4))
+            .expect("is taken");
         let (second, sizes) = checked(&runner);
         assert_ne!(second, first, "each check has numbers of its own");
         assert!(sizes.contains(&tokens_ffn(3)) && !sizes.contains(&tokens_ffn(2)));

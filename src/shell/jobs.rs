@@ -1,4 +1,4 @@
-//! What runs behind the screen, each in a thread and with an engine of its own. Giving it up ends that engine at once.
+//! Begins the jobs behind the screen, each in a thread and with an engine of its own. When a job is given up, its engine ends at once.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -26,10 +26,11 @@ use protocol::handle::EngineCommand;
 use protocol::story::StreamStory;
 use protocol::{Event, KernelJob, KernelReport, Slot};
 
-/// Begins to measure a config exercise: the same runs and the same judgement as `perflings check c01`. It ends with a `Measurement`.
+/// Begins to measure a configuration exercise, with the runs and the judgement of `perflings check c01`. The last message has a
+/// `Measurement`.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Fails when no thread can be started.
 pub(super) fn measure(
     command: EngineCommand,
     exercise: &str,
@@ -46,8 +47,8 @@ pub(super) fn measure(
             let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
         });
         let runner = Runner::in_background(command, stop, notify);
-        // Where nobody listens any more, the flag says so too.
-        let tell = |said| drop(outbox.send(news(&exercise, said)));
+        // Where nobody listens any more, the stop flag is set, too.
+        let tell = |update| drop(outbox.send(news(&exercise, update)));
         if let Some(measured) = sweep(runner, &device, &configs, &answers, &tell) {
             tell(ExerciseNews::Measured(Box::new(measured)));
         }
@@ -59,10 +60,10 @@ pub(super) fn measure(
     )
 }
 
-/// Begins to check the kernels of an exercise. It ends with a verdict. The process that checks is kept for the next check.
+/// Begins to check the kernels of an exercise. The last message has a verdict. The process that checks is kept for the next check.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Fails when no thread can be started.
 pub(super) fn check(
     checker: Arc<Mutex<Checker>>,
     device: String,
@@ -97,7 +98,7 @@ fn news(exercise: &str, news: ExerciseNews) -> Message {
 /// Begins to read the texts of the kernels that a configuration launches. `command` starts an engine that sends texts.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Fails when no thread can be started.
 pub(super) fn read_kernels(
     command: EngineCommand,
     device: String,
@@ -113,9 +114,9 @@ pub(super) fn read_kernels(
     let work = move |stop, outbox: Sender<Message>| {
         let mut runner = Runner::in_background(command, stop, Box::new(|_: &str| {}));
         let texts = launched_kernels::read_kernels(&mut runner, &device, &config);
-        // The engine ends first: whoever hears the result waits for this thread.
+        // The engine ends before the result is sent, because the receiver of the result waits for this thread.
         drop(runner);
-        // Nobody listens any more where the reading was given up.
+        // If the reading was given up, nobody listens any more.
         let _ = outbox.send(read(
             &device,
             &config,
@@ -125,7 +126,7 @@ pub(super) fn read_kernels(
     BackgroundJob::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
 }
 
-/// Makes the runs and judges them; none when it was given up.
+/// Makes the runs of an exercise and judges them. Returns `None` when the measurement was given up.
 fn sweep(
     mut runner: Runner,
     device: &str,
@@ -135,11 +136,13 @@ fn sweep(
 ) -> Option<Measurement> {
     let began = Instant::now();
     let mut sweep = Sweep::default();
-    let (mut story, mut device_name) = (StreamStory::default(), String::new());
+    let mut story = StreamStory::default();
+    let mut device_name = String::new();
     let found = measure_exercise(&mut runner, configs, device, true, |now, runs| {
         match now.news {
             MeasureEvent::Begins { number, of } => {
-                (sweep.number, sweep.of) = (number, of);
+                sweep.number = number;
+                sweep.of = of;
                 story = StreamStory::default();
                 sweep.what.clone_from(&now.job.label);
                 "starts".clone_into(&mut sweep.done);
@@ -151,7 +154,7 @@ fn sweep(
                     device_name.clone_from(&device.name);
                 }
                 sweep.done = match &line.event {
-                    // Of two runs in turns the pairs count.
+                    // The progress of two runs in turns is counted in pairs.
                     Event::Step(_) if !run.of_pairs => {
                         let (steps, of) = (run.steps(), configs.steps);
                         format!("step {} of {of}", of.min(steps))
@@ -171,7 +174,7 @@ fn sweep(
     });
     let runs = match found {
         Ok(runs) => runs?,
-        // What was measured before it broke off is worth seeing.
+        // The figures from before the failure are still shown.
         Err(error) => {
             return Some(Measurement {
                 table: sweep.table,

@@ -1,4 +1,4 @@
-//! Reads a learner's file as text, or says why that is not possible. A file that is too large is not read.
+//! Reads a learner's kernel file as text, or says why that is not possible.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use protocol::validate::scan::{MAX_BYTES, too_large};
 /// Reads a learner's file. A file that is too large is refused before it is read.
 ///
 /// # Errors
-/// When it cannot be read, is over 256 KiB or is not text.
+/// Fails if the file cannot be read, is over 256 KiB or is not text.
 pub fn read(path: &Path) -> Result<String, KernelError> {
     let shown = name_of(path);
     let failed = |error: std::io::Error| {
@@ -31,7 +31,7 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
     }
 }
 
-/// The name of a file, for a screen that has one line for it.
+/// Returns the name of a file without its folder, for a screen that has one line for it.
 pub(super) fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(
         || path.display().to_string(),
@@ -39,15 +39,14 @@ pub(super) fn name_of(path: &Path) -> String {
     )
 }
 
-/// Bytes as text without a byte order mark.
+/// Returns bytes as text without a byte order mark.
 ///
 /// # Errors
-/// When they are not text.
+/// Fails if the bytes are not UTF-8 or have control characters.
 pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     let wrong = |text: &str, place: Range<usize>, message: &str| {
-        let instead = "WGSL text; another file may have been saved over it";
-        let (message, instead) = (message.to_owned(), instead.to_owned());
-        Err(message::error(text, &place, message, instead))
+        let instead = "WGSL text; another file may have been saved over it".to_owned();
+        Err(message::error(text, &place, message.to_owned(), instead))
     };
     let text = match String::from_utf8(bytes) {
         Ok(text) => text

@@ -1,5 +1,5 @@
-//! Knobs on their way to the learner's files. What the disk does not take is tried again until it does, unless the learner has
-//! written the file meanwhile.
+//! Writes knobs to the learner's files. Where the disk refuses a file, the write is tried again until it succeeds or the learner has written
+//! the file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::course::save_file::in_words;
 use crate::course::workspace;
 use protocol::config::{KNOBS, Knob, RunConfig};
 
-/// Knobs of stages that are not in the learner's files yet.
+/// The knobs of stages that are not in the learner's files yet.
 #[derive(Default)]
 pub(super) struct Knobs {
     unwritten: BTreeMap<String, KnobValues>,
@@ -28,12 +28,12 @@ struct KnobValues {
     offers: Vec<String>,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 pub(super) struct FileUpdate {
     pub paths: Vec<PathBuf>,
-    /// Files that cannot be read. They stay as they are.
+    /// Problems of files that cannot be read. These files stay as they are.
     pub unreadable: Vec<FileError>,
-    /// The first failure that is not one of the disk; another attempt would not help.
+    /// The first failure that is not one of the disk, so that another attempt would not help.
     pub result: Result<()>,
 }
 
@@ -42,22 +42,22 @@ impl Knobs {
         self.unwritten.insert(stage, KnobValues { config, offers });
     }
 
-    /// Why something is not on the disk.
+    /// Returns the reason why knobs are not on the disk, or `None` if all are.
     pub(super) fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Whether it is time for another attempt.
+    /// Returns true if it is time for another attempt.
     pub(super) fn are_due(&self) -> bool {
-        let tried = self.tried.is_none_or(|at| at.elapsed() > AGAIN);
-        tried && !self.unwritten.is_empty()
+        let waited = self.tried.is_none_or(|tried| tried.elapsed() > AGAIN);
+        waited && !self.unwritten.is_empty()
     }
 
     pub(super) fn forget(&mut self) {
         self.unwritten.clear();
     }
 
-    /// Writes what is not written yet.
+    /// Writes the knobs that are not written yet.
     pub(super) fn write(&mut self, context: &CourseContext) -> FileUpdate {
         self.tried = Some(Instant::now());
         self.why = None;
@@ -81,23 +81,25 @@ impl Knobs {
     }
 }
 
-/// Writes knobs to the learner's file, made from the starter where there is none.
+/// Writes the knobs of a stage to the learner's file. Makes the file from the starter where there is none.
 fn write(
     context: &CourseContext,
     id: &str,
     values: &KnobValues,
     written: &mut FileUpdate,
 ) -> Result<()> {
-    let stage = context.course.stage_by_id(id);
-    let stage = stage.with_context(|| format!("there is no stage `{id}`"))?;
-    let edited = context.learner(stage, None).ok();
-    let path = match edited.and_then(|(_, path)| path) {
+    let stage = context
+        .course
+        .stage_by_id(id)
+        .with_context(|| format!("there is no stage `{id}`"))?;
+    let learner = context.learner(stage, None).ok();
+    let path = match learner.and_then(|(_, path)| path) {
         Some(path) => path,
         None => context.workspace()?.open(stage, "config.toml")?,
     };
     let text = read_text(&path, MAX_BYTES)?;
-    let offered = |knob: &&Knob| values.offers.iter().any(|it| it == knob.path);
-    let knobs: Vec<&'static Knob> = KNOBS.iter().filter(offered).collect();
+    let is_offered = |knob: &&Knob| values.offers.iter().any(|path| path == knob.path);
+    let knobs: Vec<&'static Knob> = KNOBS.iter().filter(is_offered).collect();
     match rewritten(&text, &path.display().to_string(), &values.config, &knobs) {
         Ok(new) if new == text => {}
         Ok(new) => {
@@ -123,12 +125,12 @@ mod tests {
         config.train.learning_rate = 0.0625;
         let offers = || vec!["train.learning-rate".to_owned()];
         let mut knobs = Knobs::default();
-        // Something is in the place of its folder.
+        // A file is in the place of the folder.
         std::fs::write(dir.path().join("state"), "").expect("written");
         knobs.add(stage.id.clone(), Box::new(config.clone()), offers());
         let written = knobs.write(&context);
         assert!(written.result.is_ok() && knobs.why().is_some() && !knobs.are_due());
-        // What will never work does not take the rest along.
+        // Knobs of an unknown stage can never be written, but do not keep the others from being written.
         knobs.add("a-nowhere".to_owned(), Box::new(config), offers());
         let written = knobs.write(&context);
         let error = written.result.expect_err("no stage").to_string();

@@ -1,5 +1,5 @@
-//! The screen's source when it shows a recording: its lines at their own pace, or step by step. Commands to an
-//! engine lead nowhere here.
+//! The source of the screen when it shows a recording: it gives the lines at their recorded pace, or step by step. It ignores commands to an
+//! engine.
 
 use std::time::Instant;
 
@@ -7,16 +7,16 @@ use crate::app::source::{EventSource, FromEngine, ReplayControl};
 use crate::record::Recording;
 use protocol::{Command, Event, StreamLine};
 
-/// A recording being shown.
+/// A recording that is shown.
 pub struct ReplaySource {
     recording: Recording,
-    /// The next line.
+    /// The index of the next line.
     at: usize,
-    /// Where the show is, in seconds of the recording.
+    /// The present time, in seconds of the recording.
     clock: f64,
     looked: Instant,
     paused: bool,
-    /// Lines up to and including the next step come at once.
+    /// True while lines come at once, up to and including the next step.
     stepping: bool,
     speed: f64,
     over: bool,
@@ -37,7 +37,7 @@ impl ReplaySource {
         }
     }
 
-    /// Moves on by so many seconds of the viewer's time.
+    /// Moves on by some seconds of the viewer's time.
     fn advance(&mut self, seconds: f64) {
         if !self.paused {
             self.clock += seconds * self.speed;
@@ -75,7 +75,9 @@ impl EventSource for ReplaySource {
     }
 
     fn restart(&mut self) {
-        (self.at, self.over, self.stepping) = (0, false, false);
+        self.at = 0;
+        self.over = false;
+        self.stepping = false;
         self.clock = self.recording.time(0).unwrap_or(0.0);
     }
 
@@ -84,8 +86,14 @@ impl EventSource for ReplaySource {
     fn replay(&mut self, control: ReplayControl) {
         match control {
             ReplayControl::Pause => self.paused = true,
-            ReplayControl::Resume => (self.paused, self.stepping) = (false, false),
-            ReplayControl::Step => (self.paused, self.stepping) = (true, true),
+            ReplayControl::Resume => {
+                self.paused = false;
+                self.stepping = false;
+            }
+            ReplayControl::Step => {
+                self.paused = true;
+                self.stepping = true;
+            }
             ReplayControl::Speed(times) if times.is_finite() && times > 0.0 => self.speed = times,
             ReplayControl::Speed(_) | ReplayControl::MarkB => {}
         }

@@ -1,5 +1,5 @@
-//! The last runs of each stage, kept beside the progress, so that a learner's page has their curves. A file that cannot be read is
-//! no runs: they are only shown.
+//! Keeps the last runs of each stage beside the progress, so that a learner's page has their curves. A file that cannot be read counts as
+//! empty, because the runs are only shown.
 
 use std::path::Path;
 
@@ -17,15 +17,16 @@ use protocol::story::StreamStory;
 const FILE: &str = "last-runs.json";
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
+/// Returns the runs that are kept in a folder, or no runs if the file cannot be read.
 pub fn load(dir: &Path) -> RunReport {
     let bytes = files::read(&dir.join(FILE), MAX_BYTES).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// Keeps this session's runs beside those of stages that had none in it.
+/// Saves this session's runs. Stages without a run in this session keep their earlier ones.
 ///
 /// # Errors
-/// Where the folder or the file cannot be written.
+/// Fails where the folder or the file cannot be written.
 pub fn save(dir: &Path, session: &RunReport) -> Result<()> {
     let kept = session.kept(&load(dir));
     if !kept.is_empty() {
@@ -36,24 +37,30 @@ pub fn save(dir: &Path, session: &RunReport) -> Result<()> {
     Ok(())
 }
 
-/// What the learner did in the course: the last runs of each stage, and what this session showed where there is one.
+/// Returns the page of what the learner did in the course: the last runs of each stage and, if there is one, this session's runs.
 ///
 /// # Errors
-/// Where the table of the last journey cannot be read.
+/// Fails where the table of the last journey cannot be read.
 pub fn learner_sheet(
     context: &CourseContext,
     progress: &Progress,
     session: Option<&StreamStory>,
 ) -> Result<Sheet> {
-    let mine = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
+    let configuration = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let earlier = state.map(load).unwrap_or_default();
     let session = session.map(RunReport::from_story);
-    let session = session.as_ref();
-    let kept = session.map_or_else(|| earlier.clone(), |session| session.kept(&earlier));
-    let (course, journey) = (&context.course, journey.as_ref());
+    let kept = match &session {
+        Some(session) => session.kept(&earlier),
+        None => earlier,
+    };
     Ok(learner::sheet(
-        course, progress, &mine, journey, &kept, session,
+        &context.course,
+        progress,
+        &configuration,
+        journey.as_ref(),
+        &kept,
+        session.as_ref(),
     ))
 }

@@ -1,8 +1,8 @@
-//! Keeps progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. What cannot be saved
-//! is tried again until it can.
+//! Saves progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. A change that cannot be saved is tried
+//! again until it can.
 //!
-//! This thread knows what the file said last, and writes it again where the file is lost. A damaged file is set aside, and the copy from before the
-//! last change takes its place.
+//! The thread knows the last contents of the file and writes them again where the file is lost. A damaged file is set aside, and the copy
+//! from before the last change takes its place.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use crate::app::Message;
 use crate::course::save_file::{Busy, Progress, ProgressChange, save_knowing};
 
-/// How long to wait before another attempt.
+/// The time to wait before another attempt.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
-/// The progress of this session on its way to the disk.
+/// The screen's end of the thread that saves progress.
 pub(super) struct Saving {
     changes: Sender<ProgressChange>,
     news: Receiver<Message>,
@@ -23,19 +23,20 @@ pub(super) struct Saving {
 }
 
 impl Saving {
-    /// Saves into a course's state folder; `known` is what it holds.
+    /// Starts the thread. It saves into a course's state folder, of which `known` is the present progress.
     pub(super) fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
         let (changes, wanted) = channel();
-        let (teller, news) = channel();
+        let (outbox, news) = channel();
         let mut saver = SavingThread {
             dir,
             known,
             unsaved: Vec::new(),
             why: None,
-            news: teller,
+            news: outbox,
         };
-        let thread = Builder::new().name("saving".to_owned());
-        let thread = thread.spawn(move || saver.run(&wanted))?;
+        let thread = Builder::new()
+            .name("saving".to_owned())
+            .spawn(move || saver.run(&wanted))?;
         Ok(Self {
             changes,
             news,
@@ -44,16 +45,16 @@ impl Saving {
     }
 
     pub(super) fn keep(&self, change: ProgressChange) {
-        // The thread ends after its sender only.
+        // The thread outlives this sender, so sending cannot fail.
         let _ = self.changes.send(change);
     }
 
-    /// What the screen is told next.
+    /// Returns the next message for the screen, or `None` if there is none.
     pub(super) fn next_message(&self) -> Option<Message> {
         self.news.try_recv().ok()
     }
 
-    /// Saves what is left; the result says why that was not possible.
+    /// Saves the changes that are left. Returns the reason if that was not possible.
     pub(super) fn close(self) -> Option<String> {
         drop(self.changes);
         self.thread.join().ok().flatten()
@@ -62,10 +63,10 @@ impl Saving {
 
 struct SavingThread {
     dir: PathBuf,
-    /// What the file said last, for the case that it is lost.
+    /// The last contents of the file, in case it is lost.
     known: Progress,
     unsaved: Vec<ProgressChange>,
-    /// Why the last attempt failed.
+    /// The reason why the last attempt failed.
     why: Option<String>,
     news: Sender<Message>,
 }
@@ -122,7 +123,7 @@ impl SavingThread {
     }
 
     fn tell(&self, message: Message) {
-        // The screen is gone before this thread.
+        // At the end the screen may be gone before this thread.
         let _ = self.news.send(message);
     }
 }

@@ -1,5 +1,5 @@
-//! The presenter's other terminal: a socket in the runtime directory. Whoever connects gets the notes, a line whenever they change,
-//! and sends requests, one a line. Nothing waits for it: a reader that does not read is let go.
+//! Serves the speaker view, which runs on another terminal, over a socket in the runtime directory. Whoever connects gets a line with the
+//! notes whenever they change, and sends requests, one per line. The screen never waits: a reader that does not read is disconnected.
 //!
 //! The notes go out as lines of JSON. Requests are `go-to 3 2`, `blank`, `freeze` and `end`.
 
@@ -16,23 +16,25 @@ use std::{
 use crate::app::notes::{SpeakerRequest, notes};
 use crate::app::{App, Message};
 
-/// How often the notes are looked at.
+/// The time between two looks at the notes.
 #[cfg(unix)]
 const EVERY: Duration = Duration::from_millis(200);
-/// Most terminals that listen at once.
+/// The most terminals that may listen at once.
 #[cfg(unix)]
 const MOST: usize = 8;
 
-/// Where a presentation of this user is reached.
+/// Returns the path of the socket of this user's presentation, or `None` if the system names no folder for it.
 pub fn path() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "perflings")?;
-    let folder = dirs.runtime_dir().or_else(|| dirs.state_dir());
-    let folder = folder.unwrap_or_else(|| dirs.data_local_dir());
+    let folder = dirs
+        .runtime_dir()
+        .or_else(|| dirs.state_dir())
+        .unwrap_or_else(|| dirs.data_local_dir());
     Some(folder.join("notes.socket"))
 }
 
 #[cfg(not(unix))]
-/// There are no sockets of this kind here.
+/// A server that does nothing, because this system has no sockets of this kind.
 #[derive(Default)]
 pub struct SpeakerServer;
 
@@ -43,7 +45,7 @@ impl SpeakerServer {
     }
 }
 
-/// The listening side, in the program that presents.
+/// The server of the speaker view, in the program that presents.
 #[cfg(unix)]
 #[derive(Default)]
 pub struct SpeakerServer {
@@ -51,27 +53,29 @@ pub struct SpeakerServer {
     listeners: Vec<Listener>,
     orders: VecDeque<Message>,
     looked: Option<Instant>,
-    said: String,
+    /// The latest notes, as a line.
+    notes: String,
     failed: bool,
 }
 
 #[cfg(unix)]
+/// A terminal that shows the speaker view.
 struct Listener {
     stream: UnixStream,
-    /// The beginning of its next request, as far as it has come.
+    /// The beginning of its next request.
     begun: String,
-    /// It has not got the latest notes yet.
+    /// True until it has the latest notes.
     behind: bool,
 }
 
 #[cfg(unix)]
 impl SpeakerServer {
-    /// Tells those who listen what has changed. The result is what they asked for next.
+    /// Sends changed notes to all listeners. Returns the next request of a listener, or `None` if there is none.
     pub fn serve(&mut self, app: &App) -> Option<Message> {
         if let Some(order) = self.orders.pop_front() {
             return Some(order);
         }
-        if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
             return None;
         }
         self.looked = Some(Instant::now());
@@ -85,14 +89,15 @@ impl SpeakerServer {
             if self.failed {
                 let text =
                     "No speaker view: its socket could not be made, or another presentation has it";
-                let warning = true;
-                let text = text.to_owned();
-                return Some(Message::Notice { text, warning });
+                return Some(Message::Notice {
+                    text: text.to_owned(),
+                    warning: true,
+                });
             }
         }
         let fresh = serde_json::to_string(&notes).unwrap_or_default() + "\n";
-        let changed = fresh != self.said;
-        self.said = fresh;
+        let changed = fresh != self.notes;
+        self.notes = fresh;
         let (listener, _) = self.open.as_ref()?;
         while let Ok((stream, _)) = listener.accept() {
             let ready = stream.set_nonblocking(true).is_ok();
@@ -104,10 +109,9 @@ impl SpeakerServer {
                 });
             }
         }
-        let (said, orders) = (&self.said, &mut self.orders);
-        self.listeners.retain_mut(|it| {
-            it.behind |= changed;
-            it.tell(said) && it.hear(orders)
+        self.listeners.retain_mut(|listener| {
+            listener.behind |= changed;
+            listener.send(&self.notes) && listener.receive(&mut self.orders)
         });
         self.orders.pop_front()
     }
@@ -130,22 +134,22 @@ impl Drop for SpeakerServer {
 
 #[cfg(unix)]
 impl Listener {
-    /// Sends the latest notes; false once the listener is gone, or takes only part of a line.
-    fn tell(&mut self, said: &str) -> bool {
+    /// Sends the latest notes. Returns false if the listener is gone or takes only a part of the line.
+    fn send(&mut self, notes: &str) -> bool {
         if !self.behind {
             return true;
         }
-        match self.stream.write(said.as_bytes()) {
+        match self.stream.write(notes.as_bytes()) {
             Ok(written) => {
                 self.behind = false;
-                written == said.len()
+                written == notes.len()
             }
             Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
         }
     }
 
-    /// Reads requests; false once the listener is gone, or sends what is no request.
-    fn hear(&mut self, orders: &mut VecDeque<Message>) -> bool {
+    /// Reads requests. Returns false if the listener is gone or sends something else.
+    fn receive(&mut self, orders: &mut VecDeque<Message>) -> bool {
         let mut bytes = [0; 256];
         match self.stream.read(&mut bytes) {
             Ok(0) => return false,
@@ -153,15 +157,17 @@ impl Listener {
             Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
         }
         while let Some((line, rest)) = self.begun.split_once('\n') {
-            let request = SpeakerRequest::parse(line);
-            orders.extend(request.map(|it| Message::Action(it.action())));
+            if let Some(request) = SpeakerRequest::parse(line) {
+                orders.push_back(Message::Action(request.action()));
+            }
             self.begun = rest.to_owned();
         }
         self.begun.len() < 64 && orders.len() < 64
     }
 }
 
-/// Opens the socket. One that nobody answers is left over from another presentation, and is replaced.
+/// Opens the socket. Returns `None` if another presentation has it. A socket that nobody answers is left over from an earlier one and is
+/// replaced.
 #[cfg(unix)]
 fn listen() -> Option<(UnixListener, PathBuf)> {
     use std::os::unix::fs::DirBuilderExt;

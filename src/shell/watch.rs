@@ -1,4 +1,4 @@
-//! Notices saved files by looking at their dates seven times a second. A few files cost some microseconds that way, and it works on
+//! Notices saved files by their dates, which it reads seven times a second. This costs some microseconds for a few files, and it works on
 //! network and container file systems, too, which do not notify of changes.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long a file must stay unchanged to count as saved; also the time between two looks.
 const INTERVAL: Duration = Duration::from_millis(150);
 
-/// When it was written, how long it is, and which file it is: an editor's new file may have the old one's date.
+/// The date of a file, its length and its number. The number is needed because an editor's new file may have the date of the old one.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct WatchedFile {
     seen: Stamp,
 }
 
-/// A few files that are watched.
+/// Watches a few files.
 #[derive(Debug)]
 pub(super) struct FileWatch {
     files: Vec<WatchedFile>,
@@ -25,23 +25,23 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches these files from now on; what they hold now is known.
+    /// Watches these files from now on. Their present contents are not reported.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
-        let watched = |path: PathBuf| {
+        let files = paths.into_iter().map(|path| {
             let now = stamp(&path);
             WatchedFile {
                 path,
                 reported: now,
                 seen: now,
             }
-        };
+        });
         Self {
-            files: paths.into_iter().map(watched).collect(),
+            files: files.collect(),
             polled_at: Instant::now(),
         }
     }
 
-    /// A file that was saved since the last call, if it is time to look.
+    /// Returns a file that was saved since the last call. `None` if there is none, or it is not yet time to look.
     pub(super) fn saved(&mut self) -> Option<PathBuf> {
         if self.polled_at.elapsed() < INTERVAL {
             return None;
@@ -54,7 +54,7 @@ impl FileWatch {
         let mut found = None;
         for file in &mut self.files {
             let now = stamp(&file.path);
-            // A file that is gone may be on its way back: editors save by renaming.
+            // A missing file is not reported, because editors save by renaming and it may come back.
             let settled = now.is_some() && now == file.seen && now != file.reported;
             if settled && found.is_none() {
                 file.reported = now;
@@ -65,11 +65,12 @@ impl FileWatch {
         found
     }
 
-    /// We changed the file ourselves: that is not reported.
+    /// Marks the present contents of a file as known, after this program has written it.
     pub(super) fn acknowledge(&mut self, path: &Path) {
         for file in self.files.iter_mut().filter(|file| file.path == path) {
             let now = stamp(path);
-            (file.reported, file.seen) = (now, now);
+            file.reported = now;
+            file.seen = now;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `bench` takes, the rows that this makes, and what flags of earlier versions are called now.
+//! The arguments of `bench`, the rows that follow from them, and the new names of flags of earlier versions.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -77,7 +77,7 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// What is wrong with the flags together, or what a flag of an earlier version is now.
+    /// Checks the flags. Fails if a value is given twice, or with the new name of a flag of an earlier version.
     pub(crate) fn check(&self) -> Result<()> {
         if self.ablate.is_some() {
             return Err(usage(
@@ -91,18 +91,21 @@ impl BenchArgs {
                 "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` is `bench --versions v1+train.batch=4,v1+train.batch=8`"
             )));
         }
-        once("--presets", &self.presets)?;
-        once("--versions", &self.versions)?;
-        once("--devices", &self.devices)
+        refuse_repeats("--presets", &self.presets)?;
+        refuse_repeats("--versions", &self.versions)?;
+        refuse_repeats("--devices", &self.devices)
     }
 
-    /// What is measured at a preset, by name.
+    /// Returns the names and the configurations that are measured at a preset.
     pub(crate) fn rows(&self, preset: Preset) -> Result<Vec<(String, RunConfig)>> {
         let mut rows = Vec::new();
         for version in &self.versions {
             let config = self.configuration(version, preset)?;
             rows.push((version.clone(), config.clone()));
-            for knob in Knob::with_fast_version().filter(|_| self.knobs) {
+            if !self.knobs {
+                continue;
+            }
+            for knob in Knob::with_fast_version() {
                 let is_plain = knob.plain() == Some(&*(knob.get)(&config));
                 let other = if is_plain { knob.fast } else { knob.plain() };
                 let name = format!("{version}+{}={}", knob.path, other.unwrap_or_default());
@@ -113,7 +116,7 @@ impl BenchArgs {
         Ok(rows)
     }
 
-    /// A version at a preset, with what `--set` changes and then what its name does.
+    /// Returns a version at a preset, with the changes of `--set` and then those in its name.
     fn configuration(&self, name: &str, preset: Preset) -> Result<RunConfig> {
         let mut words = name.split('+');
         let version = words.next().unwrap_or_default();
@@ -123,12 +126,13 @@ impl BenchArgs {
             usage(format!("--versions: {what}"))
         })?;
         config.set_preset(preset);
-        let of_all = self.sets.iter().map(|change| ("--set", change.as_str()));
-        for (flag, change) in of_all.chain(words.map(|change| ("--versions", change))) {
+        let for_all = self.sets.iter().map(|change| ("--set", change.as_str()));
+        for (flag, change) in for_all.chain(words.map(|change| ("--versions", change))) {
             let key = change.split('=').next().unwrap_or_default().trim();
-            let changed = match key {
-                "preset" => Err("sizes are chosen with --presets".to_owned()),
-                _ => set(&mut config, change),
+            let changed = if key == "preset" {
+                Err("sizes are chosen with --presets".to_owned())
+            } else {
+                set(&mut config, change)
             };
             changed.map_err(|why| usage(format!("{flag} {change}: {why}")))?;
         }
@@ -139,7 +143,7 @@ impl BenchArgs {
     }
 }
 
-fn once<T: Display + Eq + Hash>(flag: &str, list: &[T]) -> Result<()> {
+fn refuse_repeats<T: Display + Eq + Hash>(flag: &str, list: &[T]) -> Result<()> {
     let mut seen = HashSet::new();
     match list.iter().find(|item| !seen.insert(*item)) {
         Some(twice) => Err(usage(format!("{flag}: {twice} is given twice"))),

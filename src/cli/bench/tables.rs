@@ -1,14 +1,14 @@
-//! The report of a bench for people, and what each figure of a measured row looks like in any table.
+//! Writes the report of a bench for people, and the figures of a measured row for every table.
 
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
-use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
+use crate::measure::report::{BenchReport, Machine, PairedRow};
 use crate::pages::report::in_words;
 use crate::pages::sheet::{FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, worth};
 use protocol::machine;
 use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
 
-/// The whole report.
+/// Returns the whole report.
 pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     let how = match report.steps.zip(report.rounds) {
         Some((steps, rounds)) => how(steps, rounds, "", &report.machine),
@@ -23,33 +23,38 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
         SheetBlock::Intro(how),
     ];
     blocks.extend(disturbances(report.interrupted, report.cells.iter()));
-    let same = |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
-    for cells in report.cells.chunk_by(same) {
+    let are_grouped =
+        |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
+    for cells in report.cells.chunk_by(are_grouped) {
         versions(&mut blocks, cells, report.only_then.is_some());
     }
-    let same = |a: &PairedRow, b: &PairedRow| (&a.select, &a.preset) == (&b.select, &b.preset);
-    let groups = report.pairs.chunk_by(same);
-    blocks.extend(groups.flat_map(paired));
+    let are_grouped =
+        |a: &PairedRow, b: &PairedRow| (&a.select, &a.preset) == (&b.select, &b.preset);
+    for rows in report.pairs.chunk_by(are_grouped) {
+        blocks.extend(paired(rows));
+    }
     if let Some((_, text)) = report.compared() {
         blocks.push(SheetBlock::Heading("Against the baseline".to_owned()));
         blocks.push(SheetBlock::Remark(text));
-        let dropped = report.only_then.iter().flatten();
-        let dropped = dropped.map(|name| format!("{name}: it was not measured now"));
-        blocks.extend(dropped.map(SheetBlock::Remark));
+        for name in report.only_then.iter().flatten() {
+            let text = format!("{name}: it was not measured now");
+            blocks.push(SheetBlock::Remark(text));
+        }
     }
     if !report.missing.is_empty() {
         blocks.push(SheetBlock::Heading("Not measured".to_owned()));
-        let missing = report.missing.iter().map(MissingCell::text);
-        blocks.extend(missing.map(SheetBlock::Remark));
+        for missing in &report.missing {
+            blocks.push(SheetBlock::Remark(missing.text()));
+        }
     }
     Sheet(blocks)
 }
 
-/// How rows were measured in turns, and on what.
+/// Says how rows were measured in turns, and on which machine.
 pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> String {
     let runs = match rounds {
         1 => "one run".to_owned(),
-        n => format!("{n} runs"),
+        count => format!("{count} runs"),
     };
     let machine = of_machine(machine);
     format!(
@@ -63,7 +68,7 @@ fn of_machine(machine: &Machine) -> String {
     format!("perflings {version} on {os}, {cores} threads, {date}")
 }
 
-/// What makes the figures fewer or worse than they could be.
+/// Returns remarks about everything that makes the figures fewer or worse.
 pub(crate) fn disturbances<'a>(
     interrupted: bool,
     cells: impl Iterator<Item = &'a BenchCell>,
@@ -84,7 +89,7 @@ pub(crate) fn disturbances<'a>(
     blocks
 }
 
-/// Samples a second, and where they lie over the runs.
+/// Returns the samples/s of a cell, with their range over the runs. `None` if they were not measured.
 pub(crate) fn samples(cell: &BenchCell) -> Option<String> {
     let speed = cell.speed.as_ref()?;
     let rate = |ms: f64| 1e3 * cell.batch as f64 / ms;
@@ -105,12 +110,12 @@ pub(crate) fn memory(cell: &BenchCell) -> Option<String> {
     cell.memory.peak.map(bytes)
 }
 
-/// The share of parameters with a gradient.
+/// Returns the share of parameters with a gradient.
 pub(crate) fn trained(cell: &BenchCell) -> Option<String> {
     Some(format!("{} %", percent(cell.grad.params_pct)))
 }
 
-/// The operation that takes longest.
+/// Returns the operation that takes longest, with its time. `None` if no step was profiled.
 pub(crate) fn top_kernel(cell: &BenchCell) -> Option<String> {
     let top = cell.kernels.as_ref()?.top.first()?;
     let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
@@ -122,25 +127,26 @@ pub(crate) fn ratio(ratio: Ratio) -> String {
     interval(ratio.ratio, ratio.low, ratio.high)
 }
 
-/// Why figures are missing, or are of another kind.
+/// Returns the reasons why figures are missing or are of another kind.
 pub(crate) fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
     let because = |what: &str, why: &Option<String>| Some(format!("{what}: {}", why.as_ref()?));
     let by_wall = "speed by wall time: no step waited for the device";
-    let reasons = [
+    [
         because("no speed", &cell.speed_reason),
         cell.by_wall_time().then(|| by_wall.to_owned()),
         because("no kernels", &cell.kernels_reason),
         because("no memory", &cell.memory.reason),
-    ];
-    reasons.into_iter().flatten()
+    ]
+    .into_iter()
+    .flatten()
 }
 
-/// A figure, or the sign for none: its reason is a remark.
+/// Returns a figure, or a dash for a missing one. A remark below the table gives the reason.
 pub(crate) fn or_dash(figure: Option<String>) -> String {
     figure.unwrap_or_else(|| "-".to_owned())
 }
 
-/// The versions of one preset on one device.
+/// Adds the table of the versions of one preset on one device. `since` adds the column of the comparison with the baseline.
 fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
     let first = &cells[0];
     let (device, kind) = (&first.device.name, &first.device.kind);
@@ -149,7 +155,7 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
         first.preset, first.select, first.batch, first.context
     )));
     let against = format!("against {}", first.version);
-    let seconds = |seconds: Option<f64>| or_dash(seconds.map(|s| format!("{s:.2} s")));
+    let seconds = |time: Option<f64>| or_dash(time.map(|seconds| format!("{seconds:.2} s")));
     let speed = |cell: &&BenchCell| cell.speed.clone();
     let step_ms = |cell: &&BenchCell| {
         let ms = speed(cell)?.step_ms;
@@ -186,7 +192,7 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
     }
 }
 
-/// Tokens a second over those of the first version.
+/// Returns the tokens/s over those of the first version. `None` if they cannot be compared.
 fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
     if cell.version == first.version {
         Some("1".to_owned())
@@ -195,7 +201,7 @@ fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
     }
 }
 
-/// What became of the cell since the baseline.
+/// Returns the verdict of the comparison with the baseline, or `None` if there is none.
 fn verdict(cell: &BenchCell) -> Option<String> {
     Some(match cell.since.as_ref()? {
         BaselineVerdict::Pass(now) => format!("pass {}", ratio(*now)),
@@ -204,7 +210,7 @@ fn verdict(cell: &BenchCell) -> Option<String> {
     })
 }
 
-/// The versions of one preset on one device in pairs with the first one, in the order in which they were asked for.
+/// Returns the table of one preset on one device, with each version in pairs with the first one.
 fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
     let first = &rows[0];
     let table = SheetTable::filled(

@@ -1,8 +1,8 @@
-//! A checked stage or exercise in plain text: the verdict, then what each criterion asked and what was measured.
+//! Writes a checked stage or exercise as plain text: the verdict, then for each criterion the demand and the measured figure.
 
 use crate::judge::{CriterionResult, Outcome, StageReport};
 
-/// The report under a title such as `stage 3 …` or `c01 …`.
+/// Returns the report under a title such as `stage 3 …` or `c01 …`.
 pub(crate) fn text(title: &str, report: &StageReport) -> String {
     let verdict = match report.outcome() {
         Outcome::Passed => "passed",
@@ -14,7 +14,7 @@ pub(crate) fn text(title: &str, report: &StageReport) -> String {
     lines.join("\n")
 }
 
-/// Before what passed, failed or was not measured.
+/// Returns the mark for a criterion that passed, failed or was not measured.
 pub(crate) const fn mark(passed: Option<bool>) -> &'static str {
     match passed {
         Some(true) => "pass",

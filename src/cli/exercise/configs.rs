@@ -47,7 +47,7 @@ impl Commands for Configs {
         let title = format!("{} {}", exercise.label(), exercise.title);
         out::json_or_text(args.json, &report, || text::text(&title, &report))?;
         note_tried(context, exercise, report.passed());
-        Ok(Exit::of(report.passed()))
+        Ok(Exit::passed_if(report.passed()))
     }
 
     /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.

@@ -37,7 +37,7 @@ impl Commands for Detective {
                 true => format!("{label} {title}: passed, you named it: {truth} {named}"),
                 false => task(exercise, self),
             })?;
-            return Ok(Exit::of(passed));
+            return Ok(Exit::passed_if(passed));
         };
         let right = choice == question.answer;
         // After the first wrong answer the right one is not revealed yet.
@@ -80,7 +80,7 @@ impl Commands for Detective {
         change(context, id, |known| {
             known.note_finding(choice, right);
         });
-        Ok(Exit::of(passed && right))
+        Ok(Exit::passed_if(passed && right))
     }
 
     /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.

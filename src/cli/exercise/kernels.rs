@@ -68,7 +68,7 @@ impl Commands for Kernels {
         note_tried(asked.0, exercise, report.passed);
         match &report.facts.failed {
             Some(why) => Err(ExitError::new(Exit::NoDevice, why.clone()).into()),
-            None => Ok(Exit::of(report.passed)),
+            None => Ok(Exit::passed_if(report.passed)),
         }
     }
 

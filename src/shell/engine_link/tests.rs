@@ -1,11 +1,10 @@
-//! First light, its failure and a replaced engine, with shell scripts for engines.
+//! Tests a warm-up, its failure and a replaced engine, with shell scripts as engines.
 
 use super::*;
 use protocol::Slot;
 use protocol::config::{Preset, RunConfig};
 
-/// An engine that names itself when it is given work, opens what it is asked to unless told not to, and
-/// finishes at once.
+/// An engine that names its process when it is given work, answers `$READY` when it is asked to open a device, and finishes a run at once.
 const ENGINE: &str = r#"
     read x; printf '{"t":0,"event":"hello","protocol":1,"version":"0","pid":%d,"os":"","cores":1,"date":""}\n' $$
     while read c; do case $c in
@@ -54,10 +53,10 @@ fn start(device: &str) -> Command {
     }
 }
 
-/// Reports until one is wanted; the wanted one last.
+/// Returns the reports up to the first one that is wanted.
 fn until(live: &mut LiveEngine, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
     let mut heard = Vec::new();
-    // Only a failing test gets to the end of this.
+    // Only a failing test reaches the end of this loop.
     for _ in 0..20_000 {
         match live.try_recv() {
             Some(FromEngine::Line(line)) => {
@@ -77,12 +76,9 @@ fn pid(heard: &[Event]) -> String {
     heard
         .iter()
         .rev()
-        .find_map(|e| {
-            if let Event::Log(log) = e {
-                Some(log.text.clone())
-            } else {
-                None
-            }
+        .find_map(|event| match event {
+            Event::Log(log) => Some(log.text.clone()),
+            _ => None,
         })
         .expect("it named itself")
 }
