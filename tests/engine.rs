@@ -1,5 +1,4 @@
-//! The engine as a process: what it answers, that it stops, that a run can be repeated, that lints name faults and no
-//! lint remains after the fix.
+//! The engine as a process: its answers, its end, the repetition of a run, and its lints, which name faults and are silent after the fix.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,12 +8,14 @@ use std::time::Duration;
 
 use protocol::config::{Knob, KnobValue, Preset, RunConfig};
 use protocol::{
-    Command, Event, FailedKind, Finished, PROTOCOL, Pair, Roof, RunSpec, Slot, StreamLine, Verdict,
+    Command, Event, Failed, FailedKind, Finished, PROTOCOL, Pair, Roof, RunSpec, Slot, Started,
+    StreamLine, Verdict,
 };
 
-/// Far above what a healthy engine needs.
+/// A healthy engine answers long before this time is over.
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// A running engine. It is killed when it is dropped.
 struct Engine {
     child: Child,
     input: Option<ChildStdin>,
@@ -22,12 +23,12 @@ struct Engine {
 }
 
 impl Engine {
-    /// Peaks measured while other tests run must not replace the learner's.
+    /// Starts an engine with a folder for caches that all tests share, so that peaks measured while other tests run do not replace the learner's.
     fn start() -> Self {
         Self::start_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// With this folder for caches.
+    /// Starts an engine with this folder for caches.
     fn start_in(caches: &Path) -> Self {
         let mut child = Process::new(env!("CARGO_BIN_EXE_perflings"))
             .arg("engine")
@@ -58,7 +59,7 @@ impl Engine {
             protocol: PROTOCOL,
             threads: None,
         });
-        engine.until(|event| matches!(event, Event::Hello(_)));
+        engine.events_until(|event| matches!(event, Event::Hello(_)));
         engine
     }
 
@@ -70,35 +71,58 @@ impl Engine {
             .expect("the engine reads");
     }
 
-    /// Events up to and including the first that `last` accepts, without heartbeats.
-    fn until(&mut self, last: impl Fn(&Event) -> bool) -> Vec<Event> {
+    fn next_event(&mut self) -> Event {
+        let line = self.lines.recv_timeout(HANG_TIMEOUT);
+        line.expect("the engine goes on").event
+    }
+
+    /// Returns the events up to and including the first that `is_last` accepts, without heartbeats.
+    fn events_until(&mut self, is_last: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
-            let line = self
-                .lines
-                .recv_timeout(HANG_TIMEOUT)
-                .expect("the engine goes on");
-            let stop = last(&line.event);
-            if !matches!(line.event, Event::Heartbeat { .. }) {
-                seen.push(line.event);
+            let event = self.next_event();
+            let ends = is_last(&event);
+            if !matches!(event, Event::Heartbeat { .. }) {
+                seen.push(event);
             }
-            if stop {
+            if ends {
                 return seen;
             }
         }
     }
 
-    fn run(&mut self, config: RunConfig, steps: u64) -> (Vec<Event>, Finished) {
-        self.send(&Command::Start {
-            device: "cpu".into(),
-            run: spec(config, Some(steps)),
-            request: 0,
-        });
-        let events = self.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
+    /// Returns the events up to and including the first step.
+    fn events_until_step(&mut self) -> Vec<Event> {
+        self.events_until(|event| matches!(event, Event::Step(_)))
+    }
+
+    /// Returns the reason and kind of the next failure, with all events up to it.
+    fn events_until_failure(&mut self) -> (Vec<Event>, Failed) {
+        let events = self.events_until(|event| matches!(event, Event::Failed(_)));
+        match events.last() {
+            Some(Event::Failed(failed)) => (events.clone(), failed.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Returns the summary of the work in progress, with all events up to it.
+    fn events_until_summary(&mut self) -> (Vec<Event>, Finished) {
+        let ends = |event: &Event| matches!(event, Event::Finished(_) | Event::Failed(_));
+        let events = self.events_until(ends);
         match events.last() {
             Some(Event::Finished(finished)) => (events.clone(), (**finished).clone()),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Trains for a number of steps.
+    fn run(&mut self, config: RunConfig, steps: u64) -> (Vec<Event>, Finished) {
+        let run = RunSpec {
+            steps: Some(steps),
+            ..endless(config)
+        };
+        self.send(&start(run, 0));
+        self.events_until_summary()
     }
 }
 
@@ -109,27 +133,55 @@ impl Drop for Engine {
     }
 }
 
-fn spec(config: RunConfig, steps: Option<u64>) -> RunSpec {
+/// Returns a run of A without a last step.
+fn endless(config: RunConfig) -> RunSpec {
     RunSpec {
         stage: 0,
         variant: "custom".into(),
         slot: Slot::A,
         config,
-        steps,
+        steps: None,
         sealed: false,
     }
 }
 
-/// A network of a few thousand parameters.
+/// Returns a run of B without a last step.
+fn endless_b(config: RunConfig) -> RunSpec {
+    RunSpec {
+        slot: Slot::B,
+        ..endless(config)
+    }
+}
+
+fn start(run: RunSpec, request: u64) -> Command {
+    Command::Start {
+        device: "cpu".into(),
+        run,
+        request,
+    }
+}
+
+/// Returns the command that compares A and B in pairs.
+fn compare(a: RunSpec, b: RunSpec, pairs: u32, request: u64) -> Command {
+    Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a,
+        b,
+        pairs,
+        request,
+    }
+}
+
+/// Returns the configuration of a network of a few thousand parameters, with these knobs changed.
 fn small(knobs: &[(&str, &str)]) -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
-    (
-        config.model.hidden,
-        config.model.layers,
-        config.model.ffn,
-        config.model.vocab,
-    ) = (32, 2, 64, 50);
-    (config.train.context, config.train.batch) = (16, 4);
+    config.model.hidden = 32;
+    config.model.layers = 2;
+    config.model.ffn = 64;
+    config.model.vocab = 50;
+    config.train.context = 16;
+    config.train.batch = 4;
     for (path, value) in knobs {
         Knob::find(path)
             .expect("known")
@@ -139,20 +191,24 @@ fn small(knobs: &[(&str, &str)]) -> RunConfig {
     config
 }
 
-fn losses(events: &[Event]) -> Vec<f64> {
-    events
-        .iter()
-        .filter_map(|event| {
-            if let Event::Step(step) = event {
-                step.loss.map(|loss| loss.0)
-            } else {
-                None
-            }
-        })
-        .collect()
+/// Returns a configuration that needs more memory than any machine of the tests has.
+fn too_large() -> RunConfig {
+    let mut config = small(&[]);
+    config.model.hidden = 65_536;
+    config.model.ffn = 262_144;
+    config.model.layers = 1024;
+    config
 }
 
-fn names(finished: &Finished) -> Vec<&str> {
+fn losses(events: &[Event]) -> Vec<f64> {
+    let loss = |event: &Event| match event {
+        Event::Step(step) => step.loss.map(|loss| loss.0),
+        _ => None,
+    };
+    events.iter().filter_map(loss).collect()
+}
+
+fn lint_names(finished: &Finished) -> Vec<&str> {
     finished
         .lints
         .iter()
@@ -160,28 +216,34 @@ fn names(finished: &Finished) -> Vec<&str> {
         .collect()
 }
 
+/// Returns the position of the first event that `is_wanted` accepts.
+fn position(events: &[Event], is_wanted: fn(&Event) -> bool) -> usize {
+    events.iter().position(is_wanted).expect("this event")
+}
+
+/// Waits for the next heartbeat, and returns the seconds since the device made progress; `None` if it has no work.
+fn next_heartbeat(engine: &mut Engine) -> Option<f64> {
+    loop {
+        if let Event::Heartbeat { device_s } = engine.next_event() {
+            return device_s;
+        }
+    }
+}
+
 #[test]
 fn heartbeats_tell_the_device_s_progress_while_there_is_work() {
     let mut engine = Engine::start();
-    let heartbeat = |engine: &mut Engine| loop {
-        let line = engine.lines.recv_timeout(HANG_TIMEOUT).expect("goes on");
-        if let Event::Heartbeat { device_s } = line.event {
-            return device_s;
-        }
-    };
-    assert_eq!(heartbeat(&mut engine), None);
-    engine.send(&Command::Start {
-        device: "cpu".into(),
-        run: spec(small(&[]), None),
-        request: 0,
-    });
-    engine.until(|event| matches!(event, Event::Step(_)));
-    heartbeat(&mut engine);
-    assert!(heartbeat(&mut engine).is_some_and(|s| s < 60.0));
+    assert_eq!(next_heartbeat(&mut engine), None);
+    engine.send(&start(endless(small(&[])), 0));
+    engine.events_until_step();
+    // The first heartbeat after a change may have been on its way before it.
+    next_heartbeat(&mut engine);
+    let since_progress = next_heartbeat(&mut engine);
+    assert!(since_progress.is_some_and(|seconds| seconds < 60.0));
     engine.send(&Command::Pause);
-    engine.until(|event| matches!(event, Event::Paused { .. }));
-    heartbeat(&mut engine);
-    assert_eq!(heartbeat(&mut engine), None);
+    engine.events_until(|event| matches!(event, Event::Paused { .. }));
+    next_heartbeat(&mut engine);
+    assert_eq!(next_heartbeat(&mut engine), None);
 }
 
 #[test]
@@ -193,22 +255,19 @@ fn a_run_repeats_with_its_seed_and_differs_with_another() {
     assert_eq!(losses(&first), losses(&again));
     assert_ne!(losses(&first), losses(&other));
     assert_eq!(summary.steps, 12);
-    assert!(
-        summary.grad.tensors == summary.grad.with_grad
-            && (summary.grad.params_pct - 100.0).abs() < 1e-9
-    );
-    assert!(names(&summary).is_empty(), "{:?}", summary.lints);
-    assert!(
-        summary.kernels.coverage > 0.5 && summary.kernels.coverage <= 1.0,
-        "{}",
-        summary.kernels.coverage
-    );
-    assert!(
-        summary
-            .memory
-            .peak_bytes
-            .is_some_and(|bytes| bytes > summary.memory.weights + summary.memory.moments)
-    );
+}
+
+#[test]
+fn the_summary_of_a_sound_run_has_no_gaps() {
+    let mut engine = Engine::start();
+    let (_, summary) = engine.run(small(&[]), 12);
+    assert_eq!(summary.grad.with_grad, summary.grad.tensors);
+    assert!((summary.grad.params_pct - 100.0).abs() < 1e-9);
+    assert_eq!(lint_names(&summary), Vec::<&str>::new());
+    let coverage = summary.kernels.coverage;
+    assert!(coverage > 0.5 && coverage <= 1.0, "{coverage}");
+    let memory = &summary.memory;
+    assert!(memory.peak_bytes > Some(memory.weights + memory.moments));
 }
 
 #[test]
@@ -226,45 +285,40 @@ fn the_loss_falls_on_learnable_data() {
 }
 
 #[test]
-fn faults_are_named_by_lints_and_their_fixes_by_none() {
+fn a_detached_gradient_is_named_by_a_lint_and_needs_fewer_moments() {
     let mut engine = Engine::start();
     let (_, detached) = engine.run(small(&[("model.gradient", "detached-norm")]), 12);
-    assert!(
-        names(&detached).contains(&"gradient-coverage"),
-        "{:?}",
-        names(&detached)
-    );
+    let lints = lint_names(&detached);
+    assert!(lints.contains(&"gradient-coverage"), "{lints:?}");
     assert_eq!((detached.grad.with_grad, detached.grad.tensors), (1, 20));
     assert!(detached.memory.moments < detached.memory.weights);
-
-    let (_, unsynced) = engine.run(small(&[("measure.sync", "never")]), 40);
-    assert!(
-        names(&unsynced).contains(&"ledger-open"),
-        "{:?}",
-        names(&unsynced)
-    );
-    assert_eq!(unsynced.clock, "enqueue");
-    assert!(unsynced.samples_per_s.is_some() && unsynced.enqueue_samples_per_s.is_some());
     assert_eq!(detached.enqueue_samples_per_s, None);
+}
 
-    let (_, assumed) = engine.run(
-        small(&[
-            ("model.kv-layout", "assumed"),
-            ("model.attention", "kernel"),
-        ]),
-        12,
-    );
-    assert!(
-        names(&assumed).contains(&"wrong-logits"),
-        "{:?}",
-        names(&assumed)
-    );
-    let (_, strided) = engine.run(small(&[("model.kv-layout", "strided")]), 12);
-    assert!(
-        !names(&strided).contains(&"wrong-logits"),
-        "{:?}",
-        names(&strided)
-    );
+#[test]
+fn a_missing_sync_is_named_by_a_lint_and_gives_two_rates() {
+    let mut engine = Engine::start();
+    let (_, unsynced) = engine.run(small(&[("measure.sync", "never")]), 40);
+    let lints = lint_names(&unsynced);
+    assert!(lints.contains(&"ledger-open"), "{lints:?}");
+    assert_eq!(unsynced.clock, "enqueue");
+    assert!(unsynced.samples_per_s.is_some());
+    assert!(unsynced.enqueue_samples_per_s.is_some());
+}
+
+#[test]
+fn assumed_strides_are_named_by_a_lint_and_real_ones_are_not() {
+    let mut engine = Engine::start();
+    let assumed = [
+        ("model.kv-layout", "assumed"),
+        ("model.attention", "kernel"),
+    ];
+    let strided = [("model.kv-layout", "strided")];
+    for (knobs, is_wrong) in [(&assumed[..], true), (&strided[..], false)] {
+        let (_, finished) = engine.run(small(knobs), 12);
+        let lints = lint_names(&finished);
+        assert_eq!(lints.contains(&"wrong-logits"), is_wrong, "{lints:?}");
+    }
 }
 
 #[test]
@@ -272,187 +326,160 @@ fn a_loss_that_is_not_a_number_stops_the_run_and_names_a_tensor() {
     let mut engine = Engine::start();
     let (_, finished) = engine.run(small(&[("train.learning-rate", "1e30")]), 50);
     assert!(finished.steps < 50);
-    assert!(
-        finished
-            .ended
-            .as_deref()
-            .is_some_and(|why| why.starts_with("not-finite: ")),
-        "{:?}",
-        finished.ended
-    );
-    assert!(names(&finished).contains(&"not-finite"));
+    let ended = finished.ended.as_deref().unwrap_or_default();
+    assert!(ended.starts_with("not-finite: "), "{ended}");
+    assert!(lint_names(&finished).contains(&"not-finite"));
+}
+
+/// Waits for the memory of this slot, and returns its peak in bytes.
+fn next_memory_peak(engine: &mut Engine, slot: Slot) -> u64 {
+    let is_of_slot = |event: &Event| matches!(event, Event::Memory(memory) if memory.slot == slot);
+    match engine.events_until(is_of_slot).last() {
+        Some(Event::Memory(memory)) => memory.peak_bytes.expect("counted"),
+        _ => unreachable!(),
+    }
 }
 
 #[test]
 fn a_change_in_mid_run_measures_its_own_peak_of_memory() {
-    fn peak(engine: &mut Engine, slot: Slot) -> u64 {
-        let of = |event: &Event| matches!(event, Event::Memory(it) if it.slot == slot);
-        match engine.until(of).last() {
-            Some(Event::Memory(it)) => it.peak_bytes.expect("counted"),
-            _ => unreachable!(),
-        }
-    }
     let mut engine = Engine::start();
-    let long = |attention| {
+    let long_context = |attention| {
         small(&[
             ("train.context", "256"),
             ("train.batch", "1"),
             ("model.attention", attention),
         ])
     };
-    engine.send(&Command::Start {
-        device: "cpu".into(),
-        run: spec(long("composed"), None),
+    engine.send(&start(endless(long_context("composed")), 0));
+    let composed = next_memory_peak(&mut engine, Slot::A);
+    engine.send(&Command::Apply {
+        run: endless_b(long_context("flash")),
         request: 0,
     });
-    let composed = peak(&mut engine, Slot::A);
-    let run = RunSpec {
-        slot: Slot::B,
-        ..spec(long("flash"), None)
-    };
-    engine.send(&Command::Apply { run, request: 0 });
-    let flash = peak(&mut engine, Slot::B);
+    let flash = next_memory_peak(&mut engine, Slot::B);
     assert!(flash < composed, "{flash} of {composed} bytes");
 }
 
 #[test]
 fn knobs_that_keep_parameters_change_in_mid_run() {
     let mut engine = Engine::start();
-    engine.send(&Command::Start {
-        device: "cpu".into(),
-        run: spec(small(&[("model.gradient", "detached-norm")]), None),
-        request: 0,
-    });
-    engine.until(|event| matches!(event, Event::Step(step) if step.step >= 5));
-    let fixed = RunSpec {
-        slot: Slot::B,
-        variant: "fixed".into(),
-        ..spec(small(&[]), None)
-    };
+    engine.send(&start(
+        endless(small(&[("model.gradient", "detached-norm")])),
+        0,
+    ));
+    engine.events_until(|event| matches!(event, Event::Step(step) if step.step >= 5));
     engine.send(&Command::Apply {
-        run: fixed,
+        run: RunSpec {
+            variant: "fixed".into(),
+            ..endless_b(small(&[]))
+        },
         request: 0,
     });
-    let events = engine.until(|event| matches!(event, Event::Gradients(g) if g.slot == Slot::B));
-    let started = events.iter().find_map(|event| {
-        if let Event::Started(started) = event {
-            Some(started)
-        } else {
-            None
-        }
-    });
+    let is_audit_of_b =
+        |event: &Event| matches!(event, Event::Gradients(audit) if audit.slot == Slot::B);
+    let events = engine.events_until(is_audit_of_b);
+    let started = events.iter().find_map(started);
     assert!(started.is_some_and(|started| started.from_step > 5 && started.run.variant == "fixed"));
     let Some(Event::Gradients(audit)) = events.last() else {
         panic!("no audit")
     };
     assert_eq!(audit.with_grad, audit.tensors);
+}
 
+fn started(event: &Event) -> Option<&Started> {
+    match event {
+        Event::Started(started) => Some(started),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_run_is_paused_resumed_and_stopped() {
+    let mut engine = Engine::start();
+    engine.send(&start(endless(small(&[])), 0));
+    engine.events_until_step();
     engine.send(&Command::Pause);
-    engine.until(|event| matches!(event, Event::Paused { .. }));
+    engine.events_until(|event| matches!(event, Event::Paused { .. }));
     engine.send(&Command::Resume);
-    engine.until(|event| matches!(event, Event::Resumed { .. }));
+    engine.events_until(|event| matches!(event, Event::Resumed { .. }));
     engine.send(&Command::Stop);
-    let events = engine.until(|event| matches!(event, Event::Finished(_)));
-    let Some(Event::Finished(finished)) = events.last() else {
-        panic!("no summary")
-    };
+    let (_, finished) = engine.events_until_summary();
     assert_eq!(finished.ended.as_deref(), Some("stopped"));
+}
+
+/// Compares a configuration with itself, and returns the pair events.
+fn compare_with_itself() -> Vec<Pair> {
+    let mut engine = Engine::start();
+    let run = endless(small(&[]));
+    engine.send(&compare(run.clone(), run, 40, 0));
+    let (events, finished) = engine.events_until_summary();
+    let pair = |event: Event| match event {
+        Event::Pair(pair) => Some(pair),
+        _ => None,
+    };
+    let pairs: Vec<Pair> = events.into_iter().filter_map(pair).collect();
+    assert_eq!(pairs.last(), finished.pair.as_ref());
+    pairs
 }
 
 #[test]
 fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
-    // One of several hundred is told apart wrongly; two in a row are a fault.
-    let verdicts = [compare_with_itself(), compare_with_itself()];
-    assert!(
-        verdicts
-            .iter()
-            .any(|pair| matches!(pair.verdict, Verdict::Same | Verdict::Unclear)),
-        "{verdicts:?}"
-    );
+    let is_equal = || {
+        let pairs = compare_with_itself();
+        let verdict = pairs.last().expect("a comparison").verdict;
+        matches!(verdict, Verdict::Same | Verdict::Unclear)
+    };
+    // One comparison of several hundred has a wrong verdict; two in a row are a fault.
+    assert!(is_equal() || is_equal());
 }
 
-fn compare_with_itself() -> Pair {
-    let mut engine = Engine::start();
-    let run = spec(small(&[]), None);
-    engine.send(&Command::Pair {
-        device: "cpu".into(),
-        stage: 0,
-        a: run.clone(),
-        b: run,
-        pairs: 40,
-        request: 0,
-    });
-    let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-    let Some(Event::Finished(finished)) = events.last() else {
-        panic!("{:?}", events.last())
-    };
-    let pair = finished.pair.clone().expect("a comparison");
-    let planned = events.iter().find_map(|event| match event {
-        Event::Pair(pair) => Some(pair),
-        _ => None,
-    });
-    let planned = planned.expect("a plan");
-    let looks: Vec<u32> = planned.looks.iter().map(|look| look.pairs).collect();
-    assert_eq!(
-        (planned.n, planned.limit_pairs, looks),
-        (0, 40, vec![10, 20, 40])
-    );
-    let all = events.iter().filter_map(|event| match event {
-        Event::Pair(pair) => Some(pair),
-        _ => None,
-    });
-    for pair in all {
-        let limits = (pair.limit_pairs, pair.limit_s);
-        assert_eq!(limits, (40, planned.limit_s), "a limit moved");
+#[test]
+fn a_comparison_keeps_to_the_plan_of_its_first_event() {
+    let pairs = compare_with_itself();
+    let plan = &pairs[0];
+    let looks: Vec<u32> = plan.looks.iter().map(|look| look.pairs).collect();
+    assert_eq!((plan.n, plan.limit_pairs), (0, 40));
+    assert_eq!(looks, [10, 20, 40]);
+    for pair in &pairs {
+        assert_eq!((pair.limit_pairs, pair.limit_s), (40, plan.limit_s));
         assert_eq!(pair.low.is_some(), pair.n >= 10, "{pair:?}");
         if let (Some(low), Some(high)) = (pair.low, pair.high) {
             let medians = pair.a_ms.median / pair.b_ms.median;
             assert!(low <= pair.ratio && pair.ratio <= high, "{pair:?}");
-            // Their last digits may differ from those that the interval was made of.
-            let off = 1e-9;
-            assert!(low <= medians + off && medians <= high + off, "{pair:?}");
+            // The interval is made of ratios whose last digits may differ from those of the medians.
+            let rounding = 1e-9;
+            assert!(low <= medians + rounding && medians <= high + rounding);
         }
     }
-    pair
 }
 
 #[test]
 fn steps_of_more_tokens_are_compared_per_token() {
     let mut engine = Engine::start();
-    let a = spec(small(&[]), None);
+    let a = endless(small(&[]));
     let mut b = a.clone();
     b.config.train.batch *= 2;
     let tokens = [&a, &b].map(|run| run.config.tokens_per_step() as u64);
-    engine.send(&Command::Pair {
-        device: "cpu".into(),
-        stage: 0,
-        a,
-        b,
-        pairs: 2,
-        request: 0,
-    });
-    let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-    let taken = events
+    engine.send(&compare(a, b, 2, 0));
+    let (events, finished) = engine.events_until_summary();
+    let after_warm_up = events
         .iter()
         .skip_while(|event| !matches!(event, Event::Pair(_)));
-    let mut ratio = tokens[1] as f64 / tokens[0] as f64;
-    for event in taken {
+    let mut expected = tokens[1] as f64 / tokens[0] as f64;
+    for event in after_warm_up {
         match event {
-            // Of two pairs the ratio is the geometric mean.
-            Event::Step(step) if step.slot == Slot::A => ratio *= step.ms.sqrt(),
-            Event::Step(step) => ratio /= step.ms.sqrt(),
+            // The ratio of two pairs is the geometric mean of both.
+            Event::Step(step) if step.slot == Slot::A => expected *= step.ms.sqrt(),
+            Event::Step(step) => expected /= step.ms.sqrt(),
             _ => {}
         }
     }
-    let Some(Event::Finished(finished)) = events.last() else {
-        panic!("{:?}", events.last())
-    };
-    let pair = finished.pair.as_ref().expect("a comparison");
+    let pair = finished.pair.expect("a comparison");
     assert_eq!((pair.n, pair.tokens, pair.low), (2, Some(tokens), None));
-    assert!((pair.ratio / ratio - 1.0).abs() < 1e-9, "{pair:?}, {ratio}");
+    assert!((pair.ratio / expected - 1.0).abs() < 1e-9, "{expected}");
 }
 
-/// What each answer is, and the number that it has, without repetitions.
+/// Returns the kind and the request number of each answer, without repetitions.
 fn answers(events: &[Event]) -> Vec<(&'static str, u64)> {
     let answer = |event: &Event| {
         let name = match event {
@@ -470,38 +497,22 @@ fn answers(events: &[Event]) -> Vec<(&'static str, u64)> {
     answers
 }
 
-fn numbered_start(run: RunSpec, request: u64) -> Command {
-    Command::Start {
-        device: "cpu".into(),
-        run,
-        request,
-    }
-}
-
 #[test]
 fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs() {
     let mut engine = Engine::start();
-    let run = spec(small(&[]), None);
-    let b = RunSpec {
-        slot: Slot::B,
-        ..spec(small(&[("train.learning-rate", "1e-4")]), None)
-    };
-    engine.send(&numbered_start(run.clone(), 1));
-    let mut events = engine.until(|event| matches!(event, Event::Step(_)));
+    let a = endless(small(&[]));
+    let b = endless_b(small(&[("train.learning-rate", "1e-4")]));
+    engine.send(&start(a.clone(), 1));
+    let mut events = engine.events_until_step();
     engine.send(&Command::Apply {
         run: b.clone(),
         request: 2,
     });
-    engine.send(&Command::Pair {
-        device: "cpu".into(),
-        stage: 0,
-        a: run,
-        b,
-        pairs: 2,
-        request: 3,
-    });
-    let over = |event: &Event| matches!(event, Event::Finished(it) if it.pair.is_some());
-    events.extend(engine.until(|event| over(event) || matches!(event, Event::Failed(_))));
+    engine.send(&compare(a, b, 2, 3));
+    let (of_run, _) = engine.events_until_summary();
+    let (of_pairs, _) = engine.events_until_summary();
+    events.extend(of_run);
+    events.extend(of_pairs);
     assert_eq!(
         answers(&events),
         [
@@ -515,30 +526,14 @@ fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs()
     );
 }
 
-/// A loss that is not finite is a result of the pairs, and no failure of the engine.
 #[test]
-fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step() {
-    for diverging in [Slot::A, Slot::B] {
+fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step_and_not_with_a_failure() {
+    for (diverging, a_rate, b_rate) in [(Slot::A, "1e30", "1e-4"), (Slot::B, "1e-4", "1e30")] {
         let mut engine = Engine::start();
-        let sides = [Slot::A, Slot::B].map(|slot| {
-            let rate = if slot == diverging { "1e30" } else { "1e-4" };
-            let spec = spec(small(&[("train.learning-rate", rate)]), None);
-            RunSpec { slot, ..spec }
-        });
-        let [a, b] = sides;
-        engine.send(&Command::Pair {
-            device: "cpu".into(),
-            stage: 0,
-            a,
-            b,
-            pairs: 20,
-            request: 1,
-        });
-        let over = |event: &Event| matches!(event, Event::Finished(_) | Event::Failed(_));
-        let events = engine.until(over);
-        let Some(Event::Finished(finished)) = events.last() else {
-            panic!("{:?}", events.last())
-        };
+        let a = endless(small(&[("train.learning-rate", a_rate)]));
+        let b = endless_b(small(&[("train.learning-rate", b_rate)]));
+        engine.send(&compare(a, b, 20, 1));
+        let (_, finished) = engine.events_until_summary();
         assert_eq!(finished.slot, diverging);
         assert!(finished.pair.as_ref().is_some_and(|pair| !pair.done));
         let ended = finished.ended.as_deref().unwrap_or_default();
@@ -547,73 +542,64 @@ fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step() {
 }
 
 #[test]
-fn failures_and_profiles_have_the_number_of_what_asked_for_them() {
+fn a_failure_has_the_number_of_its_command() {
     let mut engine = Engine::start();
-    let failed = |event: &Event| matches!(event, Event::Failed(_));
-    let run = spec(small(&[]), None);
-    // Without a run. One that has no number stays without an answer, as it always was.
+    let mut events = Vec::new();
+    // There is no run to profile. A command without a number gets no answer.
     engine.send(&Command::Profile { request: 0 });
     engine.send(&Command::Profile { request: 1 });
-    let mut events = engine.until(failed);
+    events.extend(engine.events_until_failure().0);
     engine.send(&Command::Apply {
-        run: run.clone(),
+        run: endless(small(&[])),
         request: 2,
     });
-    events.extend(engine.until(failed));
+    events.extend(engine.events_until_failure().0);
     let input = engine.input.as_mut().expect("open");
     writeln!(input, r#"{{"command":"start","request":3}}"#).expect("the engine reads");
-    events.extend(engine.until(failed));
-    let elsewhere = Command::Start {
+    events.extend(engine.events_until_failure().0);
+    engine.send(&Command::Start {
         device: "toaster".into(),
-        run: run.clone(),
+        run: endless(small(&[])),
         request: 4,
-    };
-    engine.send(&elsewhere);
-    events.extend(engine.until(failed));
-    let named = [1, 2, 3, 4].map(|request| ("failed", request));
-    assert_eq!(answers(&events), named);
+    });
+    events.extend(engine.events_until_failure().0);
+    let failures = [1, 2, 3, 4].map(|request| ("failed", request));
+    assert_eq!(answers(&events), failures);
+}
 
-    engine.send(&numbered_start(run.clone(), 5));
-    engine.until(|event| matches!(event, Event::Step(_)));
-    // A change does not lose the profile that was asked for before it.
+#[test]
+fn a_change_does_not_lose_the_profile_that_was_asked_for_before_it() {
+    let mut engine = Engine::start();
+    let run = endless(small(&[]));
+    engine.send(&start(run.clone(), 5));
+    engine.events_until_step();
     engine.send(&Command::Profile { request: 6 });
     engine.send(&Command::Apply { run, request: 7 });
-    let mut events = engine.until(|event| event.request() == 6);
-    events.extend(engine.until(|event| matches!(event, Event::Step(step) if step.step > 20)));
+    let mut events = engine.events_until(|event| event.request() == 6);
+    events
+        .extend(engine.events_until(|event| matches!(event, Event::Step(step) if step.step > 20)));
     engine.send(&Command::Stop);
-    events.extend(engine.until(|event| matches!(event, Event::Finished(_))));
+    events.extend(engine.events_until_summary().0);
     let mut found = answers(&events);
-    // The profile was taken before the change or after it.
+    // The profile may be taken before the change or after it.
     found.sort_by_key(|(_, request)| *request);
     assert_eq!(found, [("kernels", 6), ("started", 7), ("finished", 7)]);
 }
 
 #[test]
-fn both_sides_of_a_comparison_say_what_they_are() {
+fn both_sides_of_a_comparison_are_announced_before_their_first_step() {
     let mut engine = Engine::start();
-    let run = spec(small(&[]), None);
-    engine.send(&Command::Pair {
-        device: "cpu".into(),
-        stage: 0,
-        a: run.clone(),
-        b: run,
-        pairs: 2,
-        request: 0,
-    });
-    let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-    let started: Vec<_> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::Started(it) => Some((it.run.slot, it.paired, it.from_step, it.tensors > 0)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(
-        started,
-        [(Slot::A, true, 0, true), (Slot::B, true, 0, true)]
-    );
-    let at = |wanted: fn(&Event) -> bool| events.iter().position(wanted);
-    assert!(at(|it| matches!(it, Event::Started(_))) < at(|it| matches!(it, Event::Step(_))));
+    let run = endless(small(&[]));
+    engine.send(&compare(run.clone(), run, 2, 0));
+    let events = engine.events_until_step();
+    let announced: Vec<&Started> = events.iter().filter_map(started).collect();
+    let [a, b] = announced.as_slice() else {
+        panic!("{announced:?}")
+    };
+    assert_eq!((a.run.slot, b.run.slot), (Slot::A, Slot::B));
+    for side in announced {
+        assert!(side.paired && side.from_step == 0 && side.tensors > 0);
+    }
 }
 
 #[test]
@@ -622,21 +608,15 @@ fn three_clocks_are_read_in_every_sync_mode() {
         let mut engine = Engine::start();
         let (_, finished) = engine.run(small(&[("measure.sync", sync)]), 24);
         let evidence = finished.evidence.expect("evidence");
-        let clocks = evidence
-            .clocks
-            .unwrap_or_else(|| panic!("no clocks with {sync}"));
-        let device = clocks
-            .device
-            .unwrap_or_else(|| panic!("no device time with {sync}"));
-        assert!(
-            clocks.enqueue > 0.0 && clocks.host_sync > clocks.enqueue && device > 0.0,
-            "{sync}: {clocks:?}"
-        );
+        let clocks = evidence.clocks.expect("clocks");
+        assert!(clocks.enqueue > 0.0, "{sync}: {clocks:?}");
+        assert!(clocks.host_sync > clocks.enqueue, "{sync}: {clocks:?}");
+        assert!(clocks.device > Some(0.0), "{sync}: {clocks:?}");
     }
 }
 
 #[test]
-fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
+fn every_row_has_its_work_or_says_why_not_and_the_device_has_peaks() {
     let fixed = [
         ("model.norm", "fused"),
         ("model.attention", "flash"),
@@ -648,90 +628,90 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
     for knobs in [&[][..], &fixed, &naive, &in_parts] {
         let mut engine = Engine::start();
         let (events, finished) = engine.run(small(knobs), 4);
-        let roof = events.iter().find_map(peaks);
-        let roof = roof.expect("on file, or measured after the first step");
+        let roof = events.iter().find_map(peaks).expect("peaks");
         assert!(roof.flops.best > 1e8 && roof.bytes.best > 1e8, "{roof:?}");
         let rows = events.iter().find_map(|event| match event {
-            Event::Kernels(it) => Some(it.rows.clone()),
+            Event::Kernels(profile) => Some(&profile.rows),
             _ => None,
         });
         for row in rows.expect("a profile") {
-            let known = row.flops.is_some() && row.bytes.is_some_and(|bytes| bytes > 0.0);
-            assert_eq!(known, row.no_work.is_none(), "{row:?}");
+            let has_work = row.flops.is_some() && row.bytes > Some(0.0);
+            assert_eq!(has_work, row.no_work.is_none(), "{row:?}");
         }
         let top = &finished.kernels.top[0];
-        assert!(
-            top.roof_share.is_some() && top.gflop_per_s.is_some(),
-            "{top:?}"
-        );
+        assert!(top.roof_share.is_some(), "{top:?}");
+        assert!(top.gflop_per_s.is_some(), "{top:?}");
     }
 }
 
-/// Peaks on file when a run starts, or measured after its first step.
-fn peaks(event: &Event) -> Option<Roof> {
+/// Returns the peaks that were on file when a run started, or that were measured after its first step.
+fn peaks(event: &Event) -> Option<&Roof> {
     match event {
-        Event::Started(it) => it.roof.as_deref().cloned(),
-        Event::Calibrated { roof, .. } => Some(roof.clone()),
+        Event::Started(started) => started.roof.as_deref(),
+        Event::Calibrated { roof, .. } => Some(roof),
         _ => None,
     }
 }
 
-#[test]
-fn nobody_waits_for_peaks_before_the_first_loss() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut engine = Engine::start_in(folder.path());
-    let (events, _) = engine.run(small(&[]), 4);
-    let at = |wanted: fn(&Event) -> bool| events.iter().position(wanted).expect("this event");
-    let first_loss = at(|event| matches!(event, Event::Step(_)));
-    let measured = at(|event| matches!(event, Event::Calibrated { .. }));
-    let profile = at(|event| matches!(event, Event::Kernels(_)));
-    assert!(
-        first_loss < measured && measured < profile,
-        "{first_loss} {measured} {profile}"
-    );
-    // The next run has them from the start, also that of another engine.
-    let mut other = Engine::start_in(folder.path());
-    for engine in [&mut engine, &mut other] {
-        let (events, _) = engine.run(small(&[]), 1);
-        let started = events.iter().find(|it| matches!(it, Event::Started(_)));
-        assert!(started.and_then(peaks).is_some(), "{started:?}");
-    }
-    // A comparison has them before its first pair, also as the first work on a device.
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut engine = Engine::start_in(folder.path());
-    let run = spec(small(&[]), None);
-    engine.send(&Command::Pair {
-        device: "cpu".into(),
-        stage: 0,
-        a: run.clone(),
-        b: run,
-        pairs: 2,
-        request: 0,
-    });
-    let events = engine.until(|event| matches!(event, Event::Started(_) | Event::Failed(_)));
-    let started = events.last();
-    assert!(started.and_then(peaks).is_some(), "{started:?}");
+/// Returns true if a run had peaks from its start.
+fn starts_with_peaks(events: &[Event]) -> bool {
+    let started = events.iter().find_map(started).expect("a start");
+    started.roof.is_some()
 }
 
 #[test]
-fn peaks_outlive_a_run_where_no_file_can_be_written_and_a_damaged_file_is_named() {
+fn peaks_are_measured_after_the_first_loss() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 4);
+    let first_loss = position(&events, |event| matches!(event, Event::Step(_)));
+    let measured = position(&events, |event| matches!(event, Event::Calibrated { .. }));
+    let profile = position(&events, |event| matches!(event, Event::Kernels(_)));
+    assert!(first_loss < measured && measured < profile, "{events:?}");
+}
+
+#[test]
+fn measured_peaks_are_known_to_the_next_run_and_to_other_engines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut engine = Engine::start_in(folder.path());
+    engine.run(small(&[]), 4);
+    let mut other_engine = Engine::start_in(folder.path());
+    for engine in [&mut engine, &mut other_engine] {
+        let (events, _) = engine.run(small(&[]), 1);
+        assert!(starts_with_peaks(&events), "{events:?}");
+    }
+}
+
+#[test]
+fn a_comparison_has_peaks_from_its_start_also_as_the_first_work_on_a_device() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut engine = Engine::start_in(folder.path());
+    let run = endless(small(&[]));
+    engine.send(&compare(run.clone(), run, 2, 0));
+    let events = engine.events_until_step();
+    assert!(starts_with_peaks(&events), "{events:?}");
+}
+
+#[test]
+fn peaks_outlive_a_run_if_no_file_can_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("perflings"), "not a folder").expect("written");
+    let mut engine = Engine::start_in(folder.path());
+    let (first, _) = engine.run(small(&[]), 2);
+    let is_measurement = |event: &Event| matches!(event, Event::Calibrated { .. });
+    assert!(first.iter().any(is_measurement), "{first:?}");
+    let (second, _) = engine.run(small(&[]), 2);
+    assert!(starts_with_peaks(&second), "{second:?}");
+}
+
+#[test]
+fn a_damaged_file_of_peaks_is_set_aside_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().join("perflings");
-    std::fs::write(&cache, "not a folder").expect("written");
-    let mut engine = Engine::start_in(folder.path());
-    let (events, _) = engine.run(small(&[]), 2);
-    let measured = |event: &Event| matches!(event, Event::Calibrated { .. });
-    assert!(events.iter().any(measured), "{events:?}");
-    let (events, _) = engine.run(small(&[]), 2);
-    let started = events.iter().find(|it| matches!(it, Event::Started(_)));
-    assert!(started.and_then(peaks).is_some(), "{started:?}");
-
-    std::fs::remove_file(&cache).expect("removed");
     std::fs::create_dir(&cache).expect("made");
     std::fs::write(cache.join("roofs.json"), "{ damaged").expect("written");
     let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 2);
-    let aside = |it: &Event| matches!(it, Event::Log(it) if it.text.contains("it was set aside"));
-    assert!(events.iter().any(aside), "{events:?}");
+    let is_warning = |event: &Event| matches!(event, Event::Log(message) if message.text.contains("it was set aside"));
+    assert!(events.iter().any(is_warning), "{events:?}");
 }
 
 #[test]
@@ -740,31 +720,27 @@ fn a_device_is_measured_again_when_asked() {
     engine.send(&Command::Calibrate {
         device: "cpu".into(),
     });
-    let events = engine.until(|event| matches!(event, Event::Calibrated { .. } | Event::Failed(_)));
+    let events =
+        engine.events_until(|event| matches!(event, Event::Calibrated { .. } | Event::Failed(_)));
     let Some(Event::Calibrated { device, roof }) = events.last() else {
         panic!("{events:?}")
     };
-    assert_eq!((device.kind.as_str(), roof.clock.as_str()), ("cpu", "host"));
+    assert_eq!(device.kind, "cpu");
+    assert_eq!(roof.clock, "host");
     engine.send(&Command::Probe);
-    let events = engine.until(|event| matches!(event, Event::Devices { .. }));
-    let Some(Event::Devices { devices }) = events.last() else {
+    let probed = engine.events_until(|event| matches!(event, Event::Devices { .. }));
+    let Some(Event::Devices { devices }) = probed.last() else {
         unreachable!()
     };
-    let known = devices[0].roof.as_ref().map(|it| it.date.clone());
-    assert_eq!(known.as_ref(), Some(&roof.date));
-    engine.send(&Command::Calibrate {
-        device: "toaster".into(),
-    });
-    engine.until(|event| matches!(event, Event::Failed(_)));
+    let known = devices[0].roof.as_ref().expect("a roof");
+    assert_eq!(known.date, roof.date);
 }
 
 #[test]
-fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
+fn a_run_that_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
     let mut engine = Engine::start();
-    let mut huge = small(&[]);
-    (huge.model.hidden, huge.model.ffn, huge.model.layers) = (65_536, 262_144, 1024);
-    for (config, device, needle) in [
-        (huge, "cpu", "iB are free"),
+    for (config, device, reason) in [
+        (too_large(), "cpu", "iB are free"),
         (
             small(&[("train.precision", "f16")]),
             "cpu",
@@ -775,69 +751,63 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
     ] {
         engine.send(&Command::Start {
             device: device.into(),
-            run: spec(config, Some(1)),
+            run: endless(config),
             request: 0,
         });
-        let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
-        let Some(Event::Failed(failed)) = events.last() else {
-            panic!("{device} was not refused")
-        };
-        assert!(failed.reason.contains(needle), "{}", failed.reason);
+        let (_, failed) = engine.events_until_failure();
+        assert!(failed.reason.contains(reason), "{}", failed.reason);
     }
-    assert_eq!(engine.run(small(&[]), 2).1.steps, 2);
+    let (_, finished) = engine.run(small(&[]), 2);
+    assert_eq!(finished.steps, 2);
 }
 
 #[test]
-fn a_b_that_cannot_run_leaves_the_run_in_progress_as_it_is() {
+fn a_calibration_of_an_unknown_device_fails() {
     let mut engine = Engine::start();
-    let start = |run| Command::Start {
-        device: "cpu".into(),
-        run,
-        request: 0,
-    };
-    engine.send(&start(spec(small(&[]), None)));
-    engine.until(|event| matches!(event, Event::Step(_)));
-    let mut huge = spec(small(&[]), None);
-    huge.slot = Slot::B;
-    let model = &mut huge.config.model;
-    (model.hidden, model.ffn, model.layers) = (65_536, 262_144, 1024);
-    engine.send(&start(huge));
-    let events = engine.until(|event| matches!(event, Event::Failed(_)));
-    let ended = |event: &Event| matches!(event, Event::Finished(_));
-    assert!(!events.iter().any(ended), "{events:?}");
-    let Some(Event::Failed(failed)) = events.last() else {
-        unreachable!()
-    };
+    engine.send(&Command::Calibrate {
+        device: "toaster".into(),
+    });
+    engine.events_until_failure();
+}
+
+#[test]
+fn a_b_that_cannot_run_does_not_end_the_run_in_progress() {
+    let mut engine = Engine::start();
+    engine.send(&start(endless(small(&[])), 0));
+    engine.events_until_step();
+    engine.send(&start(endless_b(too_large()), 0));
+    let (events, failed) = engine.events_until_failure();
+    let is_summary = |event: &Event| matches!(event, Event::Finished(_));
+    assert!(!events.iter().any(is_summary), "{events:?}");
     assert_eq!(failed.kind, FailedKind::Refused, "{}", failed.reason);
-    let events = engine.until(|event| matches!(event, Event::Step(_)));
-    let Some(Event::Step(step)) = events.last() else {
+    let later = engine.events_until_step();
+    let Some(Event::Step(step)) = later.last() else {
         unreachable!()
     };
     assert!(step.step > 0 && step.slot == Slot::A, "{step:?}");
 }
 
 #[test]
-fn nonsense_on_the_input_is_answered_and_the_end_of_input_ends_the_process() {
+fn a_line_that_is_no_command_is_answered() {
     let mut engine = Engine::start();
     let input = engine.input.as_mut().expect("open");
     writeln!(input, "{{\"command\":\"fly\"}}\nnot json at all").expect("the engine reads");
-    engine.until(|event| matches!(event, Event::Failed(_)));
-    engine.until(|event| matches!(event, Event::Failed(_)));
-    // A run without a last step, whose reader goes away.
-    engine.send(&Command::Start {
-        device: "cpu".into(),
-        run: spec(small(&[]), None),
-        request: 0,
-    });
-    engine.until(|event| matches!(event, Event::Step(_)));
+    engine.events_until_failure();
+    engine.events_until_failure();
+}
+
+#[test]
+fn the_end_of_the_input_ends_the_process_also_in_an_endless_run() {
+    let mut engine = Engine::start();
+    engine.send(&start(endless(small(&[])), 0));
+    engine.events_until_step();
     drop(engine.input.take());
     let status = engine.child.wait().expect("the engine ends");
     assert!(status.success(), "{status}");
 }
 
-/// Without a factor an overflow ends the run, and the run says where.
 #[test]
-fn an_overflow_at_scale_1_names_the_tensor() {
+fn an_overflow_at_scale_1_ends_the_run_with_the_name_of_the_tensor() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = Process::new(env!("CARGO_BIN_EXE_perflings"))
         .env("XDG_CACHE_HOME", folder.path())
@@ -854,6 +824,6 @@ fn an_overflow_at_scale_1_names_the_tensor() {
         .args(["--set", "train.learning-rate=1e4", "--set", "train.batch=4"])
         .output()
         .expect("it starts");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(said.contains("not-finite: the "), "{said}");
+    let output = String::from_utf8_lossy(&run.stdout);
+    assert!(output.contains("not-finite: the "), "{output}");
 }

@@ -1,5 +1,4 @@
-//! What can go wrong around the program: disks, locks, signals, keys and sizes. Linux only: processes are found through
-//! `/proc`.
+//! Faults around the program: disks, locks, signals, keys and sizes. These tests run on Linux only, because they find processes through `/proc`.
 #![cfg(target_os = "linux")]
 
 use crate::pty;
@@ -17,21 +16,22 @@ use rustix::termios::tcgetattr;
 
 const UNSAVED: &str = "Progress is not saved: ";
 
-/// Answers the question of the first stage, which is something to save.
+/// Answers the question of the first stage, so that there is progress to save.
 fn predict(terminal: &mut Terminal) {
     terminal.press("\r");
     terminal.see(&["Answer the question: a to d"]);
     terminal.press("b");
 }
 
-fn predicted(terminal: &Terminal) -> bool {
+/// Returns true if the answer is in the progress file.
+fn is_answer_saved(terminal: &Terminal) -> bool {
     let stage = save_file::load(&state(&terminal.home))
         .0
         .stage("broken-init");
     matches!(stage.prediction, Some(Prediction::Choice { .. }))
 }
 
-/// The reason stands above everything else; once it is gone, everything is on the disk.
+/// Waits until the first line says that progress is not saved and why.
 fn see_unsaved(terminal: &mut Terminal, why: &str) {
     let wanted = format!("{UNSAVED}{why}");
     terminal.see_that(&wanted, |text| {
@@ -41,27 +41,35 @@ fn see_unsaved(terminal: &mut Terminal, why: &str) {
     });
 }
 
+/// Waits until the first line no longer says that progress is not saved, checks that it is, and quits.
 fn see_saved(terminal: &mut Terminal) {
     terminal.see_that("saved progress", |text| !text.contains(UNSAVED));
-    assert!(predicted(terminal));
+    assert!(is_answer_saved(terminal));
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
 }
 
-/// A file system of 256 KiB at a folder, as long as this lives.
+/// Waits until the learner's place is saved, so that the state folder exists.
+fn wait_for_saved_place(terminal: &Terminal) {
+    let folder = state(&terminal.home);
+    wait("the place", || save_file::load(&folder).0.current.is_some());
+}
+
+/// A file system of 256 KiB that is mounted at a folder until this is dropped.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
+    /// Mounts the file system; `None` if this user may not mount.
     fn mount(at: &'a Path) -> Option<Self> {
-        let mount = ["-t", "tmpfs", "-o", "size=256k", "tmpfs"];
-        let mut mount = Command::new("mount").args(mount).arg(at).spawn().ok()?;
-        let mounted = mount.wait().is_ok_and(|status| status.success());
-        mounted.then_some(Self(at))
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]);
+        let status = mount.arg(at).status().ok()?;
+        status.success().then_some(Self(at))
     }
 
     fn fill(&self) {
         let filler = fs::write(self.0.join("filler"), vec![0; 512 * 1024]);
-        assert!(filler.is_err(), "it is full before that");
+        assert!(filler.is_err(), "the disk has no room for this file");
     }
 }
 
@@ -72,7 +80,7 @@ impl Drop for SmallDisk<'_> {
 }
 
 #[test]
-fn a_full_disk_is_told_first_and_everything_is_saved_when_there_is_room() {
+fn a_full_disk_is_named_in_the_first_line_until_there_is_room() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let folder = state(&terminal.home);
@@ -83,7 +91,7 @@ fn a_full_disk_is_told_first_and_everything_is_saved_when_there_is_room() {
     disk.fill();
     predict(&mut terminal);
     see_unsaved(&mut terminal, "the disk is full");
-    // It stays, whatever is told below it.
+    // The line stays when a page is opened or the size changes.
     terminal.press("?");
     see_unsaved(&mut terminal, "the disk is full");
     terminal.press("\u{1b}");
@@ -96,13 +104,13 @@ fn a_full_disk_is_told_first_and_everything_is_saved_when_there_is_room() {
 }
 
 #[test]
-fn a_lost_state_folder_is_made_again_with_all_that_was_in_it() {
+fn a_lost_state_folder_is_made_again_with_the_whole_progress() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
+    wait_for_saved_place(&terminal);
     let folder = state(&terminal.home);
-    wait("the place", || save_file::load(&folder).0.current.is_some());
     fs::remove_dir_all(&folder).expect("removed");
-    fs::write(&folder, "in its place").expect("written");
+    fs::write(&folder, "a file in place of the folder").expect("written");
     predict(&mut terminal);
     see_unsaved(&mut terminal, "");
     fs::remove_file(&folder).expect("removed");
@@ -116,33 +124,30 @@ fn a_lost_state_folder_is_made_again_with_all_that_was_in_it() {
 fn a_lock_of_another_program_does_not_hold_up_the_screen() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
-    let lock = state(&terminal.home).join("progress.lock");
-    let other = File::options().write(true).open(lock).expect("there");
-    other.lock().expect("locked");
+    let path = state(&terminal.home).join("progress.lock");
+    let held_lock = File::options().write(true).open(path).expect("a lock file");
+    held_lock.lock().expect("locked");
     predict(&mut terminal);
     terminal.see(&["── how much ──"]);
-    let asked = Instant::now();
+    let pressed = Instant::now();
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("── how much ──"));
-    assert!(
-        asked.elapsed() < Duration::from_millis(700),
-        "{:?}",
-        asked.elapsed()
-    );
+    let took = pressed.elapsed();
+    assert!(took < Duration::from_millis(700), "{took:?}");
     see_unsaved(&mut terminal, "another program holds progress.lock");
-    assert!(!predicted(&terminal));
-    drop(other);
+    assert!(!is_answer_saved(&terminal));
+    drop(held_lock);
     see_saved(&mut terminal);
 }
 
 #[test]
-fn progress_that_cannot_be_saved_is_told_after_the_end() {
+fn progress_that_cannot_be_saved_is_reported_after_the_screen_was_left() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
+    wait_for_saved_place(&terminal);
     let folder = state(&terminal.home);
-    wait("the place", || save_file::load(&folder).0.current.is_some());
     fs::remove_dir_all(&folder).expect("removed");
-    fs::write(&folder, "in its place").expect("written");
+    fs::write(&folder, "a file in place of the folder").expect("written");
     predict(&mut terminal);
     see_unsaved(&mut terminal, "");
     terminal.press("\u{1b}");
@@ -157,8 +162,8 @@ fn progress_that_cannot_be_saved_is_told_after_the_end() {
 }
 
 #[test]
-fn keys_by_the_thousand_are_read_and_nothing_begun_holds_up_a_ctrl_c() {
-    for begun in [
+fn ctrl_c_ends_the_program_after_thousands_of_keys_and_after_unfinished_sequences() {
+    for keys in [
         "j".repeat(3000),
         "\u{1b}".repeat(5000),
         "\u{1b}[".to_owned(),
@@ -166,7 +171,7 @@ fn keys_by_the_thousand_are_read_and_nothing_begun_holds_up_a_ctrl_c() {
     ] {
         let mut terminal = Terminal::start(&[]);
         terminal.see_training();
-        terminal.press(&begun);
+        terminal.press(&keys);
         terminal.press("\u{3}");
         assert_eq!(terminal.ended(), 130);
     }
@@ -178,66 +183,64 @@ fn pasted_text_presses_no_key() {
     terminal.see_training();
     terminal.press("\u{1b}[200~q\r\u{3}q\u{1b}[201~");
     terminal.see(&["Pasted text does nothing here"]);
-    // One without an end lasts a second.
+    // A paste without an end lasts a second.
     terminal.press("\u{1b}[200~q");
     std::thread::sleep(Duration::from_millis(1500));
-    quits(terminal, &plain_terminal());
+    quit_and_check_terminal(terminal);
 }
 
-/// This terminal answers no query.
 #[test]
-fn a_stop_needs_no_answer_of_the_terminal() {
+fn a_stopped_program_goes_on_although_the_terminal_answers_no_query() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
-    let program = Pid::from_raw(terminal.program().cast_signed()).expect("not 0");
-    // No shell is there to say `fg`.
+    let program = terminal.program();
     terminal.press("\u{1a}");
     std::thread::sleep(Duration::from_millis(500));
-    kill_process(program, Signal::CONT).expect("it is ours");
+    // The test continues the program, because there is no shell that could.
+    signal(program, Signal::CONT);
     terminal.see(&["running A broken"]);
-    for signal in [Signal::STOP, Signal::CONT] {
-        kill_process(program, signal).expect("it is ours");
+    for stop_or_continue in [Signal::STOP, Signal::CONT] {
+        signal(program, stop_or_continue);
         std::thread::sleep(Duration::from_millis(300));
     }
     terminal.see(&["running A broken"]);
-    quits(terminal, &plain_terminal());
+    quit_and_check_terminal(terminal);
 }
 
 #[test]
-fn a_limit_for_files_is_told_like_a_full_disk() {
+fn a_limit_on_file_sizes_is_reported_as_a_full_disk_is() {
     use rustix::process::{Resource, Rlimit, prlimit};
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
-    wait("the place", || {
-        save_file::load(&state(&terminal.home)).0.current.is_some()
-    });
+    wait_for_saved_place(&terminal);
     let program = Pid::from_raw(terminal.program().cast_signed());
-    let none = Rlimit {
+    let no_growth = Rlimit {
         current: Some(0),
         maximum: None,
     };
-    let before = prlimit(program, Resource::Fsize, none).expect("it is ours");
+    let before = prlimit(program, Resource::Fsize, no_growth).expect("our process");
     predict(&mut terminal);
     see_unsaved(&mut terminal, "files may not grow any more here");
-    prlimit(program, Resource::Fsize, before).expect("it is ours");
+    prlimit(program, Resource::Fsize, before).expect("our process");
     see_saved(&mut terminal);
 }
 
-/// How often something is done again: `PERFLINGS_FAULTS=50` does it fifty times as often.
-fn times(n: u32) -> u32 {
+/// Returns how often a test repeats something. `PERFLINGS_FAULTS=50` makes it 50 times `usual`.
+fn repetitions(usual: u32) -> u32 {
     let factor = std::env::var("PERFLINGS_FAULTS").ok();
-    n * factor.and_then(|it| it.parse().ok()).unwrap_or(1)
+    usual * factor.and_then(|factor| factor.parse().ok()).unwrap_or(1)
 }
 
-fn kill(pid: u32) {
-    let pid = Pid::from_raw(pid.cast_signed()).expect("not 0");
-    kill_process(pid, Signal::KILL).expect("it is ours");
+fn signal(pid: u32, signal: Signal) {
+    let process = Pid::from_raw(pid.cast_signed()).expect("not 0");
+    kill_process(process, signal).expect("our process");
 }
 
-/// Ends with `q`, and holds that the terminal is as it was before the program: `pty` is another handle on it.
-fn quits(mut terminal: Terminal, before: &rustix::termios::Termios) {
+/// Quits with `q`, and checks that the terminal has the modes of one in which no program ran.
+fn quit_and_check_terminal(mut terminal: Terminal) {
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
+    let before = modes_of_new_terminal();
     let after = tcgetattr(terminal.pty()).expect("a terminal");
     assert_eq!(after.local_modes, before.local_modes);
     assert_eq!(after.output_modes, before.output_modes);
@@ -247,7 +250,7 @@ fn quits(mut terminal: Terminal, before: &rustix::termios::Termios) {
     assert!(!screen.alternate_screen() && !screen.hide_cursor());
 }
 
-fn plain_terminal() -> rustix::termios::Termios {
+fn modes_of_new_terminal() -> rustix::termios::Termios {
     let (pty, slave) = pty_process::blocking::open().expect("a terminal opens");
     pty.resize(Size::new(24, 80)).expect("resizes");
     let modes = tcgetattr(&pty).expect("a terminal");
@@ -256,21 +259,21 @@ fn plain_terminal() -> rustix::termios::Termios {
 }
 
 #[test]
-fn an_engine_that_is_killed_again_and_again_costs_nothing() {
+fn a_learner_can_restart_an_engine_that_is_killed_again_and_again() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     predict(&mut terminal);
-    wait("the answer on the disk", || predicted(&terminal));
+    wait("the answer on the disk", || is_answer_saved(&terminal));
     terminal.press("\u{1b}");
-    for _ in 0..times(3) {
+    for _ in 0..repetitions(3) {
         let engine = terminal.engine();
-        kill(engine);
+        signal(engine, Signal::KILL);
         terminal.see(&["✗ engine gone", "r restart"]);
-        assert!(!is_engine(engine) && predicted(&terminal));
+        assert!(!is_engine(engine) && is_answer_saved(&terminal));
         terminal.press("r");
         terminal.see(&["running A broken"]);
     }
-    quits(terminal, &plain_terminal());
+    quit_and_check_terminal(terminal);
 }
 
 #[test]
@@ -278,21 +281,25 @@ fn a_screen_that_is_killed_again_and_again_loses_nothing() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     predict(&mut terminal);
-    wait("the answer on the disk", || predicted(&terminal));
-    for _ in 0..times(3) {
+    wait("the answer on the disk", || is_answer_saved(&terminal));
+    for _ in 0..repetitions(3) {
         let engine = terminal.engine();
-        // It is killed in the middle of whatever it does.
+        // This kills the program in the midst of its work and starts another one.
         terminal = terminal.again(&[]);
         wait("the engine's end", || !is_engine(engine));
         let (_, problem) = save_file::load(&state(&terminal.home));
-        assert!(predicted(&terminal) && problem.is_none(), "{problem:?}");
+        assert!(
+            is_answer_saved(&terminal) && problem.is_none(),
+            "{problem:?}"
+        );
         terminal.see(&["running A broken"]);
     }
-    quits(terminal, &plain_terminal());
+    quit_and_check_terminal(terminal);
 }
 
-/// What a terminal sends for keys, but for those that end the program, start an editor or leave for a shell.
+/// The characters that a terminal sends for keys, without the keys that end the program, start an editor or leave for a shell.
 const KEYS: &str = "abcdfghijklmnprstvxyz?123456789ABCDEFHJLPRSTW.<>[]+-=/! \r\t\u{7f}é\0";
+/// The sequences that a terminal sends for other keys, the mouse, and an answer to a query.
 const SEQUENCES: &[&str] = &[
     "\u{1b}",
     "\u{1b}[A",
@@ -311,15 +318,16 @@ const SEQUENCES: &[&str] = &[
     "\u{1b}]11;rgb:0/0/0\u{7}",
 ];
 
-/// A key, and sometimes another size.
+/// Presses a random key; sometimes it changes the size of the terminal before.
 fn press_at_random(terminal: &mut Terminal, rng: &mut Rng) {
     if rng.below(6) == 0 {
         terminal.resize(1 + rng.below(220) as u16, 1 + rng.below(70) as u16);
     }
     let keys: Vec<char> = KEYS.chars().collect();
-    match rng.below(3) {
-        0 => terminal.press(SEQUENCES[rng.below(SEQUENCES.len())]),
-        _ => terminal.press(&keys[rng.below(keys.len())].to_string()),
+    if rng.below(3) == 0 {
+        terminal.press(SEQUENCES[rng.below(SEQUENCES.len())]);
+    } else {
+        terminal.press(&keys[rng.below(keys.len())].to_string());
     }
 }
 
@@ -328,7 +336,7 @@ fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let mut rng = Rng::new(1);
-    for _ in 0..times(300) {
+    for _ in 0..repetitions(300) {
         press_at_random(&mut terminal, &mut rng);
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -336,9 +344,8 @@ fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
     terminal.wait_for_output();
     let engine = terminal.engine();
     assert!(terminal.shown().parser.screen().alternate_screen());
-    // Wherever the keys have led.
-    let program = Pid::from_raw(terminal.program().cast_signed()).expect("not 0");
-    kill_process(program, Signal::TERM).expect("it is ours");
+    // The keys may have opened any page, so a signal ends the program.
+    signal(terminal.program(), Signal::TERM);
     assert_eq!(terminal.ended(), 130);
     assert!(!terminal.shown().parser.screen().alternate_screen());
     wait("the engine's end", || !is_engine(engine));
@@ -346,70 +353,72 @@ fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
     assert_eq!(problem, None);
 }
 
-/// What a process holds: bytes of memory, descriptors, threads.
+/// The least resources that a process held at several looks in one part of the test.
 #[derive(Clone, Copy, Debug)]
-struct Held([u64; 3]);
+struct LeastHeld {
+    bytes: u64,
+    descriptors: usize,
+    threads: u64,
+}
 
-impl Held {
-    fn by(pid: u32) -> Self {
+impl LeastHeld {
+    const UNKNOWN: Self = Self {
+        bytes: u64::MAX,
+        descriptors: usize::MAX,
+        threads: u64::MAX,
+    };
+
+    /// Looks at a process. Only resources that it never gives back raise the least.
+    fn look_at(&mut self, pid: u32) {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
             number.unwrap_or(0_u64)
         };
-        let open = fs::read_dir(format!("/proc/{pid}/fd"))
-            .expect("it runs")
-            .count();
-        Self([field("VmRSS:") * 1024, open as u64, field("Threads:")])
-    }
-
-    /// The least of each: what is never given back raises it.
-    fn least(all: &[Self]) -> Self {
-        Self([0, 1, 2].map(|at| all.iter().map(|held| held.0[at]).min().unwrap_or(0)))
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+        self.bytes = self.bytes.min(field("VmRSS:") * 1024);
+        self.descriptors = self.descriptors.min(descriptors.count());
+        self.threads = self.threads.min(field("Threads:"));
     }
 }
 
-/// Keys, sizes and new runs for `PERFLINGS_SOAK_MINUTES`, 30 without it. Screen and engine may not hold more in the last third
-/// than in the second one.
+/// Presses keys, changes sizes and begins runs for `PERFLINGS_SOAK_MINUTES`, or 30 minutes without it.
 #[test]
 #[ignore = "takes half an hour"]
-fn soak() {
-    let minutes = std::env::var("PERFLINGS_SOAK_MINUTES").ok();
-    let minutes: f64 = minutes.map_or(30.0, |it| it.parse().expect("minutes"));
+fn screen_and_engine_hold_no_more_in_the_last_third_of_a_long_session_than_in_the_second() {
+    let minutes = std::env::var("PERFLINGS_SOAK_MINUTES")
+        .map_or(30.0, |minutes| minutes.parse().expect("minutes"));
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let engine = terminal.engine();
-    let (mut rng, begun) = (Rng::new(2), Instant::now());
-    let share = |begun: Instant| begun.elapsed().as_secs_f64() / (60.0 * minutes);
-    let mut held: [Vec<[Held; 2]>; 3] = Default::default();
-    while share(begun) < 1.0 {
+    let mut rng = Rng::new(2);
+    let began = Instant::now();
+    let share_done = || began.elapsed().as_secs_f64() / (60.0 * minutes);
+    let mut screen_held = [LeastHeld::UNKNOWN; 3];
+    let mut engine_held = [LeastHeld::UNKNOWN; 3];
+    while share_done() < 1.0 {
         for _ in 0..100 {
             press_at_random(&mut terminal, &mut rng);
             std::thread::sleep(Duration::from_millis(25));
         }
-        // Whatever is open is closed, and a run begins anew.
+        // Close whatever is open, and begin another run.
         terminal.resize(120, 36);
         for key in ["\u{1b}", "\u{1b}", "\u{1b}", "r"] {
             terminal.press(key);
             std::thread::sleep(Duration::from_millis(250));
         }
-        let third = (3.0 * share(begun)) as usize;
-        let both = [terminal.program(), engine].map(Held::by);
-        held[third.min(2)].push(both);
+        let third = (3.0 * share_done()) as usize;
+        screen_held[third.min(2)].look_at(terminal.program());
+        engine_held[third.min(2)].look_at(engine);
     }
-    assert_eq!(terminal.engine(), engine, "it was replaced");
-    for (at, who) in ["screen", "engine"].into_iter().enumerate() {
-        let [first, second, third] = held.each_ref().map(|all| {
-            let of: Vec<Held> = all.iter().map(|both| both[at]).collect();
-            Held::least(&of)
-        });
-        for (what, at) in [("bytes", 0), ("descriptors", 1), ("threads", 2)] {
-            let [first, second, third] = [first, second, third].map(|held| held.0[at]);
-            println!("{who}: {what} {first}, {second}, {third}");
-            let spare = [second / 8 + (8 << 20), 0, 0][at];
-            assert!(third <= second + spare, "{who}: {what} {second} to {third}");
-        }
+    assert_eq!(terminal.engine(), engine, "the engine was replaced");
+    for held in [screen_held, engine_held] {
+        println!("{held:?}");
+        let [_, second, last] = held;
+        assert!(last.bytes <= second.bytes + second.bytes / 8 + (8 << 20));
+        assert!(last.descriptors <= second.descriptors);
+        assert!(last.threads <= second.threads);
     }
-    quits(terminal, &plain_terminal());
+    quit_and_check_terminal(terminal);
 }

@@ -1,5 +1,5 @@
-//! The program in a pseudo-terminal: a parser reads what it drew, and keys are typed into it.
-//! Linux only: the engine is found through `/proc`.
+//! The program in a pseudo-terminal. The tests type keys, and a parser reads the screen that the program draws. They run on Linux only, because they
+//! find the engine through `/proc`.
 #![cfg(target_os = "linux")]
 
 use crate::pty;
@@ -12,13 +12,14 @@ use pty_process::Size;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, OutputModes, tcgetattr};
 
+/// Returns the position of the last occurrence of a text in the output.
 fn last(bytes: &[u8], wanted: &str) -> Option<usize> {
     bytes
         .windows(wanted.len())
         .rposition(|window| window == wanted.as_bytes())
 }
 
-/// Attributes in the output that ask for a colour. 39 and 49 are the terminal's own.
+/// Returns the attributes in the output that ask for a colour. 39 and 49 ask for the terminal's own colours and are left out.
 fn colours(output: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(output);
     let attributes = text.split("\u{1b}[").skip(1).filter_map(|rest| {
@@ -34,72 +35,88 @@ fn colours(output: &[u8]) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn a_session_from_the_first_frame_to_a_restored_terminal() {
-    let mut terminal = Terminal::start(&[]);
-    terminal.see_training();
-    let during = tcgetattr(terminal.pty()).expect("a terminal");
-
-    // The prediction.
+/// Answers the question of the first stage and returns to the panels.
+fn predict(terminal: &mut Terminal) {
     terminal.press("\r");
     terminal.see(&["Answer the question: a to d"]);
     terminal.press("b");
     terminal.see(&["── how much ──", "No range yet"]);
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("── how much ──"));
+}
 
-    // The fix, with the broken run in the background: nothing is changed yet, so the knobs come first.
+/// Turns the first knob of B, while A's broken run stays in the background.
+fn turn_a_knob_of_b(terminal: &mut Terminal) {
     terminal.press("t");
     terminal.see(&["knobs", "B is the same as A"]);
     terminal.press("\u{1b}[C");
     terminal.see(&["1 differs", "running B custom"]);
     terminal.press("f");
     terminal.see(&["○ A broken 1", "● B custom 6."]);
+}
 
-    // Any size, at any time.
+/// Returns true if a frame fills a terminal of this size. The smallest size has a text of its own; a larger frame reaches the right border, and its
+/// last line names keys.
+fn is_whole_frame(text: &str, cols: u16, rows: u16) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
+    let widest = lines.iter().map(|line| line.chars().count()).max();
+    let fits = lines.len() <= usize::from(rows) && widest <= Some(cols.into());
+    let fills = lines.len() == usize::from(rows)
+        && widest == Some(cols.into())
+        && lines.last().is_some_and(|line| line.contains("q quit"));
+    fits && (rows == 5 || fills)
+}
+
+#[test]
+fn a_learner_s_run_survives_changes_of_size_and_the_death_of_the_engine() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    predict(&mut terminal);
+    turn_a_knob_of_b(&mut terminal);
     for (cols, rows) in [(200, 50), (20, 5), (120, 36)] {
         terminal.resize(cols, rows);
         terminal.see_that(&format!("frame of {cols}x{rows}"), |text| {
-            let lines: Vec<&str> = text.lines().collect();
-            let widest = lines.iter().map(|line| line.chars().count()).max();
-            // The smallest size has a text of its own; the others end with the keys and reach the right border.
             text.contains("B custom")
                 && text.contains("running")
-                && lines.len() <= usize::from(rows)
-                && widest <= Some(cols.into())
-                && (rows == 5
-                    || lines.len() == usize::from(rows)
-                        && widest == Some(cols.into())
-                        && lines.last().is_some_and(|line| line.contains("q quit")))
+                && is_whole_frame(text, cols, rows)
         });
     }
 
-    // When the engine is killed, the screen stays and says so.
-    let first = terminal.engine();
-    let pid = Pid::from_raw(first as i32).expect("not 0");
-    kill_process(pid, Signal::KILL).expect("it is ours");
+    let first_engine = terminal.engine();
+    let process = Pid::from_raw(first_engine as i32).expect("not 0");
+    kill_process(process, Signal::KILL).expect("our process");
     terminal.see(&["the engine is gone", "r starts a new one", "○ B custom 6."]);
     assert!(terminal.shown().parser.screen().alternate_screen());
-    assert!(!is_engine(first));
+    assert!(!is_engine(first_engine));
+
     terminal.press("r");
     terminal.see_that("run that goes on", |text| {
         text.contains("running B custom") && !text.contains("the engine is gone")
     });
-    let second = terminal.engine();
-    assert_ne!(first, second);
-
+    assert_ne!(terminal.engine(), first_engine);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn quitting_gives_the_terminal_back_as_it_was() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    let engine = terminal.engine();
+    let during = tcgetattr(terminal.pty()).expect("a terminal");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+
     let output = terminal.all_output();
-    let (on, off) = (
-        last(&output, "\u{1b}[?1049h"),
-        last(&output, "\u{1b}[?1049l"),
-    );
-    assert!(on.is_some() && off > on, "the screen before came back");
-    let (hidden, seen) = (last(&output, "\u{1b}[?25l"), last(&output, "\u{1b}[?25h"));
-    assert!(hidden.is_some() && seen > hidden, "the cursor is shown");
-    let (unwrapped, wrapped) = (last(&output, "\u{1b}[?7l"), last(&output, "\u{1b}[?7h"));
-    assert!(wrapped > unwrapped, "long lines wrap again");
+    for (what, changed, restored) in [
+        ("the main screen", "\u{1b}[?1049h", "\u{1b}[?1049l"),
+        ("the cursor", "\u{1b}[?25l", "\u{1b}[?25h"),
+        ("the wrapping of lines", "\u{1b}[?7l", "\u{1b}[?7h"),
+    ] {
+        let changed_at = last(&output, changed);
+        assert!(changed_at.is_some(), "{what} was never changed");
+        assert!(last(&output, restored) > changed_at, "{what} is not back");
+    }
     {
         let shown = terminal.shown();
         let screen = shown.parser.screen();
@@ -111,18 +128,16 @@ fn a_session_from_the_first_frame_to_a_restored_terminal() {
     assert!(!during.local_modes.contains(LocalModes::ICANON));
     assert!(after.local_modes.contains(cooked));
     assert!(after.output_modes.contains(OutputModes::OPOST));
-    assert!(
-        !colours(&output).is_empty(),
-        "the test below looks at the right thing"
-    );
-    wait("end of the engine", || !is_engine(second));
+    // This shows that `no_color_means_no_colour` would find colours.
+    assert!(!colours(&output).is_empty());
+    wait("end of the engine", || !is_engine(engine));
 }
 
 #[test]
 fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     let mut terminal = Terminal::start_first();
     terminal.see(&["welcome to perflings", "any key closes", "running A broken"]);
-    // `q` only closes the card, too, and the run goes on behind it.
+    // Here `q`, too, only closes the card, and the run goes on behind it.
     terminal.press("q");
     terminal.see_training();
     assert!(!terminal.text().contains("welcome"));
@@ -136,21 +151,21 @@ fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     assert!(kept.welcomed && problem.is_none());
 }
 
-/// Seed 14 of level 1 is a learning rate that is too low: the loss panel shows it, and one knob fixes it.
 #[test]
-fn a_mystery_is_mended_through_the_knobs_and_judged() {
+fn a_learner_solves_a_mystery_with_one_knob() {
+    // In seed 14 of level 1 the learning rate is too low.
     let mut terminal = Terminal::start_with(&["mystery", "--seed", "14"], &[]);
     terminal.see(&["mystery 14, level 1", "running A mystery"]);
     terminal.press("T");
     terminal.see(&["B is still the same as A"]);
     terminal.see(&["gradient       ?    ?"]);
     assert!(!terminal.text().contains("0.0000001"));
-    // Down to the learning rate; the first turn gives B the preset's.
+    // Select the learning rate. Its first turn sets the value of the preset.
     terminal.press(&"j".repeat(12));
     terminal.see(&["▸ learning-rate"]);
     terminal.press("\u{1b}[C");
     terminal.see(&["< 0.0003 >", "running B custom"]);
-    // One comparison in forty calls equal ones slower; then it is asked again.
+    // One comparison in forty of equal configurations calls one slower; then the test compares again.
     for _ in 0..4 {
         terminal.press("T");
         terminal.see_that("verdict", |text| {
@@ -197,7 +212,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
         (1, 1),
         (0, 0),
     ] {
-        // The parser would keep every cell of such a terminal: it stays as it is.
+        // The parser would keep every cell of such a terminal, so its size stays.
         terminal
             .pty()
             .resize(Size::new(rows, cols))
@@ -216,10 +231,10 @@ fn no_color_means_no_colour() {
     terminal.see_training();
     terminal.press("\r");
     terminal.see(&["Answer the question: a to d"]);
-    // Escape and a letter read at once would be that letter with Alt.
+    // Wait until the page is closed: Escape and a letter that are read at once would be that letter with Alt.
     terminal.press("\u{1b}");
     terminal.see_that("panels", |text| !text.contains("Answer the question"));
-    // Without a prediction it asks first.
+    // Without a prediction the program asks before it toggles.
     terminal.press("t");
     terminal.see(&["Toggle?"]);
     terminal.press("y");
@@ -232,21 +247,21 @@ fn no_color_means_no_colour() {
     assert_eq!(colours(&output), Vec::<String>::new());
 }
 
-/// What the next test runs in a terminal: a screen that is drawn when its thread panics.
+/// The next test runs this one in a terminal of its own. It panics after it drew a screen.
 #[test]
 #[ignore = "it panics on purpose"]
 fn a_panic_while_the_screen_is_drawn() {
     let mut screen = Screen::take().expect("a terminal");
     let drawn = screen.draw(|frame| frame.render_widget("workshop", frame.area()));
     drawn.expect("drawn");
-    // Another thread's panic does not touch the screen.
+    // The panic of another thread must not touch the screen.
     let other = std::thread::spawn(|| panic!("in the background"));
     assert!(other.join().is_err());
     panic!("on purpose");
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_gives_the_terminal_back_before_its_text_is_printed() {
     let (pty, slave) = pty_process::blocking::open().expect("a terminal opens");
     pty.resize(Size::new(24, 80)).expect("resizes");
     let before = tcgetattr(&pty).expect("a terminal");
@@ -260,32 +275,30 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
     let command = pty_process::blocking::Command::new(program).args(args);
     let mut child = command.spawn(slave).expect("it starts");
     let mut output = Vec::new();
-    // An error is the end.
+    // At the end of the output, reading a terminal returns an error.
     let _ = (&pty).read_to_end(&mut output);
     assert!(!child.wait().expect("our child").success());
-    let at = |wanted| {
+    let position = |wanted| {
         last(&output, wanted)
             .unwrap_or_else(|| panic!("{wanted}: {}", String::from_utf8_lossy(&output)))
     };
-    let left = at("\u{1b}[?1049l");
-    let told = at("on purpose");
-    assert!(at("workshop") < left && left < told);
+    let screen_left = position("\u{1b}[?1049l");
+    let panic_printed = position("on purpose");
+    assert!(position("workshop") < screen_left && screen_left < panic_printed);
+    let between = &output[screen_left..panic_printed];
     assert!(
-        last(&output[left..told], "\u{1b}[?25h").is_some(),
-        "the cursor is back"
+        last(between, "\u{1b}[?25h").is_some(),
+        "the cursor is hidden"
     );
-    assert_eq!(
-        last(&output, "in the background"),
-        None,
-        "it would lie over the screen"
-    );
+    let other_panic = last(&output, "in the background");
+    assert_eq!(other_panic, None, "it would lie over the screen");
     let after = tcgetattr(&pty).expect("a terminal");
     assert_eq!(after.local_modes, before.local_modes);
     assert_eq!(after.output_modes, before.output_modes);
 }
 
 #[test]
-fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
+fn a_learner_passes_stage_2_and_finds_everything_unchanged_after_a_restart() {
     let mut terminal = Terminal::start_with(&["--stage", "2"], &[]);
     terminal.see(&["running A broken"]);
     terminal.press("\r");
@@ -302,41 +315,41 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     terminal.see(&["how the attention kernel reads keys and values"]);
     terminal.press("\u{1b}[C");
     terminal.see(&["1 differs", "running B custom"]);
-    let kept = state(&terminal.home);
-    wait("a pass", || {
-        save_file::load(&kept).0.stage("strides").state == StageState::Passed
-    });
-    // Measured in pairs, whatever comes of it on this machine; the knobs give way to them.
+    let folder = state(&terminal.home);
+    let saved_stage = || save_file::load(&folder).0.stage("strides");
+    wait("a pass", || saved_stage().state == StageState::Passed);
+    // Compare in pairs. Any verdict is right on this machine, but the pairs must end.
     terminal.press("T");
     terminal.see(&["B: model.kv-layout contiguous"]);
-    // They end within the limit that they announce.
     terminal.see_that("end of the pairs", |text| {
         !text.contains("in pairs") && text.contains("B: model.kv-layout contiguous")
     });
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
-    let file = kept.join("work/strides/config.toml");
-    let of_stage = || save_file::load(&kept).0.stage("strides");
-    let text = || std::fs::read_to_string(&file).expect("the learner's file");
-    let (before, mine) = (of_stage(), text());
-    assert!(
-        mine.contains("kv-layout = \"contiguous\"") && mine.contains("layers = 2"),
-        "{mine}"
-    );
-    assert!(
-        mine.contains("contiguous, strided, assumed"),
-        "what it takes: {mine}"
-    );
+    let file = folder.join("work/strides/config.toml");
+    let config_text = || std::fs::read_to_string(&file).expect("the learner's file");
+    let stage_before = saved_stage();
+    let config_before = config_text();
+    for part in [
+        "kv-layout = \"contiguous\"",
+        "layers = 2",
+        // The comment lists the values of the knob.
+        "contiguous, strided, assumed",
+    ] {
+        assert!(config_before.contains(part), "{config_before}");
+    }
 
     let mut terminal = terminal.again(&[]);
     terminal.see(&["running A broken"]);
-    assert_eq!((of_stage(), text()), (before.clone(), mine.clone()));
-    // B is as it was left.
+    assert_eq!(saved_stage(), stage_before);
+    assert_eq!(config_text(), config_before);
+    // B still has its changed knob.
     terminal.press("t");
     terminal.see(&["running B custom"]);
     terminal.press("f");
     terminal.see(&["1 differs"]);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
-    assert_eq!((of_stage(), text()), (before, mine));
+    assert_eq!(saved_stage(), stage_before);
+    assert_eq!(config_text(), config_before);
 }

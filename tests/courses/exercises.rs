@@ -1,4 +1,4 @@
-//! Config exercises and recorded runs as data, courses by strangers, and what a swapped file does to a course.
+//! Config exercises and recorded runs as data, courses by strangers, and courses in which one file is copied over another.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,12 @@ use perflings::course::{Course, CourseFiles};
 use perflings::record::Recording;
 use protocol::{Event, StreamLine};
 
-use super::{courses, example, messages, open};
+use super::{ExampleCourse, messages};
 
 fn detectives(course: &Course) -> Vec<(&Exercise, &Detective)> {
-    let all = course.exercises.iter();
-    all.filter_map(|one| Some((one, one.recording()?)))
+    let exercises = course.exercises.iter();
+    exercises
+        .filter_map(|exercise| Some((exercise, exercise.recording()?)))
         .collect()
 }
 
@@ -67,144 +68,125 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
             exercise.id
         );
     }
-    let letters: Vec<usize> = all.iter().map(|(_, one)| one.question.answer).collect();
-    assert!(letters.iter().any(|letter| *letter != letters[0]));
+    let first_answer = all[0].1.question.answer;
+    let mut questions = all.iter().map(|(_, detective)| &detective.question);
+    assert!(questions.any(|question| question.answer != first_answer));
 }
 
-/// The course inside the program, written out, with one file over another; what is wrong with it.
-fn swapped(from: &str, to: &str) -> Vec<String> {
-    let dir = tempfile::tempdir().expect("a folder");
+/// Copies one file of the built-in course over another, and returns the problems of that course.
+fn problems_with_file_over(from: &str, to: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
     for (path, bytes) in CourseFiles::Embedded.files().expect("read") {
-        let target = dir.path().join(&path);
+        let target = folder.path().join(&path);
         fs::create_dir_all(target.parent().expect("a folder")).expect("made");
         fs::write(target, bytes).expect("written");
     }
-    fs::copy(dir.path().join(from), dir.path().join(to)).expect("copied");
-    messages(dir.path())
+    fs::copy(folder.path().join(from), folder.path().join(to)).expect("copied");
+    messages(folder.path())
 }
 
 #[test]
-fn a_starter_and_its_solution_cannot_stand_for_each_other() {
-    let stage = "exercises/02-strides/config.toml";
-    let its = "exercises/02-strides/solution/config.toml";
-    let kernel = "exercises/k06-softmax/starter.wgsl";
-    let solved = "exercises/k06-softmax/solution/kernel.wgsl";
-    for (from, to, named) in [
+fn a_starter_that_equals_its_solution_is_a_fault() {
+    for (starter, solution, message) in [
         (
-            its,
-            stage,
+            "exercises/02-strides/config.toml",
+            "exercises/02-strides/solution/config.toml",
             "exercises/02-strides/stage.toml: config.toml and solution/config.toml say the same",
         ),
         (
-            stage,
-            its,
-            "exercises/02-strides/stage.toml: config.toml and solution/config.toml say the same",
-        ),
-        (
-            solved,
-            kernel,
-            "exercises/k06-softmax/exercise.toml: starter.wgsl and its solution say the same",
-        ),
-        (
-            kernel,
-            solved,
+            "exercises/k06-softmax/starter.wgsl",
+            "exercises/k06-softmax/solution/kernel.wgsl",
             "exercises/k06-softmax/exercise.toml: starter.wgsl and its solution say the same",
         ),
     ] {
-        let found = swapped(from, to);
-        assert!(
-            found.iter().any(|line| line.starts_with(named)),
-            "{from} over {to}: {found:#?}"
-        );
+        for (from, to) in [(starter, solution), (solution, starter)] {
+            let problems = problems_with_file_over(from, to);
+            let is_named = problems.iter().any(|problem| problem.starts_with(message));
+            assert!(is_named, "{from} over {to}: {problems:#?}");
+        }
     }
 }
 
 #[test]
 fn texts_of_a_course_bring_no_escape_sequences_to_the_screen() {
-    let (_dir, course) = example();
-    let exercise = course.join("exercises/c01-lr");
-    super::copy(
-        &courses("invalid/answered-starter/exercises/c01-lr"),
-        &exercise,
+    let example = ExampleCourse::new();
+    example.add_exercise("invalid/answered-starter", "c01-lr");
+    example.write("exercises/c01-lr/answer.toml", "rate = \"?\" # \x1b[2J\n");
+    example.replace(
+        "exercises/c01-lr/exercise.toml",
+        "Try some.",
+        "Try \\u001b[31msome\\u0007.",
     );
-    fs::write(exercise.join("answer.toml"), "rate = \"?\" # \x1b[2J\n").expect("written");
-    let toml = fs::read_to_string(exercise.join("exercise.toml")).expect("read");
-    let toml = toml.replace("Try some.", "Try \\u001b[31msome\\u0007.");
-    fs::write(exercise.join("exercise.toml"), toml).expect("written");
     let reading = "# Tit\x1b]0;mine\x07le\n\n## A\n\nText\u{202e} \x1b[5mblinks.\n";
-    fs::write(course.join("lessons/reading.md"), reading).expect("written");
-    let stage = course.join("exercises/01-nothing-to-learn/stage.toml");
-    let text = fs::read_to_string(&stage).expect("read");
+    example.write("lessons/reading.md", reading);
+    let stage = "exercises/01-nothing-to-learn/stage.toml";
     let beat = "\n[[beat]]\nshow = \"loss\"\nsay = \"Look\\u009b31m.\"\n";
-    fs::write(&stage, text + beat).expect("written");
-    let (_, loaded) = open(&course);
-    assert_eq!((loaded.exercises.len(), loaded.readings.len()), (1, 1));
-    let shown = format!(
+    example.write(stage, example.read(stage) + beat);
+
+    let course = example.open();
+    assert_eq!((course.exercises.len(), course.readings.len()), (1, 1));
+    let content = format!(
         "{:?}{:?}{:?}",
-        loaded.stages, loaded.exercises, loaded.readings
+        course.stages, course.exercises, course.readings
     );
     for bad in ["\\u{1b}", "\\u{7}", "\\u{9b}", "\\u{202e}", "mine"] {
-        assert!(!shown.contains(bad), "{bad} is in {shown}");
+        assert!(!content.contains(bad), "{bad} is in {content}");
     }
-    let told = messages(&course);
-    assert!(
-        told.iter()
-            .filter(|line| line.contains("terminal escape"))
-            .count()
-            >= 4,
-        "{told:#?}"
-    );
+    let mut problems = example.messages();
+    problems.retain(|problem| problem.contains("terminal escape"));
+    assert!(problems.len() >= 4, "{problems:#?}");
 }
 
 #[cfg(unix)]
 #[test]
 fn links_in_a_course_do_not_lead_out_of_it() {
-    let (dir, course) = example();
-    let secret = dir.path().join("secret.jsonl");
-    fs::write(&secret, "{}").expect("written");
-    let exercise = course.join("exercises/d01-run");
-    super::copy(
-        &courses("invalid/recording-leads-out/exercises/d01-run"),
-        &exercise,
+    use std::os::unix::fs::symlink;
+    let example = ExampleCourse::new();
+    let outside_file = example.outside.path().join("secret.jsonl");
+    fs::write(&outside_file, "{}").expect("written");
+    example.add_exercise("invalid/recording-leads-out", "d01-run");
+    example.replace(
+        "exercises/d01-run/exercise.toml",
+        "../../../Cargo.toml",
+        "run.jsonl",
     );
-    let toml = fs::read_to_string(exercise.join("exercise.toml")).expect("read");
-    let toml = toml.replace("../../../Cargo.toml", "run.jsonl");
-    fs::write(exercise.join("exercise.toml"), toml).expect("written");
-    std::os::unix::fs::symlink(&secret, exercise.join("run.jsonl")).expect("linked");
-    std::os::unix::fs::symlink("/etc/passwd", course.join("lessons/passwords.md")).expect("linked");
-    let what = "is a link that leads out of the course folder; copy the file into it";
-    let told = messages(&course);
-    for file in ["exercises/d01-run/run.jsonl", "lessons/passwords.md"] {
-        assert!(
-            told.contains(&format!("{file}: {what}")),
-            "{file}: {told:#?}"
-        );
+    let run = "exercises/d01-run/run.jsonl";
+    let lesson = "lessons/passwords.md";
+    symlink(&outside_file, example.file(run)).expect("linked");
+    symlink("/etc/passwd", example.file(lesson)).expect("linked");
+
+    let problems = example.messages();
+    for file in [run, lesson] {
+        let expected =
+            format!("{file}: is a link that leads out of the course folder; copy the file into it");
+        assert!(problems.contains(&expected), "{problems:#?}");
     }
-    let (_, loaded) = open(&course);
-    assert!(loaded.exercises.is_empty() && loaded.readings.is_empty());
+    let course = example.open();
+    assert!(course.exercises.is_empty() && course.readings.is_empty());
 }
 
 #[test]
 fn a_course_cannot_choose_the_folder_of_its_progress() {
-    let (_dir, course) = example();
+    let example = ExampleCourse::new();
     for id in ["../../home", "/tmp/x", "a/b", "..", "A"] {
         let head = format!("id = \"{id}\"\ntitle = \"X\"\n");
-        fs::write(course.join("exercises/course.toml"), head).expect("written");
-        let (_, loaded) = open(&course);
-        assert_eq!(loaded.id, "course", "{id} is not taken");
-        assert!(!loaded.problems.is_empty());
+        example.write("exercises/course.toml", head);
+        let course = example.open();
+        assert_eq!(course.id, "course", "{id} is not used");
+        assert!(!course.problems.is_empty());
     }
-    let stage = course.join("exercises/01-nothing-to-learn/stage.toml");
-    let text = fs::read_to_string(&stage).expect("read");
-    let text = text.replace("id = \"nothing-to-learn\"", "id = \"../x\"");
-    fs::write(&stage, text).expect("written");
-    assert!(
-        open(&course)
-            .1
-            .stages
-            .iter()
-            .all(|stage| stage.id != "../x")
+}
+
+#[test]
+fn a_stage_cannot_choose_the_folder_of_its_files() {
+    let example = ExampleCourse::new();
+    example.replace(
+        "exercises/01-nothing-to-learn/stage.toml",
+        "id = \"nothing-to-learn\"",
+        "id = \"../x\"",
     );
+    let course = example.open();
+    assert!(course.stages.iter().all(|stage| stage.id != "../x"));
 }
 
 #[test]
@@ -221,7 +203,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
             ..Finished::default()
         })
     };
-    let ratio = "`the step must be faster than it was`";
+    let criterion = "`the step must be faster than it was`";
     for (verdict, low, passes) in [
         (Verdict::Faster, 2.5, true),
         (Verdict::Same, 0.99, false),
@@ -236,22 +218,21 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
             ..Pair::default()
         };
         let mut compare = |_: &_, _: &_| Ok(pair.clone());
-        let tried = behaviour(&course, &mut run, Some(&mut compare));
-        let solution = tried.last().expect("a solution");
-        let complained = solution.detail.contains(&format!("must pass: {ratio}"));
-        assert_eq!(complained, !passes, "{verdict:?}: {}", solution.detail);
+        let results = behaviour(&course, &mut run, Some(&mut compare));
+        let solution = results.last().expect("a solution");
+        let is_faulted = solution.detail.contains(&format!("must pass: {criterion}"));
+        assert_eq!(is_faulted, !passes, "{verdict:?}: {}", solution.detail);
     }
-    let tried = behaviour(&course, &mut run, None);
-    assert!(
-        tried.iter().all(|one| !one.detail.contains(ratio)),
-        "without it nothing is said"
-    );
+    for result in behaviour(&course, &mut run, None) {
+        assert!(
+            !result.detail.contains(criterion),
+            "not measured: {result:?}"
+        );
+    }
     let is_ratio = |check: &Check| check.metric == Metric::Ratio;
     course.stages[0].checks.retain(is_ratio);
-    let tried = behaviour(&course, &mut run, None);
-    let solution = tried.last().expect("a solution");
-    assert_eq!(
-        (solution.passed, solution.detail.as_str()),
-        (None, WITH_MEASURE)
-    );
+    let results = behaviour(&course, &mut run, None);
+    let solution = results.last().expect("a solution");
+    assert_eq!(solution.passed, None);
+    assert_eq!(solution.detail, WITH_MEASURE);
 }

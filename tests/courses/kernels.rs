@@ -1,105 +1,101 @@
-//! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
-//! says, and stays within the limits of any device. Nothing here launches one.
+//! The WGSL of the kernel exercises. Every starter and every solution is valid at every shape, has the bindings of its exercise, and stays within the
+//! limits of any device. No test here launches a kernel.
 
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
 use protocol::reference::{self, Reference};
 use protocol::validate::{self, validate};
-use protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
+use protocol::{KernelCheck, KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
 
-fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {
-    let all = course.exercises.iter();
-    all.filter_map(|exercise| Some((exercise, exercise.kernels()?)))
+fn kernel_exercises(course: &Course) -> Vec<(&Exercise, &Kernels)> {
+    let exercises = course.exercises.iter();
+    exercises
+        .filter_map(|exercise| Some((exercise, exercise.kernels()?)))
         .collect()
 }
 
-/// What is known of a text without a device, at every shape.
+/// Returns the facts about a text that are known without a device.
 fn facts(body: &Kernels, kernel: &Kernel, text: &str) -> Result<KernelFacts, KernelError> {
     validate(text, &kernel.spec, &body.shapes).map(|texts| validate::facts(&texts))
 }
 
+/// Returns true if a kernel passes a check; `None` if only a device can tell.
+fn passes(check: &KernelCheck, facts: &KernelFacts) -> Option<bool> {
+    match check.metric {
+        KernelMetric::Invocations => {
+            let lanes: u32 = facts.workgroup.iter().product();
+            Some(f64::from(lanes) >= check.at_least)
+        }
+        KernelMetric::Shared => Some(facts.workgroup_bytes > 0),
+        KernelMetric::Correct
+        | KernelMetric::Speed
+        | KernelMetric::Fetches
+        | KernelMetric::Neighbours
+        | KernelMetric::Cores => None,
+    }
+}
+
 #[test]
-fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
+fn every_starter_is_to_be_filled_in() {
     let course = Course::builtin();
-    for (exercise, body) in kernels(&course) {
+    for (exercise, body) in kernel_exercises(&course) {
         for kernel in &body.kernels {
-            let (starter, solution) = (&kernel.file.starter, &kernel.file.solution);
-            assert_ne!(starter, solution, "{}", exercise.path);
+            let starter = &kernel.file.starter;
+            assert_ne!(*starter, kernel.file.solution, "{}", exercise.path);
             assert!(starter.contains("FILL ME IN"), "{}", exercise.path);
-            let [starter, solution] = [starter, solution].map(|text| {
-                let found = facts(body, kernel, text);
-                found.unwrap_or_else(|error| panic!("{}: {error:?}", exercise.path))
-            });
+        }
+    }
+}
+
+#[test]
+fn checks_without_a_device_pass_solutions_and_fail_starters_that_must_fail() {
+    let course = Course::builtin();
+    for (exercise, body) in kernel_exercises(&course) {
+        for kernel in &body.kernels {
+            let starter = facts(body, kernel, &kernel.file.starter).expect("valid");
+            let solution = facts(body, kernel, &kernel.file.solution).expect("valid");
             for check in &body.checks {
-                let holds = |facts: KernelFacts| match check.metric {
-                    KernelMetric::Invocations => {
-                        let size: u32 = facts.workgroup.iter().product();
-                        Some(f64::from(size) >= check.at_least)
-                    }
-                    KernelMetric::Shared => Some(facts.workgroup_bytes > 0),
-                    KernelMetric::Correct
-                    | KernelMetric::Speed
-                    | KernelMetric::Fetches
-                    | KernelMetric::Neighbours
-                    | KernelMetric::Cores => None,
-                };
-                let at = format!("{}: {}", exercise.path, check.name);
-                let fails = check.starter == KernelStarter::Fails;
-                assert_ne!(holds(starter), Some(fails), "{at}");
-                assert_ne!(holds(solution), Some(false), "{at}");
+                let place = format!("{}: {}", exercise.path, check.name);
+                let must_fail = check.starter == KernelStarter::Fails;
+                assert_ne!(passes(check, &starter), Some(must_fail), "{place}");
+                assert_ne!(passes(check, &solution), Some(false), "{place}");
             }
         }
     }
 }
 
 #[test]
-fn references_fit_their_bindings() {
+fn every_kernel_exercise_has_odd_shapes() {
     let course = Course::builtin();
-    assert_eq!(kernels(&course).len(), 11);
-    for (exercise, body) in kernels(&course) {
-        assert!(
-            body.shapes.len() >= 3,
-            "{}: odd shapes are missing",
-            exercise.path
-        );
-        for (kernel, shape) in body
-            .kernels
-            .iter()
-            .flat_map(|k| body.shapes.iter().take(2).map(move |s| (k, s)))
-        {
-            let inputs = reference::inputs(&kernel.spec.bindings, shape, None, 42).expect("sizes");
-            let (spec, sizes) = (&kernel.spec, &shape.sizes);
-            let reference = Reference::parse(spec, sizes).expect("parses");
-            let outputs = reference.outputs(spec, sizes, &inputs, false);
-            let outputs = outputs.unwrap_or_else(|why| panic!("{}: {why}", exercise.path));
-            let written: Vec<u64> = kernel
-                .spec
-                .bindings
-                .iter()
-                .filter(|binding| binding.role != KernelRole::In)
-                .map(|binding| binding.count.value(&shape.sizes).expect("sizes"))
-                .collect();
-            assert_eq!(
-                outputs
-                    .iter()
-                    .map(|out| out.len() as u64)
-                    .collect::<Vec<_>>(),
-                written,
-                "{}",
-                exercise.path
-            );
-            assert!(
-                outputs.iter().flatten().all(|x| x.value.is_finite()),
-                "{}",
-                exercise.path
-            );
-        }
+    assert_eq!(kernel_exercises(&course).len(), 11);
+    for (exercise, body) in kernel_exercises(&course) {
+        assert!(body.shapes.len() >= 3, "{}", exercise.path);
     }
 }
 
 #[test]
-fn the_course_holds_its_config_exercises() {
+fn the_references_of_kernels_write_as_many_finite_numbers_as_their_bindings_hold() {
     let course = Course::builtin();
-    let configs = course.exercises.iter().filter_map(Exercise::configs);
-    assert_eq!(configs.count(), 4);
+    for (exercise, body) in kernel_exercises(&course) {
+        for kernel in &body.kernels {
+            for shape in body.shapes.iter().take(2) {
+                let bindings = &kernel.spec.bindings;
+                let inputs = reference::inputs(bindings, shape, None, 42).expect("sizes");
+                let spec = &kernel.spec;
+                let reference = Reference::parse(spec, &shape.sizes).expect("parses");
+                let outputs = reference
+                    .outputs(spec, &shape.sizes, &inputs, false)
+                    .unwrap_or_else(|why| panic!("{}: {why}", exercise.path));
+                let lengths: Vec<u64> = outputs.iter().map(|out| out.len() as u64).collect();
+                let counts: Vec<u64> = bindings
+                    .iter()
+                    .filter(|binding| binding.role != KernelRole::In)
+                    .map(|binding| binding.count.value(&shape.sizes).expect("sizes"))
+                    .collect();
+                assert_eq!(lengths, counts, "{}", exercise.path);
+                let mut numbers = outputs.iter().flatten();
+                assert!(numbers.all(|x| x.value.is_finite()), "{}", exercise.path);
+            }
+        }
+    }
 }

@@ -1,10 +1,10 @@
-//! Numbers in the course that follow from others: each is computed here and has to stand in its sentence with the digits that
-//! the sentence states. `docs/sources.md` lists the numbers that were measured or published, beside the words they stand in.
+//! Numbers in the course that follow from others. Each is computed here, and its sentence must contain it, rounded to the digits that the sentence
+//! gives. `docs/sources.md` lists the numbers that were measured or published, with a quotation of their sentences.
 
 use std::fs;
 use std::path::Path;
 
-/// A file, words of it with `{}` in the place of a number, what the number has to be, and its digits after the point.
+/// A file, a part of a sentence in it with `{}` in place of a number, the number, and its digits after the point.
 type Sum = (&'static str, &'static str, f64, usize);
 
 fn sums() -> Vec<Sum> {
@@ -355,50 +355,57 @@ fn sums() -> Vec<Sum> {
     ]
 }
 
-/// The words of a text, without line breaks and without the commas between thousands.
-fn words(text: &str) -> String {
-    let text = text.replace("\\\n", " ").replace(',', "");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Returns a text without line breaks and without the commas between thousands.
+fn normalized(text: &str) -> String {
+    let without_commas = text.replace("\\\n", " ").replace(',', "");
+    let words: Vec<&str> = without_commas.split_whitespace().collect();
+    words.join(" ")
 }
 
-fn words_of(file: &str) -> String {
+fn normalized_file(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    words(&fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}")))
+    normalized(&fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}")))
 }
 
-/// Whether the words stand in the text, and no number goes on before or behind them.
+/// Returns true if a text contains a sentence whose numbers do not continue before or after it.
 fn states(text: &str, sentence: &str) -> bool {
-    text.match_indices(sentence).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + sentence.len()..]);
-        let decimal = after.strip_prefix('.').unwrap_or(after);
+    text.match_indices(sentence).any(|(start, _)| {
+        let before = &text[..start];
+        let after = &text[start + sentence.len()..];
+        let decimals = after.strip_prefix('.').unwrap_or(after);
         !before.ends_with(|c: char| c.is_ascii_digit() || c == '.')
-            && !decimal.starts_with(|c: char| c.is_ascii_digit())
+            && !decimals.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
 #[test]
-fn the_numbers_of_a_text_follow_from_each_other() {
+fn numbers_that_follow_from_others_are_right_in_their_sentences() {
     let mut wrong = Vec::new();
-    for (file, sentence, number, digits) in sums() {
-        let sentence = words(&sentence.replace("{}", &format!("{number:.digits$}")));
-        if !states(&words_of(file), &sentence) {
+    for (file, pattern, number, digits) in sums() {
+        let sentence = normalized(&pattern.replace("{}", &format!("{number:.digits$}")));
+        if !states(&normalized_file(file), &sentence) {
             wrong.push(format!("{file} does not say “{sentence}”"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(states("about 20 times", "20 times"));
-    assert!(!states("about 120 times", "20 times") && !states("ln is 6.908", "ln is 6.9"));
 }
 
 #[test]
-fn the_texts_say_what_the_table_of_sources_quotes() {
+fn a_sentence_does_not_begin_or_end_in_the_midst_of_a_number() {
+    assert!(states("about 20 times", "20 times"));
+    assert!(!states("about 120 times", "20 times"));
+    assert!(!states("ln is 6.908", "ln is 6.9"));
+}
+
+#[test]
+fn the_texts_contain_the_sentences_that_the_table_of_sources_quotes() {
     let table = include_str!("../../docs/sources.md");
     let mut quotes = 0;
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let text = words_of(cells[1].trim_matches('`'));
+        let text = normalized_file(cells[1].trim_matches('`'));
         for quote in cells[2].split(['“', '”']).skip(1).step_by(2) {
-            assert!(text.contains(&words(quote)), "{}: “{quote}”", cells[1]);
+            assert!(text.contains(&normalized(quote)), "{}: “{quote}”", cells[1]);
             quotes += 1;
         }
     }

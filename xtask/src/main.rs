@@ -1,6 +1,6 @@
-//! `cargo xtask dist [TARGET]`: builds the program and packs it with its completions, manual pages and licences. Everything
-//! comes from this checkout and from crates that are cached or vendored; the same commit gives the same bytes.
-//! `cargo xtask wheel`: a wheel for pip, with the program and the module `perflings` that a PyTorch training imports.
+//! `cargo xtask dist [TARGET]` builds the program and packs it with its completions, manual pages and licences. Everything comes from this checkout
+//! and from crates that are cached or vendored, so a commit always gives a package of equal bytes.
+//! `cargo xtask wheel` builds a wheel for pip, with the program and the module `perflings` that a PyTorch training imports.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,38 +10,40 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-/// A version of glibc after the target, as zig takes it: systems from 2018 on (RHEL 8, Debian 10, Ubuntu 20.04) run it.
-const DEFAULT: &str = "x86_64-unknown-linux-gnu.2.28";
+/// The default target. It ends with a version of glibc, as zig takes it; systems from 2018 on (RHEL 8, Debian 10, Ubuntu 20.04) have this version.
+const DEFAULT_TARGET: &str = "x86_64-unknown-linux-gnu.2.28";
 const USAGE: &str = "\
-cargo xtask dist [TARGET]   a package of the program in target/dist
-cargo xtask wheel           a wheel for pip in target/dist, from python/pyproject.toml (needs `pip install maturin`)
+cargo xtask dist [TARGET]   build a package of the program in target/dist
+cargo xtask wheel           build a wheel for pip in target/dist, from python/pyproject.toml (needs `pip install maturin`)
 
-TARGET is one that this machine can run, such as x86_64-unknown-linux-gnu.2.28 (needs `pip install cargo-zigbuild`)
-or aarch64-apple-darwin. Licences come from `cargo install --locked --features cli cargo-about`.";
+TARGET is one that this machine can run: aarch64-apple-darwin, or x86_64-unknown-linux-gnu.2.28,
+which needs `pip install cargo-zigbuild`. Licences need cargo-about: install it with
+`cargo install --locked --features cli cargo-about`.";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
-        ["dist"] => dist(DEFAULT),
+        ["dist"] => dist(DEFAULT_TARGET),
         ["dist", target] if !target.starts_with('-') => dist(target),
         ["wheel"] => wheel(),
         _ => bail!("{USAGE}"),
     }
 }
 
+/// Builds the package of a target in `target/dist`, with its checksum.
 fn dist(target: &str) -> Result<()> {
     ensure!(
         Path::new("src/main.rs").is_file(),
         "start this in the root of the checkout"
     );
-    // `…-gnu.2.28`: a triple, and the glibc that zig links against.
-    let (triple, glibc) = match target.split_once("gnu.") {
+    // A target such as `…-gnu.2.28` is a triple and the version of glibc that zig links against.
+    let (triple, names_glibc) = match target.split_once("gnu.") {
         Some((head, _)) => (format!("{head}gnu"), true),
         None => (target.to_owned(), false),
     };
     let out = PathBuf::from("target/dist");
-    let program = build(target, &triple, glibc, &out)?;
+    let program = build(target, &triple, names_glibc, &out)?;
     let (archive, folder) = names(&triple)?;
     let made = out.join("made");
     let _ = fs::remove_dir_all(&made);
@@ -87,28 +89,22 @@ fn wheel() -> Result<()> {
     done(&mut maturin, "It comes with `pip install maturin`.")
 }
 
-/// Builds the program and gives its path. No path of this machine gets into it: cargo names this checkout's files without its
-/// own, so that dependencies built for one checkout serve another.
-fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf> {
-    let here = std::env::current_dir()?;
+/// Builds the program and returns its path. Its bytes contain no path of this machine. Cargo names the files of a checkout by relative paths, so the
+/// dependencies built for one checkout serve another.
+fn build(target: &str, triple: &str, names_glibc: bool, out: &Path) -> Result<PathBuf> {
     let folder = match std::env::var_os("PERFLINGS_DIST_TARGET") {
-        Some(folder) => {
-            // Another checkout's program may be there, newer than these files: cargo would take it for this one's.
-            let rooms = fs::read_dir("crates")?.map(|entry| Ok(entry?.path().join("src/lib.rs")));
-            let mut libraries = rooms.collect::<Result<Vec<PathBuf>>>()?;
-            libraries.push(PathBuf::from("src/lib.rs"));
-            for library in libraries {
-                let file = fs::File::options().append(true).open(library)?;
-                file.set_modified(std::time::SystemTime::now())?;
-            }
-            std::path::absolute(folder)?
+        Some(shared) => {
+            touch_libraries()?;
+            std::path::absolute(shared)?
         }
-        None => here.join(out).join("build"),
+        None => std::path::absolute(out)?.join("build"),
     };
-    let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-    let home = home.context("there is no home folder")?;
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.unwrap_or_else(|| Path::new(&home).join(".cargo"));
+    let cargo_home = match std::env::var_os("CARGO_HOME") {
+        Some(cargo_home) => PathBuf::from(cargo_home),
+        None => std::env::home_dir()
+            .context("there is no home folder")?
+            .join(".cargo"),
+    };
     let mut flags = OsString::new();
     for (from, to) in [(&cargo_home, "/cargo"), (&folder, "/build")] {
         for part in [
@@ -121,11 +117,10 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
             flags.push(part);
         }
     }
-    let verb = if glibc { "zigbuild" } else { "build" };
     let mut cargo = Command::new("cargo");
     cargo
         .args([
-            verb,
+            if names_glibc { "zigbuild" } else { "build" },
             "--release",
             "--locked",
             "--offline",
@@ -135,12 +130,12 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
         .args(["--target", target])
         .args(["--config", "profile.release.strip='symbols'"])
         .args(["--config", "profile.release.incremental=false"])
-        .args(small()?)
+        .args(flags_for_small_crates()?)
         .env("CARGO_TARGET_DIR", &folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flags)
-        // The path of the linker counts for cargo: where it changes, everything is compiled anew.
+        // The linker is always at this path, because cargo compiles everything again if the path changes.
         .env("CARGO_ZIGBUILD_CACHE_DIR", folder.join("zigbuild"));
-    done(
+    run(
         &mut cargo,
         "`pip install cargo-zigbuild` brings cargo-zigbuild and zig",
     )?;
@@ -148,22 +143,42 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
     Ok(folder.join(triple).join("release").join(name))
 }
 
-/// Cargo.toml compiles crates that need no speed quickly; a package has time to make them small.
-fn small() -> Result<Vec<String>> {
-    let manifest = fs::read_to_string("Cargo.toml")?;
-    let lines = manifest.lines();
-    let lines = lines.skip_while(|line| *line != "[profile.release.package]");
-    let lines = lines.skip(1).take_while(|line| !line.starts_with('['));
-    let quick = lines.filter_map(|line| line.split_once(" = { opt-level = "));
-    let flag = |(name, level): (&str, &str)| {
-        let small = format!("profile.release.package.{name}.opt-level='s'");
-        let is_quick = level.starts_with(['0', '1']);
-        is_quick.then(|| ["--config".to_owned(), small])
-    };
-    Ok(quick.filter_map(flag).flatten().collect())
+/// Makes every library newer than a program that another checkout left in a shared target folder. Cargo would take that program for this
+/// checkout's.
+fn touch_libraries() -> Result<()> {
+    let mut libraries = vec![PathBuf::from("src/lib.rs")];
+    for entry in fs::read_dir("crates")? {
+        libraries.push(entry?.path().join("src/lib.rs"));
+    }
+    for library in libraries {
+        let file = fs::File::options().append(true).open(library)?;
+        file.set_modified(std::time::SystemTime::now())?;
+    }
+    Ok(())
 }
 
-/// The program's own completions and manual pages.
+/// Returns cargo's flags that make crates small. Cargo.toml compiles crates that need no speed with `opt-level` 0 or 1, which is quick; a package
+/// has time to make them small.
+fn flags_for_small_crates() -> Result<Vec<String>> {
+    let manifest = fs::read_to_string("Cargo.toml")?;
+    let mut flags = Vec::new();
+    let packages = manifest
+        .lines()
+        .skip_while(|line| *line != "[profile.release.package]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['));
+    for line in packages {
+        if let Some((name, level)) = line.split_once(" = { opt-level = ")
+            && level.starts_with(['0', '1'])
+        {
+            flags.push("--config".to_owned());
+            flags.push(format!("profile.release.package.{name}.opt-level='s'"));
+        }
+    }
+    Ok(flags)
+}
+
+/// Writes the program's completions and manual pages, which the program itself prints.
 fn write_manuals(program: &Path, made: &Path) -> Result<()> {
     let completions = made.join("completions");
     fs::create_dir_all(&completions)?;
@@ -173,25 +188,26 @@ fn write_manuals(program: &Path, made: &Path) -> Result<()> {
         ("fish", "perflings.fish"),
         ("powershell", "_perflings.ps1"),
     ] {
-        let said = Command::new(program)
+        let output = Command::new(program)
             .args(["completions", shell])
             .output()
             .with_context(|| format!("{} does not run here", program.display()))?;
-        ensure!(said.status.success(), "no completions for {shell}");
-        fs::write(completions.join(file), said.stdout)?;
+        ensure!(output.status.success(), "no completions for {shell}");
+        fs::write(completions.join(file), output.stdout)?;
     }
     let mut man = Command::new(program);
     man.arg("man").arg(made.join("man1"));
-    done(&mut man, "")
+    run(&mut man, "")
 }
 
-/// The licences of everything that is linked into the program. They take minutes, and change with Cargo.lock only.
+/// Lists the licences of everything that is linked into the program, and returns the path of the list. It takes minutes, so an existing list is used
+/// until Cargo.lock changes.
 fn licences(triple: &str, out: &Path) -> Result<PathBuf> {
     let folder = out.join(triple);
     fs::create_dir_all(&folder)?;
     let page = folder.join("LICENCES.txt");
-    let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
-    if changed(&page) > changed(Path::new("Cargo.lock")) {
+    let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    if modified(&page) > modified(Path::new("Cargo.lock")) {
         return Ok(page);
     }
     let mut about = Command::new("cargo");
@@ -201,27 +217,28 @@ fn licences(triple: &str, out: &Path) -> Result<PathBuf> {
         ])
         .args(["-c", "xtask/about.toml", "xtask/about.hbs", "-o"])
         .arg(&page);
-    done(
+    run(
         &mut about,
         "`cargo install --locked --features cli cargo-about` brings cargo-about",
     )?;
     Ok(page)
 }
 
-/// Packs files under the folder `name`, each with the place there: sorted, with one time, one owner, two modes.
+/// Packs files into the folder `name` of an archive. Each file comes with the folder below `name` that it is put into. The archive depends on the
+/// files alone: they are sorted, and have one time, one owner and two modes.
 fn pack(name: &str, mut files: Vec<(PathBuf, String)>) -> Result<Vec<u8>> {
     files.sort_by_key(|(path, to)| (to.clone(), path.file_name().map(ToOwned::to_owned)));
-    let time = time()?;
+    let time = commit_time()?;
     let gzip = flate2::GzBuilder::new().mtime(0).operating_system(255);
     let mut tar = tar::Builder::new(gzip.write(Vec::new(), flate2::Compression::best()));
     for (path, to) in files {
         let bytes =
             fs::read(&path).with_context(|| format!("Failed to read {}", path.display()))?;
         let file = path.file_name().context("a file has a name")?;
-        let program = to.is_empty() && file.to_string_lossy().starts_with("perflings");
+        let is_program = to.is_empty() && file.to_string_lossy().starts_with("perflings");
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
-        header.set_mode(if program { 0o755 } else { 0o644 });
+        header.set_mode(if is_program { 0o755 } else { 0o644 });
         header.set_mtime(time);
         let inside = Path::new(name).join(to).join(file);
         tar.append_data(&mut header, inside, bytes.as_slice())?;
@@ -229,44 +246,53 @@ fn pack(name: &str, mut files: Vec<(PathBuf, String)>) -> Result<Vec<u8>> {
     Ok(tar.into_inner()?.finish()?)
 }
 
-/// When this commit was made; `SOURCE_DATE_EPOCH` says otherwise.
-fn time() -> Result<u64> {
+/// Returns the seconds since 1970 of this commit, or of `SOURCE_DATE_EPOCH` if that is set.
+fn commit_time() -> Result<u64> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return time
             .parse()
-            .context("SOURCE_DATE_EPOCH is a number of seconds");
+            .context("SOURCE_DATE_EPOCH must be a number of seconds");
     }
-    let git = Command::new("git")
+    let log = Command::new("git")
         .args(["log", "-1", "--format=%ct"])
         .output();
-    let said = git
-        .ok()
-        .and_then(|it| String::from_utf8(it.stdout).ok()?.trim().parse().ok());
-    said.context("git does not know when this commit was made; set SOURCE_DATE_EPOCH")
+    log.ok()
+        .and_then(|log| String::from_utf8(log.stdout).ok()?.trim().parse().ok())
+        .context("git does not know when this commit was made; set SOURCE_DATE_EPOCH")
 }
 
-/// The names of the archive and of the folder in it: those that Cargo.toml tells `cargo binstall`.
+/// Returns the names of the archive and of the folder in it. Cargo.toml has both for `cargo binstall`.
 fn names(triple: &str) -> Result<(String, String)> {
     let manifest = fs::read_to_string("Cargo.toml")?;
     let value = |key: &str| {
         let start = format!("{key} = \"");
-        let found = manifest.lines().find_map(|line| line.strip_prefix(&start));
-        let value = found.and_then(|it| it.strip_suffix('"'));
-        value.with_context(|| format!("Cargo.toml has no {key}"))
+        manifest
+            .lines()
+            .find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'))
+            .with_context(|| format!("Cargo.toml has no {key}"))
     };
     let filled = |key: &str| -> Result<String> {
-        let text = value(key)?.replace("{ name }", "perflings");
-        let text = text.replace("{ version }", value("version")?);
-        Ok(text.replace("{ target }", triple))
+        Ok(value(key)?
+            .replace("{ name }", "perflings")
+            .replace("{ version }", value("version")?)
+            .replace("{ target }", triple))
     };
-    let (url, program) = (filled("pkg-url")?, filled("bin-dir")?);
-    let archive = url.rsplit_once('/').map(|(_, last)| last.to_owned());
-    let folder = program.strip_suffix("/{ bin }{ binary-ext }");
-    let names = archive.zip(folder.map(str::to_owned));
-    names.context("pkg-url ends with /ARCHIVE, bin-dir is FOLDER/{ bin }{ binary-ext }")
+    let url = filled("pkg-url")?;
+    let program = filled("bin-dir")?;
+    match (
+        url.rsplit_once('/'),
+        program.strip_suffix("/{ bin }{ binary-ext }"),
+    ) {
+        (Some((_, archive)), Some(folder)) => Ok((archive.to_owned(), folder.to_owned())),
+        _ => bail!(
+            "pkg-url must end with /ARCHIVE, \
+             and bin-dir must be FOLDER/{{ bin }}{{ binary-ext }}"
+        ),
+    }
 }
 
-fn done(command: &mut Command, help: &str) -> Result<()> {
+/// Runs a command. If it fails, the error ends with `help`.
+fn run(command: &mut Command, help: &str) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "{shown} failed: {status}. {help}");

@@ -86,7 +86,7 @@ impl Args {
 
 fn measure(args: &Args, select: &str) -> anyhow::Result<()> {
     let opened = devices::open(select)?;
-    let roof = roof::of(&opened, |note| eprintln!("ops: {note}"));
+    let roof = roof::known_or_measured(&opened, |note| eprintln!("ops: {note}"));
     let config = RunConfig::preset(args.preset);
     let (batch, context) = (config.train.batch, config.train.context);
     println!(

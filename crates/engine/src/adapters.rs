@@ -1,4 +1,4 @@
-//! The graphics adapters of this machine, in the one order that training and kernel checks count GPUs by.
+//! The graphics adapters of this machine. Training and kernel checks count GPUs in the order of this list.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -8,24 +8,25 @@ use burn::tensor::DeviceKind;
 use burn_wgpu::wgpu;
 use directories::BaseDirs;
 
-/// An adapter with its place in the order.
+/// An adapter with its names.
 pub(crate) struct RankedAdapter {
     pub adapter: wgpu::Adapter,
     pub info: wgpu::AdapterInfo,
-    /// How burn names it.
+    /// The name that burn has for it.
     pub kind: DeviceKind,
+    /// True if the device can time its own launches.
     pub timestamps: bool,
-    /// What `--device` calls it: `gpu`, `gpu:1`… or `vulkan-cpu`.
+    /// The name that `--device` has for it: `gpu`, `gpu:1`… or `vulkan-cpu`.
     pub select: String,
 }
 
 impl RankedAdapter {
-    /// Whether it computes on the CPU.
+    /// Returns true if the adapter computes on the CPU.
     pub(crate) fn on_cpu(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu
     }
 
-    /// Its name and properties.
+    /// Returns the adapter as a device of the protocol.
     pub(crate) fn device(&self) -> protocol::Device {
         protocol::Device {
             kind: if self.on_cpu() { "vulkan-cpu" } else { "gpu" }.to_owned(),
@@ -33,11 +34,13 @@ impl RankedAdapter {
         }
     }
 
+    /// Checks that the driver does not end this process.
+    ///
     /// # Errors
-    /// When its driver would end this process, with what to do instead.
+    /// When the driver is known to crash, with what to do instead.
     pub(crate) fn ensure_usable(&self) -> Result<(), String> {
         let driver = self.driver();
-        match mesa(&driver) {
+        match mesa_version(&driver) {
             Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
                 "{driver} is too old and crashes in a run; use --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
             )),
@@ -45,24 +48,24 @@ impl RankedAdapter {
         }
     }
 
-    /// Its driver's name and version.
+    /// Returns the driver's name and version.
     pub(crate) fn driver(&self) -> String {
         let (name, version) = (&self.info.driver, &self.info.driver_info);
         format!("{name} {version}").trim().to_owned()
     }
 }
 
-/// The oldest Mesa whose Vulkan on the CPU is used: 20.3.5 crashes, 22.3.6 runs everything.
+/// The oldest major version of Mesa whose Vulkan on the CPU is used: 20.3.5 crashes, 22.3.6 runs everything.
 const OLDEST_MESA: u32 = 21;
 
-/// The first number of Mesa's version, as in `llvmpipe Mesa 20.3.5 (LLVM 11.0.1)`.
-fn mesa(driver: &str) -> Option<u32> {
+/// Returns the major version of Mesa in a text such as `llvmpipe Mesa 20.3.5 (LLVM 11.0.1)`; `None` for another driver.
+fn mesa_version(driver: &str) -> Option<u32> {
     let (_, version) = driver.split_once("Mesa ")?;
     version.split_once('.')?.0.parse().ok()
 }
 
-/// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
-/// A driver that panics while it is asked hides them all.
+/// Lists all adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU. The list is empty
+/// if a driver panics meanwhile.
 pub(crate) fn adapters() -> Vec<RankedAdapter> {
     make_shader_folder();
     let list = |backends| {
@@ -73,14 +76,14 @@ pub(crate) fn adapters() -> Vec<RankedAdapter> {
         block_on(instance.enumerate_adapters(backends))
     };
     let all = || {
-        let found = list(wgpu::Backends::PRIMARY);
+        let mut found = list(wgpu::Backends::PRIMARY);
         // Some drivers print messages when OpenGL is tried, so it comes last.
-        match found.is_empty() {
-            true => list(wgpu::Backends::GL),
-            false => found,
+        if found.is_empty() {
+            found = list(wgpu::Backends::GL);
         }
+        found
     };
-    in_order(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
+    ranked(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
 }
 
 /// NVIDIA's driver keeps compiled shaders for later processes only if this folder exists when it is loaded. The folder makes the
@@ -92,19 +95,23 @@ fn make_shader_folder() {
     }
 }
 
-fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
-    // The order in which the library chooses an API.
-    let order = [
+/// Keeps the adapters of one graphics API, and orders and names them.
+fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
+    // The library prefers APIs in this order.
+    let preferred = [
         wgpu::Backend::Metal,
         wgpu::Backend::Vulkan,
         wgpu::Backend::Dx12,
         wgpu::Backend::Gl,
     ];
-    let has = |backend: &wgpu::Backend| all.iter().any(|it| it.get_info().backend == *backend);
-    let Some(chosen) = order.into_iter().find(has) else {
+    let has_adapter = |backend: &wgpu::Backend| {
+        all.iter()
+            .any(|adapter| adapter.get_info().backend == *backend)
+    };
+    let Some(chosen) = preferred.into_iter().find(has_adapter) else {
         return Vec::new();
     };
-    let mut found: Vec<(usize, RankedAdapter)> = Vec::new();
+    let mut classed: Vec<(usize, RankedAdapter)> = Vec::new();
     for adapter in all {
         let info = adapter.get_info();
         if info.backend != chosen {
@@ -117,75 +124,75 @@ fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
             wgpu::DeviceType::Other => (3, |_| DeviceKind::DefaultDevice),
             wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
         };
-        let before = found.iter().filter(|it| it.0 == class).count();
-        let one = RankedAdapter {
+        let earlier = classed.iter().filter(|(other, _)| *other == class).count();
+        let adapter = RankedAdapter {
             timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
-            kind: kind(before),
+            kind: kind(earlier),
             select: String::new(),
             adapter,
             info,
         };
-        found.push((class, one));
+        classed.push((class, adapter));
     }
-    found.sort_by_key(|it| it.0);
-    let mut found: Vec<RankedAdapter> = found.into_iter().map(|it| it.1).collect();
-    let names = name_all(&found.iter().map(RankedAdapter::on_cpu).collect::<Vec<_>>());
-    for (it, name) in found.iter_mut().zip(names) {
-        it.select = name;
-    }
-    found
-}
-
-/// `gpu`, `gpu:1`, …, `vulkan-cpu`.
-fn name_all(on_cpu: &[bool]) -> Vec<String> {
+    classed.sort_by_key(|(class, _)| *class);
     let mut gpus = 0;
-    let name = |on_cpu: &bool| {
-        if *on_cpu {
-            return "vulkan-cpu".to_owned();
+    let mut ranked = Vec::new();
+    for (_, mut adapter) in classed {
+        if adapter.on_cpu() {
+            adapter.select = "vulkan-cpu".to_owned();
+        } else {
+            adapter.select = gpu_name(gpus);
+            gpus += 1;
         }
-        gpus += 1;
-        match gpus {
-            1 => "gpu".to_owned(),
-            count => format!("gpu:{}", count - 1),
-        }
-    };
-    on_cpu.iter().map(name).collect()
+        ranked.push(adapter);
+    }
+    ranked
 }
 
-/// What to install where there is no GPU.
+/// Returns `gpu` for the first GPU, and `gpu:N` for the others, counted from 0.
+fn gpu_name(index: usize) -> String {
+    if index == 0 {
+        "gpu".to_owned()
+    } else {
+        format!("gpu:{index}")
+    }
+}
+
+/// What to install on a machine without a GPU.
 pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
                               (Arch)";
 
-/// The adapter that `gpu`, `gpu:N` or `vulkan-cpu` means.
+/// Returns the adapter that `gpu`, `gpu:N` or `vulkan-cpu` names.
 ///
 /// # Errors
-/// When there is none, with what to do about it.
+/// When there is no such adapter, with what to do about it.
 pub(crate) fn named<'a>(
     select: &str,
     adapters: &'a [RankedAdapter],
 ) -> Result<&'a RankedAdapter, String> {
-    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
+    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|adapter| adapter.on_cpu());
     if select == "vulkan-cpu" {
-        let none = || format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}");
-        return on_cpu.first().copied().ok_or_else(none);
+        let missing = || format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}");
+        return on_cpu.first().copied().ok_or_else(missing);
     }
     let index = gpu_index(select).ok_or_else(|| {
         format!("unknown device `{select}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
     })?;
     gpus.get(index).copied().ok_or_else(|| {
-        let names: Vec<_> = gpus.iter().map(|it| it.info.name.as_str()).collect();
+        let names: Vec<_> = gpus.iter().map(|gpu| gpu.info.name.as_str()).collect();
         if names.is_empty() {
             format!(
                 "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. Without a GPU, {CPU_DRIVER}"
             )
         } else {
-            let (count, names) = (names.len(), names.join(", "));
-            format!("{select}: there are {count} GPUs, counted from 0: {names}")
+            let count = names.len();
+            let list = names.join(", ");
+            format!("{select}: there are {count} GPUs, counted from 0: {list}")
         }
     })
 }
 
-/// The N of `gpu` or `gpu:N`; None for any other text.
+/// Returns the N of `gpu:N`, and 0 for `gpu`; `None` for any other text.
 fn gpu_index(select: &str) -> Option<usize> {
     match select.strip_prefix("gpu")? {
         "" => Some(0),
@@ -199,20 +206,18 @@ mod tests {
 
     #[test]
     fn the_version_of_mesa_is_read() {
-        assert_eq!(mesa("llvmpipe Mesa 20.3.5 (LLVM 11.0.1)"), Some(20));
-        assert_eq!(mesa("NVIDIA 570.86.15"), None);
+        let lavapipe = "llvmpipe Mesa 20.3.5 (LLVM 11.0.1)";
+        assert_eq!(mesa_version(lavapipe), Some(20));
+        assert_eq!(mesa_version("NVIDIA 570.86.15"), None);
     }
 
     #[test]
-    fn adapters_are_named_as_devices_are_asked_for() {
-        assert_eq!(
-            name_all(&[false, false, true]),
-            ["gpu", "gpu:1", "vulkan-cpu"]
-        );
-        assert_eq!((gpu_index("gpu"), gpu_index("gpu:2")), (Some(0), Some(2)));
-        assert_eq!(
-            (gpu_index("gpu2"), gpu_index("cpu"), gpu_index("gpu:x")),
-            (None, None, None)
-        );
+    fn the_name_of_a_gpu_gives_its_index() {
+        for index in 0..3 {
+            assert_eq!(gpu_index(&gpu_name(index)), Some(index));
+        }
+        for other in ["gpu2", "cpu", "gpu:x"] {
+            assert_eq!(gpu_index(other), None, "{other}");
+        }
     }
 }

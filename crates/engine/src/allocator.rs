@@ -1,5 +1,5 @@
-//! The process's allocator: the system's, counted; in an engine large blocks are kept for reuse. A training step frees and asks for
-//! the same large buffers again and again; handing them back to the system would cost a page fault per 4 KiB each time.
+//! The allocator of the process. It counts the bytes that the system's allocator hands out, and in an engine it keeps large blocks for reuse. Each
+//! training step frees large buffers and asks for them again; if they went back to the system, each would cost a page fault per 4 KiB.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -7,13 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Blocks of at least this size are kept.
 const LARGE: usize = 128 * 1024;
-/// Size classes of kept blocks: four per power of two.
+/// The number of size classes of kept blocks, four for each power of two.
 const CLASSES: usize = 128;
 /// Blocks kept per class.
 const DEPTH: usize = 32;
 
+/// Bytes in use.
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
+/// The most bytes in use at once since [`reset_peak`].
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// True once large blocks are kept.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
 struct KeptBlocks {
@@ -29,14 +32,14 @@ impl KeptBlocks {
         ))
     }
 
-    /// Whether there was room.
+    /// Keeps a block; returns false if there is no room for it.
     fn put(&mut self, block: *mut u8) -> bool {
-        let room = self.count < DEPTH;
-        if room {
+        let has_room = self.count < DEPTH;
+        if has_room {
             self.blocks[self.count] = block.expose_provenance();
             self.count += 1;
         }
-        room
+        has_room
     }
 }
 
@@ -52,7 +55,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The class whose blocks hold `size`, and the size of its blocks.
+/// Returns the class whose blocks hold `size` bytes, and the size of its blocks; `None` if the size is larger than every class.
 fn class(size: usize) -> Option<(usize, usize)> {
     let power = size.checked_next_power_of_two()?;
     let quarter = power / 8;
@@ -63,7 +66,7 @@ fn class(size: usize) -> Option<(usize, usize)> {
     (index < CLASSES).then_some((index, quarter * eighths))
 }
 
-/// The class of a large request, and the layout of its blocks.
+/// Returns the class of a large request, and the layout of its blocks; `None` if the block is not kept.
 fn large(layout: Layout) -> Option<(usize, Layout)> {
     if layout.size() < LARGE || layout.align() > 64 {
         return None;
@@ -106,33 +109,34 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// From now on large blocks are kept.
+/// Keeps large blocks for reuse from now on.
 pub fn keep() {
     KEEPS.store(true, Relaxed);
 }
 
-/// Bytes in use now, kept blocks not counted.
+/// Returns the bytes in use now, without the kept blocks.
 pub fn current() -> u64 {
     CURRENT.load(Relaxed) as u64
 }
 
-/// Most bytes in use at once since the last [`reset_peak`].
+/// Returns the most bytes in use at once since the last [`reset_peak`].
 pub fn peak() -> u64 {
     PEAK.load(Relaxed) as u64
 }
 
-/// Starts a new peak at the present use.
+/// Begins a new peak at the bytes in use now.
 pub fn reset_peak() {
     PEAK.store(CURRENT.load(Relaxed), Relaxed);
 }
 
-/// Forgets what was in use since [`peak`] was `before`, but for what still is: looking at a run is not its training.
-pub fn forget_since(before: u64) {
-    let before = usize::try_from(before).unwrap_or(usize::MAX);
-    PEAK.store(before.max(CURRENT.load(Relaxed)), Relaxed);
+/// Sets the peak back to an earlier value, or to the bytes in use now if these are more. Call it after looking at a run, because the memory that
+/// this took is not the training's.
+pub fn forget_since(earlier_peak: u64) {
+    let earlier = usize::try_from(earlier_peak).unwrap_or(usize::MAX);
+    PEAK.store(earlier.max(CURRENT.load(Relaxed)), Relaxed);
 }
 
-/// Gives all kept blocks back to the system: after a run, and before another of a different size.
+/// Gives all kept blocks back to the system, because the next run may need other sizes.
 pub fn release() {
     for (index, kept) in KEPT.iter().enumerate() {
         let size = (LARGE << (index / 4)) / 8 * (index % 4 + 5);

@@ -1,8 +1,8 @@
-//! Kernels compiled before their turn. The library compiles a kernel when it comes to its first launch, one after the other; but
-//! launches are queued long before. Meanwhile the same texts are compiled here, several at once. The driver keeps what it compiled, so that
-//! the library's turn takes a millisecond.
+//! Compiles kernels before the library does. The library compiles each kernel at its first launch, one after the other, although launches are
+//! queued long before. Meanwhile this module compiles the texts of queued launches, several at once. The driver keeps what it compiled, so the
+//! library then needs a millisecond for each kernel.
 //!
-//! This is for GPUs only, on as many threads as there are cores, until the first step was taken.
+//! This happens on GPUs only, on as many threads as there are cores, until the first step was taken.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,16 +13,16 @@ use burn_wgpu::wgpu;
 
 use tiny_llama::ops::gpu::wgsl;
 
-/// Compiles ahead until it is dropped.
+/// Compiles ahead until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct CompileAhead(());
 
 impl CompileAhead {
-    /// Begins with the kernels that are launched on the device from now on, and were not before.
+    /// Compiles each kernel from now on that is launched on the device for the first time.
     pub(crate) fn begin(device: wgpu::Device) -> Self {
         let (sender, texts) = channel();
         wgsl::send_first_launches(Some(sender), &device);
-        // Without the threads, kernels are compiled at their turn.
+        // If no thread can be started, the library compiles the kernels.
         let _ = named().spawn(move || compile(&device, texts));
         Self(())
     }
@@ -38,36 +38,36 @@ fn named() -> thread::Builder {
     thread::Builder::new().name("compile-ahead".to_owned())
 }
 
-/// Compiles texts on as many threads as there are cores, until no more can come.
+/// Compiles texts on as many threads as there are cores, until the sender is dropped.
 fn compile(device: &wgpu::Device, texts: Receiver<String>) {
-    let texts = Mutex::new(texts);
-    let next = || texts.lock().ok()?.recv().ok();
+    let shared = Mutex::new(texts);
+    let next_text = || shared.lock().ok()?.recv().ok();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             let _ = named().spawn_scoped(scope, || {
-                // Pipelines are kept until no more texts come: a driver may forget what no pipeline uses.
-                let kept: Vec<_> = std::iter::from_fn(next)
-                    .map(|it| pipeline(device, it))
+                // A driver may forget a text that no pipeline uses, so the pipelines are kept until the end.
+                let pipelines: Vec<_> = std::iter::from_fn(next_text)
+                    .map(|text| pipeline(device, text))
                     .collect();
-                drop(kept);
+                drop(pipelines);
             });
         }
     });
 }
 
-/// Compiles a text as the library does. Errors are not looked at: they come again at the text's turn, and are reported there.
+/// Compiles a text as the library does. Errors are dropped, because the library meets them again and reports them.
 fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
     use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-    let errors = [Validation, Internal, OutOfMemory].map(|of| device.push_error_scope(of));
-    let text = wgpu::ShaderModuleDescriptor {
+    let scopes = [Validation, Internal, OutOfMemory].map(|filter| device.push_error_scope(filter));
+    let descriptor = wgpu::ShaderModuleDescriptor {
         label: None,
         source: wgpu::ShaderSource::Wgsl(text.into()),
     };
     #[expect(unsafe_code, reason = "the library compiles without these checks")]
     // SAFETY: the pipeline is never launched.
     let module = unsafe {
-        device.create_shader_module_trusted(text, wgpu::ShaderRuntimeChecks::unchecked())
+        device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
     };
     let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: None,
@@ -80,7 +80,7 @@ fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
         },
         cache: None,
     });
-    for scope in errors.into_iter().rev() {
+    for scope in scopes.into_iter().rev() {
         let _ = block_on(scope.pop());
     }
     pipeline

@@ -1,4 +1,4 @@
-//! Which devices there are, and opening one. Nothing here panics: a driver that does is caught and named.
+//! The devices of this machine, and opening one. A driver that panics is caught and named.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,21 +18,21 @@ pub struct OpenDevice {
     pub info: protocol::Device,
     /// The driver and its version; peaks measured under another one do not count.
     pub driver: String,
-    /// Whether work goes through a queue of ours, because the device itself is synchronous.
+    /// True for the CPU: it is synchronous, so its work goes through a queue of ours.
     pub queued: bool,
-    /// Whether f16 can be multiplied by matrix cores.
+    /// True if matrix cores can multiply f16.
     pub matrix_cores: bool,
-    /// Its measured peaks.
+    /// The measured peaks, if there are any.
     pub roof: Option<Roof>,
-    /// Whether these are to be measured for the work that it was opened for.
+    /// True if the peaks are to be measured for the work that the device was opened for.
     pub peaks_due: bool,
-    /// A GPU as its driver knows it; none where a driver computes on the cores.
+    /// The wgpu device and queue of a GPU; `None` on the CPU and for a driver that computes on the cores.
     pub gpu: Option<WgpuSetup>,
     /// The learner's kernels that compute in models on it.
     pub learner: LearnerKernels,
 }
 
-/// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
+/// Lists every device: the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
 pub fn probe() -> Vec<DeviceInfo> {
     let cpu = DeviceInfo {
         select: "cpu".to_owned(),
@@ -56,7 +56,7 @@ pub fn probe() -> Vec<DeviceInfo> {
 /// Opens `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
 ///
 /// # Errors
-/// When there is no such device, with what was looked for.
+/// When there is no such device, or it cannot be opened. The error says which devices there are or what to do.
 pub fn open(select: &str) -> Result<OpenDevice> {
     if select == "cpu" {
         return Ok(OpenDevice {
@@ -73,7 +73,7 @@ pub fn open(select: &str) -> Result<OpenDevice> {
     }
     let found = adapters();
     if select == "auto" {
-        return match found.iter().find(|it| !it.on_cpu()) {
+        return match found.iter().find(|adapter| !adapter.on_cpu()) {
             Some(gpu) => open_adapter(gpu),
             None => open("cpu"),
         };
@@ -84,7 +84,8 @@ pub fn open(select: &str) -> Result<OpenDevice> {
 fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
     adapter.ensure_usable().map_err(Error::msg)?;
     let info = adapter.device();
-    let (kind, name) = (&info.kind, &adapter.info.name);
+    let kind = &info.kind;
+    let name = &adapter.info.name;
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
         .tasks_max(24);
@@ -125,7 +126,7 @@ fn describe(adapter: &RankedAdapter) -> DeviceInfo {
     }
 }
 
-/// The CPU's entry in place of a driver: the instruction set that the kernels use.
+/// Names the instruction set that the CPU's kernels use. The CPU has it in place of a driver.
 fn instructions() -> String {
     format!(
         "{:?} instructions",
@@ -134,7 +135,7 @@ fn instructions() -> String {
     .to_lowercase()
 }
 
-/// The processor's name and how many threads work.
+/// Returns the CPU as a device: the processor's name and the number of threads.
 fn cpu() -> protocol::Device {
     let text = protocol::machine::system("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| {

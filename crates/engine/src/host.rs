@@ -1,35 +1,38 @@
-//! Facts about the host: free memory and the date.
+//! Facts about the host: its memory and the date.
 
 use anyhow::{Result, ensure};
 
 use protocol::machine::kilobytes;
 use protocol::units::bytes;
 
-/// Bytes of memory that can be had without swapping, where the system says.
+/// Returns the bytes of memory that are free without swapping; `None` if the system does not tell.
 pub(crate) fn memory_available() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable")
 }
 
-/// Bytes of memory that this process occupies now, where the system says.
+/// Returns the bytes of memory that this process occupies now; `None` if the system does not tell.
 pub(crate) fn memory_resident() -> Option<u64> {
     kilobytes("/proc/self/status", "VmRSS")
 }
 
-/// Refuses work that needs more bytes than this host has free, where it says, once the work before gave back its own;
-/// `what` begins the sentence.
-pub(crate) fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
-    let free = memory_available().unwrap_or(u64::MAX);
-    let free = free.saturating_add(given_back);
+/// Checks that work fits into the free memory of this host, if the system tells how much that is. `given_back` are the bytes that will be free
+/// because the work before ends.
+///
+/// # Errors
+/// When `need` bytes are not free. The sentence begins with `subject`.
+pub(crate) fn ensure_memory(subject: &str, need: u64, given_back: u64) -> Result<()> {
+    let available = memory_available().unwrap_or(u64::MAX);
+    let free = available.saturating_add(given_back);
     ensure!(
         need <= free,
-        "{what} about {}, and {} are free. Use a smaller preset, batch or context",
+        "{subject} about {}, and {} are free. Use a smaller preset, batch or context",
         bytes(need),
         bytes(free)
     );
     Ok(())
 }
 
-/// The date in UTC, `YYYY-MM-DD`.
+/// Returns today's date in UTC as `YYYY-MM-DD`.
 pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

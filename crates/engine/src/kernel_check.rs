@@ -1,6 +1,6 @@
 //! Checks a learner's WGSL: first the text alone, then a run on the host, then runs on a device that only the check uses. Results are
-//! compared with a plain reference, and launches are timed. Whatever the kernel does becomes data in the report. The check is meant
-//! to run in its own engine process.
+//! compared with a plain reference, and launches are timed. Every fault of the kernel becomes data in the report. The check is meant to run in its
+//! own engine process.
 
 mod access;
 mod adopt;
@@ -23,17 +23,18 @@ use protocol::{Event, KernelJob, KernelShape};
 
 /// How long the reader of a report has to kill a process in which a kernel still runs or is still being compiled.
 const KILL_DELAY: Duration = Duration::from_millis(500);
-/// Memory that a check may use, in bytes: `MEMORY`, and `COPIES` times its buffers at the largest shape.
+/// Bytes of memory that a check may use besides its buffers.
 const MEMORY: u64 = 1 << 30;
+/// A check may also use this many times the memory of its buffers at the largest shape.
 const COPIES: u64 = 16;
 /// Processor time that a learner's kernel may use for all sizes together.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Answers a `check-kernel` command: sends progress events, then one report. A kernel that does not end cannot be stopped, so the
-/// process that runs it ends itself soon after the report, in case the reader does not kill it.
+/// Answers a `check-kernel` command: sends progress events, then one report. A kernel that does not end cannot be stopped, so the process ends
+/// itself soon after the report if the reader does not kill it.
 pub fn serve(job: &KernelJob, device: &str, kept: &CheckDevice, send: impl Fn(Event)) {
     let limits = CheckLimits {
-        memory: Some(MEMORY + COPIES * buffers(job)),
+        memory: Some(MEMORY + COPIES * buffer_bytes(job)),
         // A test that compares every size with the plain reference has no limit.
         whole: (!job.thorough).then_some(WHOLE),
         ..CheckLimits::default()
@@ -43,31 +44,31 @@ pub fn serve(job: &KernelJob, device: &str, kept: &CheckDevice, send: impl Fn(Ev
             progress: Box::new(progress),
         });
     });
-    let stuck = report.restart;
+    let is_stuck = report.restart;
     send(Event::KernelChecked {
         report: Box::new(report),
     });
-    if stuck {
-        let end = || {
+    if is_stuck {
+        let kill_later = || {
             std::thread::sleep(KILL_DELAY);
             kill_own_process();
         };
-        // Without a thread that can wait, the process ends now.
+        // If no thread can be started that waits, the process ends now.
         let thread = std::thread::Builder::new().name("kill".into());
-        if thread.spawn(end).is_err() {
+        if thread.spawn(kill_later).is_err() {
             kill_own_process();
         }
     }
 }
 
-/// Bytes of all buffers at the largest shape.
-fn buffers(job: &KernelJob) -> u64 {
-    let at = |shape: &KernelShape| {
+/// Returns the bytes of all buffers at the largest shape.
+fn buffer_bytes(job: &KernelJob) -> u64 {
+    let bytes_at = |shape: &KernelShape| {
         let bindings = job.files.iter().flat_map(|file| &file.spec.bindings);
         let counts = bindings.map(|binding| binding.count.value(&shape.sizes).unwrap_or(0));
         4 * counts.sum::<u64>()
     };
-    job.shapes.iter().map(at).max().unwrap_or(0)
+    job.shapes.iter().map(bytes_at).max().unwrap_or(0)
 }
 
 /// Ends this process without running destructors that wait for the device.

@@ -1,9 +1,9 @@
-//! The child process that trains: commands in on stdin, events out on stdout, one JSON object a line. It exits at the
-//! end of its input, so no engine outlives its reader. It knows no screen.
+//! The child process that trains. It reads commands from stdin and writes events to stdout, one JSON object on each line. It exits at the end of
+//! its input, so no engine outlives its reader. It knows nothing of the screen.
 //!
-//! Only the engine waits for a device. Its threads are main (`session`), `device` (the CPU's queue), `writer`, `reader` and `heartbeat`; on a GPU
-//! also `compile-ahead`, one for each core, until the first step was taken. The heartbeat says that the process is alive and, apart from that,
-//! how long ago the work on its device made progress.
+//! Only the engine waits for a device. Its threads are main (`session`), `device` (the CPU's queue), `writer`, `reader` and `heartbeat`. On a GPU
+//! there are also `compile-ahead` threads, one for each core, until the first step was taken. The heartbeat says that the process is alive, and how
+//! long ago the work on its device made progress.
 
 pub(crate) mod adapters;
 pub mod allocator;
@@ -29,19 +29,19 @@ use anyhow::Result;
 
 use protocol::Event;
 
-/// Serves one reader until its input ends or it says `quit`. With `kernel_texts` it also sends the text of each kernel that it
+/// Serves one reader until the input ends or the reader says `quit`. With `kernel_texts` the engine also sends the text of each kernel that it
 /// compiles.
 ///
 /// # Errors
 /// When the streams cannot be set up.
 pub fn serve(kernel_texts: bool) -> Result<()> {
     if kernel_texts {
-        texts::ask();
+        texts::log_texts();
     }
     let (outlet, commands, writer) = wire::open()?;
     if kernel_texts {
         let outlet = outlet.clone();
-        texts::send_rows(move |it| outlet.send(Event::CompiledKernel(it)));
+        texts::send_rows(move |kernel| outlet.send(Event::CompiledKernel(kernel)));
     }
     session::run(&outlet, &commands);
     outlet.close(writer);

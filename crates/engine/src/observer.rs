@@ -1,12 +1,11 @@
-//! Profiles one step: spans of our operations everywhere, and on CubeCL devices every launch with its device time.
+//! Profiles one step. On every device the operations report their spans; on a GPU each launch is timed as well.
 //!
 //! # Coverage
 //!
 //! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %. On a
 //! GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the device
-//! only at its end. What is not covered there is time in which the device waits for the host, because every launch is observed. On lavapipe the
-//! device is the host: they take cores from each other, so the figure scatters around 100 %, or lies far below it when thousands of launches are
-//! issued.
+//! only at its end. Every launch is observed, so the uncovered time is time in which the device waits for the host. On lavapipe the device is the
+//! host, and both take cores from each other. The figure then scatters around 100 %, or lies far below it if there are thousands of launches.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +16,12 @@ use burn::cubecl::logging::{
 };
 
 use super::rows::{self, TimedLaunch, Took};
-use super::texts::short;
+use super::texts::short_name;
 use super::wire::EventSender;
 use protocol::{Event, KernelRow};
 use tiny_llama::ops::cost::{self, Phase, Span};
 
-/// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
+/// A profile in progress. It records spans, and on a GPU also the launches of this thread.
 pub(crate) struct Profile {
     observed: Option<Observed>,
 }
@@ -32,25 +31,34 @@ pub(crate) struct Profile {
 pub struct Profiled {
     pub rows: Vec<KernelRow>,
     pub launches: u32,
+    /// Launches of forward, backward and optimizer.
     pub launches_by_phase: [u32; 3],
+    /// Different kernels; on the CPU, different operations with their phase and version.
     pub unique: u32,
-    /// `device`, `system` or `host`.
+    /// The clock that timed the launches: `device`, `system` or `host`.
     pub clock: String,
 }
 
-/// Starts a profile on this thread.
-pub(crate) fn start(cpu: bool) -> Profile {
-    cost::start();
-    Profile {
-        observed: (!cpu).then(start_launches),
+impl Profiled {
+    /// Returns the sum of all rows in milliseconds.
+    pub(crate) fn device_ms(&self) -> f64 {
+        self.rows.iter().map(|row| row.ms).sum()
     }
 }
 
-/// Times launches on this thread and nothing else.
+/// Starts a profile on this thread.
+pub(crate) fn start(on_cpu: bool) -> Profile {
+    cost::start();
+    Profile {
+        observed: (!on_cpu).then(start_launches),
+    }
+}
+
+/// Starts to time launches on this thread, without spans.
 pub(crate) fn start_launches() -> Observed {
     let launches = Arc::new(Launches::default());
     let observation = LaunchObservation::new(launches.clone());
-    // The device's clock may be a little behind.
+    // The device's clock may be a little behind the host's.
     let now = Instant::now();
     let began = now.checked_sub(Duration::from_secs(1)).unwrap_or(now);
     Observed {
@@ -60,7 +68,7 @@ pub(crate) fn start_launches() -> Observed {
     }
 }
 
-/// Launches being timed.
+/// An observation in progress: the launches of this thread are timed until it is read.
 pub(crate) struct Observed {
     launches: Arc<Launches>,
     observation: LaunchObservation,
@@ -68,23 +76,26 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// The launches in order, and the clock that timed them: `device` or `system`. Call after a sync.
+    /// Returns the launches in order, and the clock that timed them: `device` or `system`. Call it after a sync.
     fn read(self) -> (Vec<TimedLaunch>, &'static str) {
         drop(self.observation);
         let mut clock = "device";
-        let seen = std::mem::take(&mut *self.launches.seen());
-        let read = seen.into_iter().map(|(span, kernel, timing)| {
+        let mut launches = Vec::new();
+        for (span, kernel, timing) in std::mem::take(&mut *self.launches.seen()) {
             let (took, method) = timing.read(self.began);
             if method == TimingMethod::System {
                 clock = "system";
             }
-            let kernel = short(kernel);
-            TimedLaunch { span, kernel, took }
-        });
-        (read.collect(), clock)
+            launches.push(TimedLaunch {
+                span,
+                kernel: short_name(kernel),
+                took,
+            });
+        }
+        (launches, clock)
     }
 
-    /// How long each took, in order, and on which clock. Call after a sync.
+    /// Returns the length of each launch in order, and the clock that timed them: `device` or `system`. Call it after a sync.
     pub(crate) fn lengths(self) -> (Vec<Duration>, &'static str) {
         let (launches, clock) = self.read();
         let lengths = launches.into_iter().map(|launch| launch.took.length);
@@ -93,17 +104,18 @@ impl Observed {
 }
 
 impl Profile {
-    /// Runs work that is not part of the step, and keeps it out of the profile.
+    /// Runs `work`, which is not part of the step, and keeps its launches out of the profile.
     pub(crate) fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
-        let before = self.observed.as_ref().map(|it| it.launches.seen().len());
+        let Some(observed) = &self.observed else {
+            return work();
+        };
+        let launches_before = observed.launches.seen().len();
         let result = work();
-        if let (Some(observed), Some(count)) = (&self.observed, before) {
-            observed.launches.seen().truncate(count);
-        }
+        observed.launches.seen().truncate(launches_before);
         result
     }
 
-    /// Ends it. Call after the closing sync.
+    /// Ends the profile and reads it. Call it after the closing sync.
     pub(crate) fn stop(self) -> Profiled {
         let spans = cost::stop();
         let on_host = self.observed.is_none();
@@ -113,19 +125,17 @@ impl Profile {
         };
         let span_of = |launch: &TimedLaunch| launch.span.and_then(|span| spans.get(span));
         let mut launches_by_phase = [0; 3];
-        // A launch between two operations belongs to the phase of the one before.
-        let mut last = Phase::Backward;
+        let mut unique = BTreeSet::new();
+        // A launch between two operations belongs to the phase of the earlier one.
+        let mut phase = Phase::Backward;
         for launch in &launches {
-            last = span_of(launch).map_or(last, |span| span.row.phase);
-            launches_by_phase[last as usize] += 1;
+            let row = span_of(launch).map(|span| &span.row);
+            phase = row.map_or(phase, |row| row.phase);
+            launches_by_phase[phase as usize] += 1;
+            let operation = row.map(|row| (row.op, row.phase.into_str()));
+            // On the host a kernel has the name of a version, which several operations share.
+            unique.insert((if on_host { operation } else { None }, &launch.kernel));
         }
-        let kinds = launches.iter().map(|launch| {
-            // On the host the versions of different operations have the same names.
-            let span = span_of(launch).filter(|_| on_host);
-            let operation = span.map(|span| (span.row.op, span.row.phase.into_str()));
-            (operation, &launch.kernel)
-        });
-        let unique: BTreeSet<_> = kinds.collect();
         Profiled {
             unique: unique.len() as u32,
             rows: rows::from_launches(&spans, &launches),
@@ -136,7 +146,7 @@ impl Profile {
     }
 }
 
-/// The launches of a device whose work is timed by the spans themselves: one for each.
+/// Returns one launch for each span, for a device whose work the spans themselves time.
 fn timed_by_spans(spans: &[Span]) -> Vec<TimedLaunch> {
     let launch = |(index, span): (usize, &Span)| TimedLaunch {
         span: Some(index),
@@ -155,36 +165,41 @@ enum Timing {
 }
 
 impl Timing {
-    /// When it ran, counted from `began`, and its clock; waits for the device if it is not finished.
+    /// Returns when the launch ran, counted from `began`, and which clock says so. This waits until the device has finished it.
     fn read(self, began: Instant) -> (Took, TimingMethod) {
         match self {
             Self::Unread(profile) => {
                 let method = profile.timing_method();
                 let ticks = burn::cubecl::future::block_on(profile.resolve());
                 let took = Took {
-                    start: ticks.as_ref().map(|it| it.start_duration_since(began)),
+                    start: ticks
+                        .as_ref()
+                        .map(|ticks| ticks.start_duration_since(began)),
                     length: ticks.map_or(Duration::ZERO, |ticks| ticks.duration()),
                 };
                 (took, method)
             }
             Self::Read(length, method) => {
-                let start = None;
-                (Took { start, length }, method)
+                let took = Took {
+                    start: None,
+                    length,
+                };
+                (took, method)
             }
         }
     }
 }
 
-/// A launch: the span it belongs to, its kernel, its time.
-type Seen = (Option<usize>, &'static str, Timing);
+/// A launch: the index of its span, the name of its kernel, and its time.
+type SeenLaunch = (Option<usize>, &'static str, Timing);
 
 #[derive(Default)]
 struct Launches {
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<SeenLaunch>>,
 }
 
 impl Launches {
-    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+    fn seen(&self) -> MutexGuard<'_, Vec<SeenLaunch>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,8 +224,8 @@ impl LaunchObserver for Launches {
     }
 }
 
-/// Reports each kernel when it is first used. A step that compiles may take a minute, so this cannot wait for the step's
-/// end, and how many kernels will be compiled is not known in advance.
+/// Reports each kernel when it is first used, because a step that compiles may take a minute. The number of kernels that will be compiled is
+/// not known in advance.
 pub(crate) struct Compiling {
     outlet: EventSender,
     seen: Mutex<BTreeSet<&'static str>>,
@@ -224,7 +239,7 @@ impl Compiling {
         }
     }
 
-    /// Watches launches until the guard drops.
+    /// Watches the launches of this thread until the returned guard is dropped.
     pub(crate) fn watch(self: &Arc<Self>) -> LaunchObservation {
         LaunchObservation::new(self.clone())
     }
@@ -237,7 +252,7 @@ impl LaunchObserver for Compiling {
         {
             self.outlet.send(Event::Compiling {
                 kernels: seen.len() as u32,
-                latest: short(kernel),
+                latest: short_name(kernel),
             });
         }
     }

@@ -1,12 +1,13 @@
-//! Two configurations on one device, the same seed and batches, interleaved A B B A or B A A B, so that drift cancels.
+//! A comparison of two configurations in pairs of steps. Both train on one device, with one seed and the same batches. Their steps are interleaved
+//! A B B A or B A A B, so that drift cancels.
 //!
 //! Both sides run on one thread. On threads of their own, the system's choice of cores favoured one of them for many steps. The order of the
 //! sides is drawn for every four steps, with a seed of its own for each comparison.
 //!
-//! The plan is fixed before the first pair, from the pace of the warm-up: a limit of pairs, and a limit of time that is half as much again as
-//! these pairs should take. The first `Pair` event, with `n` 0, carries both. Where the time ends the comparison, the pairs so far are the last
-//! look. Ratio, interval and both medians are those of one look (`stats::sequential` says when it is looked and what a look says). In a pair
-//! with a side whose launches are recorded, neither side waits between phases. A change of B begins the pairs again.
+//! The plan is fixed before the first pair, from the pace of the warm-up. It has a limit of pairs, and a limit of time that is half as much again
+//! as these pairs should take. The first `Pair` event, with `n` 0, carries both. If the time ends the comparison, the pairs so far are the last
+//! look. Ratio, interval and both medians belong to one look; `stats::sequential` decides when to look and computes them. If the launches of one
+//! side are recorded, neither side waits between phases. A change of B begins the pairs again.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,21 +16,23 @@ use anyhow::Result;
 use super::devices::OpenDevice;
 use super::host::ensure_memory;
 use super::queue::Queue;
-use super::trainer::{announce, started};
+use super::trainer::{announce, start_event};
 use super::wire::EventSender;
 use super::worker::{PhaseTasks, TO_RECORD, Worker};
 use protocol::config::{Knob, RunConfig, Sync};
 use protocol::random::Rng;
 use protocol::stats::robust::{median, spread};
 use protocol::stats::sequential::{FIRST_LOOK, PairPlan, ratio};
-use protocol::{Event, Finished, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
+use protocol::{Event, Finished, Look, Num, Pair, RunSpec, Slot, Step, Verdict};
 use tiny_llama::data::BatchSource;
 
-/// Where no number of pairs is asked for: the seconds that they may take, and the fewest and most of them.
+/// The seconds that the pairs may take if the command does not say how many there are.
 const SECONDS: f64 = 60.0;
+/// The fewest pairs that are planned if the command does not say how many there are.
 const FEWEST: u32 = 2 * FIRST_LOOK;
+/// The most pairs that are planned if the command does not say how many there are.
 const MOST: u32 = 16 * FIRST_LOOK;
-/// How many times as long as at the warm-up's pace the pairs may take before they are ended.
+/// The pairs end after this many times the time that they would take at the pace of the warm-up.
 const PATIENCE: f64 = 1.5;
 
 /// A comparison in progress.
@@ -38,21 +41,24 @@ pub(crate) struct Paired {
     sides: [Side; 2],
     both: BothWorkers,
     plan: PairPlan,
+    /// Milliseconds of A and B in each pair.
     times: Vec<(f64, f64)>,
-    /// For the order in which the sides run.
+    /// The seed from which the order of the sides is drawn.
     seed: u64,
     began: Instant,
+    /// The latest `Pair` event.
     pub last: Pair,
-    /// The side whose loss is not finite, and why that ends the pairs: there is no ratio of what diverged.
+    /// The side whose loss is not finite, and the sentence about it. It ends the pairs, because the ratio would mean nothing.
     diverged: Option<(Slot, String)>,
     outlet: EventSender,
 }
 
-/// The workers of both sides in turn on one thread, so that where the system runs it does not favour one of them.
+/// The workers of both sides, which take turns on one thread. On threads of their own one of them might get a better core.
 struct BothWorkers {
     queue: Queue,
     /// The worker of the side that is not in the queue.
     parked: Option<Worker>,
+    /// The side whose worker is in the queue.
     active: Slot,
 }
 
@@ -68,61 +74,57 @@ impl BothWorkers {
         })
     }
 
-    /// The queue with the worker of this side.
-    fn of(&mut self, slot: Slot) -> Result<&mut Queue> {
+    /// Puts the worker of this side into the queue, and returns the queue.
+    fn activate(&mut self, slot: Slot) -> Result<&mut Queue> {
         if slot != self.active
             && let Some(other) = self.parked.take()
         {
             let queue = &mut self.queue;
             let swapped = queue.ask(move |worker| std::mem::replace(worker, other))?;
-            (self.parked, self.active) = (Some(swapped), slot);
+            self.parked = Some(swapped);
+            self.active = slot;
         }
         Ok(&mut self.queue)
     }
 }
 
+/// One of the two configurations.
 struct Side {
     spec: RunSpec,
     source: BatchSource,
     step: u64,
-    /// What the host submits for a step, and whether it waits after each part.
+    /// The tasks that the host submits for a step.
     tasks: PhaseTasks,
-    waits: bool,
+    /// True if the host waits after each task.
+    waits_between_phases: bool,
 }
 
 impl Side {
-    /// `alike`: both sides have phases to wait between, so that they wait equally often.
-    fn new(spec: RunSpec, on_cpu: bool, alike: bool) -> Self {
+    /// Makes a side. `phases` says that the steps of both sides have phases, so that both can wait equally often.
+    fn new(spec: RunSpec, on_cpu: bool, phases: bool) -> Self {
         Self {
             source: BatchSource::new(&spec.config),
             step: 0,
             tasks: Worker::tasks(&spec.config, on_cpu),
-            waits: alike && spec.config.measure.sync == Sync::PerPhase,
+            waits_between_phases: phases && spec.config.measure.sync == Sync::PerPhase,
             spec,
         }
     }
 
-    /// Makes one step and returns its milliseconds, bracketed by syncs, or why the pairs end: the loss is not finite. Inside the step are the
-    /// syncs that its configuration asks for.
+    /// Takes one step, bracketed by syncs, and returns its milliseconds; the syncs that the configuration asks for are part of them. The inner
+    /// error says that the loss is not finite.
+    ///
+    /// # Errors
+    /// When the device was lost or the device thread ended.
     fn step(
         &mut self,
         both: &mut BothWorkers,
         outlet: &EventSender,
     ) -> Result<Result<f64, String>> {
-        let queue = both.of(self.spec.slot)?;
+        let queue = both.activate(self.spec.slot)?;
         let batch = self.source.batch(self.step);
         queue.ask(move |worker| worker.load(&batch))?;
-        queue.sync()?;
-        let began = Instant::now();
-        for task in self.tasks {
-            queue.submit(*task)?;
-            if self.waits {
-                queue.sync()?;
-            }
-        }
-        queue.sync()?;
-        let ms = began.elapsed().as_secs_f64() * 1e3;
-        let loss = queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let (ms, loss) = queue.bracketed_step(self.tasks, self.waits_between_phases)?;
         outlet.send(Event::Step(Step {
             slot: self.spec.slot,
             step: self.step,
@@ -140,7 +142,10 @@ impl Side {
 }
 
 impl Paired {
-    /// Builds both models and warms both up.
+    /// Builds both models, warms them up and plans the pairs. With `pairs` 0 the pace of the warm-up decides how many there are.
+    ///
+    /// # Errors
+    /// When memory does not suffice for two models, or the device was lost.
     pub(crate) fn new(
         request: u64,
         [a, b]: [RunSpec; 2],
@@ -152,24 +157,30 @@ impl Paired {
             let need = RunConfig::memory_in_turns(&[&a.config, &b.config]);
             ensure_memory("a paired run holds two models:", need, 0)?;
         }
-        let differs = a.config.differences(&b.config).into_iter();
-        let differs: Vec<_> = differs.map(str::to_owned).collect();
-        let other_tokens = |path: &String| Knob::known(path).is_some_and(Knob::changes_tokens);
-        let tokens = [&a, &b].map(|side| side.config.tokens_per_step() as u64);
-        let tokens = differs.iter().any(other_tokens).then_some(tokens);
-        let records = [&a, &b].map(|side| Worker::records(&side.config, opened.queued));
-        let records = records.contains(&true);
-        let warmup = a.config.measure.warmup.clamp(2, 10);
-        let warmup = warmup.max(if records { TO_RECORD + 1 } else { 0 });
+        let differs: Vec<String> = a
+            .config
+            .differences(&b.config)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let changes_tokens = |path: &String| Knob::known(path).is_some_and(Knob::changes_tokens);
+        let tokens_differ = differs.iter().any(changes_tokens);
+        let tokens_per_step = [&a, &b].map(|side| side.config.tokens_per_step() as u64);
+        let records =
+            Worker::records(&a.config, opened.queued) || Worker::records(&b.config, opened.queued);
+        let mut warmup = a.config.measure.warmup.clamp(2, 10);
+        if records {
+            warmup = warmup.max(TO_RECORD + 1);
+        }
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
         let mut both = BothWorkers::new(&a, &b, &opened)?;
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
-            let queue = both.of(side.spec.slot)?;
-            let begun = started(request, &side.spec, &opened, queue, &side.source)?;
-            let paired = true;
-            announce(Started { paired, ..begun }, &outlet);
+            let queue = both.activate(side.spec.slot)?;
+            let mut started = start_event(request, &side.spec, &opened, queue, &side.source)?;
+            started.paired = true;
+            announce(started, &outlet);
         }
         let mut pace = 0.0;
         let mut diverged = None;
@@ -184,15 +195,16 @@ impl Paired {
                     break;
                 }
             }
-            // The first step may compile or fill caches.
+            // The first step may compile or fill caches, so it does not count if there are others.
             pace += median(&seconds[1.min(seconds.len() - 1)..]);
         }
-        let limit_pairs = match pairs {
-            0 => affordable(pace),
-            asked => asked,
+        let limit_pairs = if pairs == 0 {
+            affordable_pairs(pace)
+        } else {
+            pairs
         };
         let plan = PairPlan::new(limit_pairs);
-        let looks: Vec<Look> = plan.looks().into_iter().map(planned).collect();
+        let looks: Vec<Look> = plan.looks().into_iter().map(planned_look).collect();
         let limit_s = (PATIENCE * pace * f64::from(limit_pairs)).ceil();
         let last = Pair {
             wanted: looks.first().map_or(limit_pairs, |look| look.pairs),
@@ -201,7 +213,7 @@ impl Paired {
             limit_s,
             looks,
             differs,
-            tokens,
+            tokens: tokens_differ.then_some(tokens_per_step),
             request,
             ..Pair::default()
         };
@@ -227,10 +239,16 @@ impl Paired {
     }
 
     /// Measures one pair.
+    ///
+    /// # Errors
+    /// When the device was lost or the device thread ended.
     pub(crate) fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
-        let a_first = a_goes_first(self.seed, self.times.len());
-        let in_order = if a_first { [a, b] } else { [b, a] };
+        let in_order = if a_goes_first(self.seed, self.times.len()) {
+            [a, b]
+        } else {
+            [b, a]
+        };
         let mut times = [0.0; 2];
         for side in in_order {
             match side.step(&mut self.both, &self.outlet)? {
@@ -246,42 +264,50 @@ impl Paired {
         let n = self.times.len() as u32;
         let pace = elapsed / f64::from(n);
         let pair = &mut self.last;
-        // Another pair would go beyond a limit.
-        let last = n >= pair.limit_pairs || elapsed + pace > pair.limit_s;
-        if last && pair.wanted > n {
+        let another_exceeds_limit = n >= pair.limit_pairs || elapsed + pace > pair.limit_s;
+        if another_exceeds_limit && pair.wanted > n {
             pair.looks.retain(|look| look.pairs < n);
-            pair.looks.push(planned(n));
+            pair.looks.push(planned_look(n));
             pair.wanted = n;
         }
         pair.n = n;
-        let most = (pair.limit_s - elapsed).max(0.0);
-        pair.remaining_s = (pace * f64::from(pair.limit_pairs - n)).min(most);
+        let time_left = (pair.limit_s - elapsed).max(0.0);
+        pair.remaining_s = (pace * f64::from(pair.limit_pairs - n)).min(time_left);
         if n <= FIRST_LOOK || n == pair.wanted {
-            self.look(last);
+            self.judge(another_exceeds_limit);
         }
         self.outlet.send(Event::Pair(self.last.clone()));
         Ok(())
     }
 
-    /// Judges the pairs so far; at a look it may end the comparison.
-    fn look(&mut self, last: bool) {
+    /// Computes the ratio of the pairs so far, and at a look also the verdict, which may end the comparison. `is_last` says that no other pair
+    /// follows.
+    fn judge(&mut self, is_last: bool) {
         let pair = &mut self.last;
-        let [a, b] = pair.tokens.unwrap_or([1, 1]).map(|tokens| tokens as f64);
-        let per_token = self.times.iter().map(|times| (times.0 / a, times.1 / b));
-        let pairs: Vec<_> = per_token.collect();
-        let (a, b): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
-        (pair.a_ms, pair.b_ms) = (spread(&a), spread(&b));
+        let [a_tokens, b_tokens] = pair.tokens.unwrap_or([1, 1]).map(|tokens| tokens as f64);
+        let per_token: Vec<(f64, f64)> = self
+            .times
+            .iter()
+            .map(|(a_ms, b_ms)| (a_ms / a_tokens, b_ms / b_tokens))
+            .collect();
+        let (a_times, b_times): (Vec<f64>, Vec<f64>) = self.times.iter().copied().unzip();
+        pair.a_ms = spread(&a_times);
+        pair.b_ms = spread(&b_times);
         if pair.n < pair.wanted {
-            pair.ratio = ratio(&pairs);
+            pair.ratio = ratio(&per_token);
             return;
         }
-        let found = self.plan.look(&pairs, last);
+        let found = self.plan.look(&per_token, is_last);
         let (low, high) = found.interval.unzip();
-        (pair.ratio, pair.low, pair.high, pair.verdict) = (found.ratio, low, high, found.verdict);
-        pair.done = last || found.verdict != Verdict::Unclear;
+        pair.ratio = found.ratio;
+        pair.low = low;
+        pair.high = high;
+        pair.verdict = found.verdict;
+        pair.done = is_last || found.verdict != Verdict::Unclear;
         for look in &mut pair.looks {
             if look.pairs == pair.n {
-                (look.low, look.high) = (low, high);
+                look.low = low;
+                look.high = high;
             } else if look.pairs > pair.n && !pair.done {
                 pair.wanted = look.pairs;
                 break;
@@ -289,7 +315,7 @@ impl Paired {
         }
     }
 
-    /// Whether both sides compute on the CPU device of ours.
+    /// Returns true if both sides compute on the queued CPU device.
     pub(crate) fn on_cpu(&self) -> bool {
         self.opened.queued
     }
@@ -317,24 +343,25 @@ impl Paired {
     }
 }
 
-fn planned(pairs: u32) -> Look {
+/// Returns a look after this many pairs that has no interval yet.
+fn planned_look(pairs: u32) -> Look {
     Look {
         pairs,
         ..Look::default()
     }
 }
 
-/// As many pairs of `pace` seconds as the time allows: 20, 40, 80 or 160.
-fn affordable(pace: f64) -> u32 {
-    let doubled = std::iter::successors(Some(MOST), |n| Some(n / 2));
-    let mut fitting = doubled.take_while(|n| *n > FEWEST);
-    fitting
-        .find(|n| pace * f64::from(*n) <= SECONDS)
-        .unwrap_or(FEWEST)
+/// Returns how many pairs of `pace` seconds fit into a minute: 160, 80 or 40, and 20 if even 40 take too long.
+fn affordable_pairs(pace: f64) -> u32 {
+    let mut pairs = MOST;
+    while pairs > FEWEST && pace * f64::from(pairs) > SECONDS {
+        pairs /= 2;
+    }
+    pairs
 }
 
-/// A B B A or B A A B: either order cancels linear drift. Which of the two it is gets drawn for every four steps, so that a
-/// disturbance of the same period, such as a scheduler's tick, does not always fall on one side.
+/// Returns true if A runs first in a pair. The order is A B B A or B A A B, and either cancels linear drift. One of the two is drawn for every four
+/// steps, so that a disturbance with this period, such as a scheduler's tick, does not always slow one side.
 fn a_goes_first(seed: u64, pair: usize) -> bool {
     let first = Rng::named(seed, "order", pair as u64 / 2).bits() >> 63 == 0;
     pair.is_multiple_of(2) == first
@@ -350,12 +377,12 @@ mod tests {
         assert!(order.chunks(2).all(|two| two[0] != two[1]));
         let starts: Vec<bool> = order.iter().copied().step_by(2).collect();
         for period in 1..20 {
-            let same = starts
+            let equal = starts
                 .iter()
                 .zip(&starts[period..])
-                .filter(|(a, b)| a == b)
+                .filter(|(earlier, later)| earlier == later)
                 .count();
-            let share = same as f64 / (starts.len() - period) as f64;
+            let share = equal as f64 / (starts.len() - period) as f64;
             assert!((0.3..0.7).contains(&share), "period {period}: {share}");
         }
     }

@@ -1,6 +1,6 @@
-//! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
-//! CPU device gets a queue of ours: one device thread owns the worker, and the host enqueues work ahead of it. So the effect of
-//! a missing sync shows on a laptop as well. On either the host is at most two steps ahead.
+//! The queue between the host and a worker. A GPU is asynchronous by itself, so its worker runs inline and `sync` waits for the device. The
+//! CPU device gets a queue of ours: one device thread owns the worker, and the host enqueues work ahead of it. A missing sync therefore shows on
+//! a laptop as well. On both the host is at most two steps ahead.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,19 +11,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::worker::{STEPS_AHEAD, Worker};
+use super::worker::{PhaseTasks, STEPS_AHEAD, Worker};
 use tiny_llama::ops::compile_progress;
 
-/// Tasks that may wait: the steps that the host may be ahead, of four tasks each (batch, forward, backward, update).
+/// At most this many tasks wait. The host may be [`STEPS_AHEAD`] steps ahead, and a step has four tasks: batch, forward, backward, update.
 const MAX_WAITING: usize = 4 * STEPS_AHEAD;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
-/// A worker, and how work gets to it.
+/// A worker, and the way that work takes to it.
 pub(crate) enum Queue {
+    /// The worker of a GPU, which runs on the host's thread.
     Inline(Box<Worker>),
+    /// The worker of the CPU device, which a thread of its own owns.
     Queued {
-        /// None once it ends.
+        /// The device thread and the channel to it; `None` while the queue is dropped.
         device: Option<(SyncSender<Task>, JoinHandle<()>)>,
         /// Nanoseconds that submitted work has taken so far.
         busy: Arc<AtomicU64>,
@@ -31,10 +33,10 @@ pub(crate) enum Queue {
 }
 
 impl Queue {
-    /// Makes the worker where it will live.
+    /// Makes the worker in the thread that will run it.
     ///
     /// # Errors
-    /// What `make` reports, or the text of its panic.
+    /// When `make` fails or panics, with its error or the text of its panic.
     pub(crate) fn new(
         queued: bool,
         make: impl FnOnce() -> Result<Worker> + Send + 'static,
@@ -54,15 +56,15 @@ impl Queue {
                 Err(error) => drop(answer.send(Err(error))),
             }
         })?;
-        made.recv().map_err(|_| gone())??;
+        made.recv().map_err(|_| thread_ended())??;
         Ok(Self::Queued {
             device: Some((tasks, thread)),
             busy,
         })
     }
 
-    /// How long the device thread has spent on what was submitted, since it began; up to date after a `sync`. `None` where
-    /// the device tells its time under the profiler only.
+    /// Returns how long the device thread has worked on submitted tasks since it began; the figure is up to date after a `sync`. `None` on a GPU,
+    /// which tells its time under the profiler only.
     pub(crate) fn busy(&self) -> Option<Duration> {
         match self {
             Self::Inline(_) => None,
@@ -70,7 +72,10 @@ impl Queue {
         }
     }
 
-    /// Submits work without waiting for it; blocks only while two steps are outstanding.
+    /// Submits work without waiting for it. This blocks only while two steps are outstanding.
+    ///
+    /// # Errors
+    /// When the device thread ended, or inline work panicked.
     pub(crate) fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         let Self::Queued { busy, .. } = self else {
             return self.dispatch(task);
@@ -88,13 +93,16 @@ impl Queue {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| task(worker))),
             Self::Queued { device, .. } => {
-                let (tasks, _) = device.as_ref().ok_or_else(gone)?;
-                tasks.send(Box::new(task)).map_err(|_| gone())
+                let (tasks, _) = device.as_ref().ok_or_else(thread_ended)?;
+                tasks.send(Box::new(task)).map_err(|_| thread_ended())
             }
         }
     }
 
-    /// Submits work and waits for its answer; the wait does not count as busy time.
+    /// Submits work and waits for its answer. The work does not count as busy time.
+    ///
+    /// # Errors
+    /// When the device thread ended, or inline work panicked.
     pub(crate) fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
@@ -108,13 +116,13 @@ impl Queue {
             Self::Queued { .. } => {
                 let (sender, answer) = channel();
                 self.dispatch(move |worker| drop(sender.send(task(worker))))?;
-                answer.recv().map_err(|_| gone())
+                answer.recv().map_err(|_| thread_ended())
             }
         }
     }
 
-    /// After a step that the host does not wait for: keeps a GPU from falling behind further than [`STEPS_AHEAD`] steps. A queue of
-    /// ours takes no more tasks than these.
+    /// Waits until the device is at most [`STEPS_AHEAD`] steps behind. Call it after a step that the host does not wait for. The queue of the CPU
+    /// device limits its tasks by itself.
     pub(crate) fn keep_pace(&mut self) -> Result<()> {
         match self {
             Self::Inline(worker) => guard(AssertUnwindSafe(|| worker.keep_pace()))?,
@@ -122,7 +130,39 @@ impl Queue {
         }
     }
 
-    /// Waits until everything submitted is done.
+    /// Takes a step whose batch was loaded, and returns its milliseconds and its loss. The step begins and ends with a sync; `between_tasks` adds
+    /// one after each task. The loss is read after the clock has stopped.
+    ///
+    /// # Errors
+    /// When the device was lost or the device thread ended.
+    pub(crate) fn bracketed_step(
+        &mut self,
+        tasks: PhaseTasks,
+        between_tasks: bool,
+    ) -> Result<(f64, f64)> {
+        self.sync()?;
+        let began = Instant::now();
+        for task in tasks {
+            self.submit(*task)?;
+            if between_tasks {
+                self.sync()?;
+            }
+        }
+        self.sync()?;
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        Ok((ms, self.last_loss()?))
+    }
+
+    /// Waits for the loss of the latest step, and returns it; NaN if there was none.
+    ///
+    /// # Errors
+    /// When the device was lost or the device thread ended.
+    pub(crate) fn last_loss(&mut self) -> Result<f64> {
+        let losses = self.ask(Worker::losses)??;
+        Ok(losses.last().copied().unwrap_or(f64::NAN))
+    }
+
+    /// Waits until all submitted work is done.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.ask(Worker::sync)?
     }
@@ -139,28 +179,32 @@ impl Drop for Queue {
     }
 }
 
-/// Runs tasks until one panics or no more can come. A panic ends the thread; the host learns of it at its next call.
+/// Runs tasks until one panics or the sender is dropped. A panic ends the thread, and the host's next call returns an error.
 fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
     while let Ok(task) = inbox.recv() {
-        // Each task runs inside the pool: parallel work that starts there needs no hand-over, a tenth of a step at `tiny`.
-        // Waiting for a task happens outside, or a device would hold on to one of the pool's threads.
-        let here = &mut worker;
-        if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
+        // Each task runs inside the pool, because handing parallel work over to the pool costs a tenth of a step at `tiny`.
+        // The thread waits for tasks outside the pool, because a waiting device would occupy one of the pool's threads.
+        let in_pool = || rayon::scope(|_| task(&mut worker));
+        if catch_unwind(AssertUnwindSafe(in_pool)).is_err() {
             return;
         }
         compile_progress::DEVICE.step();
     }
 }
 
-/// Runs `work`; a panic becomes an error with its text.
+/// Runs `work` and turns a panic into an error with its text.
 fn guard<R>(work: impl FnOnce() -> R) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        anyhow!("{}", text.unwrap_or("a panic without text"))
+        if let Some(text) = panic.downcast_ref::<String>() {
+            anyhow!("{text}")
+        } else if let Some(text) = panic.downcast_ref::<&str>() {
+            anyhow!("{text}")
+        } else {
+            anyhow!("a panic without text")
+        }
     })
 }
 
-fn gone() -> anyhow::Error {
+fn thread_ended() -> anyhow::Error {
     anyhow!("the device thread ended; the log says why")
 }

@@ -1,19 +1,19 @@
-//! The measured peaks of each device: measured once per device and driver, and kept in a file for later engines. They are measured after the
-//! first step of a run, which waits for them, or before a comparison. A peak that other programs disturbed is marked, and measured again
-//! once they are idle.
+//! The measured peaks of each device, its roof. They are measured once for each device and driver, and kept in a file for later engines. The
+//! first run waits for them after its first step; a comparison waits for them before it begins. A peak that other programs disturbed is marked, and
+//! measured again once they are idle.
 //!
 //! There are two measurements: f32 multiply-adds on registers alone, and a triad over arrays far larger than the caches; nine repeats each. A
-//! GPU with matrix cores has a third one. The best repeat is the roof, because noise only slows a run down. The median and the middle half are
-//! stored beside it. While a roof is measured no other step runs. The event `calibrated` follows; `started` has the peaks that are on file. This
+//! GPU with matrix cores has a third one. The best repeat is the peak, because noise only slows a run down. The median and the middle half are
+//! stored with it. No step runs while peaks are measured. The event `calibrated` follows; `started` has the peaks that are on file. Measuring
 //! takes half a second on two cores, and about as long on lavapipe. A GPU works for 1.5 s first, because an idle one keeps a fraction of its
 //! clock for a third of a second after work begins.
 //!
-//! Roofs are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. Where the middle half spans more than a quarter of the
+//! Roofs are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. If the middle half spans more than a quarter of the
 //! median, up to three later engines measure again and keep the better one. `doctor --calibrate` measures again, keeps the higher of both and
-//! says where they differ by more than 15 %. A damaged file is set aside, and impossible numbers are refused.
+//! reports differences of more than 15 %. A damaged file is set aside, and impossible numbers are refused.
 //!
 //! A disturbed measurement never lowers a kept peak. A run above a marked peak gets the lint `peak-too-low` in place of `above-peak`, and
-//! `doctor --calibrate` first waits up to ten seconds for quiet.
+//! `doctor --calibrate` first waits up to ten seconds until other programs are idle.
 
 mod cache;
 mod host;
@@ -35,82 +35,96 @@ use protocol::machine;
 use protocol::stats::roofline;
 use protocol::{Device, Roof};
 
-/// How often a device is measured again while its repeats differ widely.
+/// The most times that a device is measured because its repeats differ widely.
 const TRIES: u32 = 4;
-/// How long the load of other programs is measured, and how long `anew` waits until they are idle.
-const LOOK: Duration = Duration::from_millis(250);
+/// How long the load of other programs is measured.
+const LOAD_WINDOW: Duration = Duration::from_millis(250);
+/// How long [`measure_again`] waits at most until other programs are idle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where roofs are kept.
+/// Returns the folder of the file of roofs; `None` if this user has no folder for caches.
 fn folder() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
 }
 
-/// Roofs that could not be written to the file: this process knows them.
+/// Roofs that could not be written to the file. This process keeps them.
 static UNWRITTEN: Mutex<Vec<cache::CachedRoof>> = Mutex::new(Vec::new());
 
 fn unwritten() -> MutexGuard<'static, Vec<cache::CachedRoof>> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets a damaged file aside and says so.
-pub fn notice() -> Option<String> {
+/// Sets a damaged file aside, and returns a sentence about it; `None` if the file is sound or missing.
+pub fn set_damaged_file_aside() -> Option<String> {
     cache::read(&folder()?).1
 }
 
-/// What is known of a device under this driver, and a sentence if the file was damaged.
-fn entry(device: &Device, driver: &str) -> (Option<cache::CachedRoof>, Option<String>) {
-    let (on_file, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
+/// Returns the kept roof of a device under this driver, and a sentence if the file was damaged.
+fn kept(device: &Device, driver: &str) -> (Option<cache::CachedRoof>, Option<String>) {
+    let (on_file, damage) = folder().map_or_else(Default::default, |folder| cache::read(&folder));
     let mut entries = unwritten().clone().into_iter().chain(on_file);
-    (entries.find(|it| it.is(device, driver)), notice)
+    (entries.find(|entry| entry.is_for(device, driver)), damage)
 }
 
-/// The roof that is known of a device under this driver, from this process or from the file.
+/// Returns the roof of a device under this driver, from this process or from the file; `None` if it was not measured.
 pub fn known(device: &Device, driver: &str) -> Option<Roof> {
-    entry(device, driver).0.map(|it| it.roof)
+    kept(device, driver).0.map(|entry| entry.roof)
 }
 
-/// The known roof, else measured now and kept. `say` is told of what does not go as it should.
+/// Returns the known roof, or measures and keeps it. `warn` gets a sentence for each thing that goes wrong.
 ///
 /// # Errors
 /// When the device could not be measured, with the reason.
-pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
-    let (entry, notice) = entry(&opened.info, &opened.driver);
-    notice.into_iter().for_each(&mut say);
-    match entry {
-        None => keep(opened, measured(opened)?, 1, say),
-        Some(it) if !due(&it) || it.roof.load().is_some() && !quiet() => Ok(it.roof),
-        Some(it) => {
-            let roof = both(it.roof, measured(opened)?);
-            keep(opened, roof, it.tries + 1, say)
-        }
+pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
+    let (kept, damage) = kept(&opened.info, &opened.driver);
+    damage.into_iter().for_each(&mut warn);
+    let Some(kept) = kept else {
+        return keep(opened, measured(opened)?, 1, warn);
+    };
+    if !is_due(&kept) || kept.roof.load().is_some() && !others_are_idle() {
+        return Ok(kept.roof);
+    }
+    let roof = higher(kept.roof, measured(opened)?);
+    keep(opened, roof, kept.tries + 1, warn)
+}
+
+/// Measures the peaks of an opened device if that is due. `warn` gets a sentence for each thing that goes wrong.
+pub fn measure_if_due(opened: &mut OpenDevice, mut warn: impl FnMut(String)) {
+    if !std::mem::take(&mut opened.peaks_due) {
+        return;
+    }
+    match known_or_measured(opened, &mut warn) {
+        Ok(roof) => opened.roof = Some(roof),
+        Err(error) => warn(format!("no peaks of {}: {error:#}", opened.info.name)),
     }
 }
 
-/// Whether a kept roof is measured again: while it bears the mark of other programs, and where its numbers lie apart, a few times.
-fn due(kept: &cache::CachedRoof) -> bool {
+/// Returns true if a kept roof is to be measured again: other programs disturbed it, or its repeats differ widely and it was measured fewer than
+/// [`TRIES`] times.
+fn is_due(kept: &cache::CachedRoof) -> bool {
     let roof = &kept.roof;
-    let rates = [&roof.flops, &roof.bytes].into_iter();
-    let apart = rates.chain(&roof.matrix_cores).any(roofline::unsteady);
-    roof.load().is_some() || apart && kept.tries < TRIES
+    let mut rates = [&roof.flops, &roof.bytes]
+        .into_iter()
+        .chain(&roof.matrix_cores);
+    roof.load().is_some() || kept.tries < TRIES && rates.any(roofline::unsteady)
 }
 
-/// Whether other programs leave the cores idle, as far as the system reports it.
-fn quiet() -> bool {
-    machine::look(LOOK).is_none_or(|others| !machine::disturbs(others))
+/// Returns true if other programs leave the cores idle, or the system does not report it.
+fn others_are_idle() -> bool {
+    machine::look(LOAD_WINDOW).is_none_or(|others| !machine::disturbs(others))
 }
 
-/// Waits a limited time until other programs are idle.
-fn wait_until_quiet(say: &mut impl FnMut(String)) {
+/// Waits until other programs are idle, up to [`PATIENCE`].
+fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
     let until = Instant::now() + PATIENCE;
-    let mut told = false;
-    while let Some(others) = machine::look(LOOK)
+    let mut warned = false;
+    while let Some(others) = machine::look(LOAD_WINDOW)
         && machine::disturbs(others)
         && Instant::now() < until
     {
-        if !told {
-            told = true;
-            say(format!(
+        if !warned {
+            warned = true;
+            warn(format!(
                 "other programs use {:.0} % of this machine: waiting up to {} s until they are idle",
                 100.0 * others,
                 PATIENCE.as_secs()
@@ -119,45 +133,50 @@ fn wait_until_quiet(say: &mut impl FnMut(String)) {
     }
 }
 
-/// Measures now, whatever is on file. Of both the higher peaks are kept, since noise only slows; `say` is told where they
-/// lie far apart.
+/// Measures the device even if a roof is on file, and keeps the higher peaks of both, because noise only slows. `warn` gets a sentence for each peak
+/// that differs much, and for each thing that goes wrong.
 ///
 /// # Errors
 /// When the device could not be measured, with the reason.
-pub fn anew(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
+pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
     let before = known(&opened.info, &opened.driver);
-    if on_cores(&opened.info) {
-        wait_until_quiet(&mut say);
+    if uses_cores(&opened.info) {
+        wait_until_others_are_idle(&mut warn);
     }
     let now = measured(opened)?;
     let kept = match before {
         Some(before) => {
             let file = folder().map(|folder| cache::file(&folder));
-            let said = words::disagreements(&before, &now, file.as_deref());
-            said.into_iter().for_each(&mut say);
-            both(before, now)
+            words::disagreements(&before, &now, file.as_deref())
+                .into_iter()
+                .for_each(&mut warn);
+            higher(before, now)
         }
         None => now,
     };
-    keep(opened, kept, 1, say)
+    keep(opened, kept, 1, warn)
 }
 
-/// The higher peaks of two measurements; with the date of the one before where nothing of it was reached again.
-fn both(before: Roof, now: Roof) -> Roof {
+/// Returns the higher peaks of two measurements. If the earlier one has them all, its date stays too.
+fn higher(before: Roof, now: Roof) -> Roof {
     let better = roofline::better(before.clone(), now);
-    let of = |it: &Roof| (it.flops, it.bytes, it.matrix_cores);
-    match of(&better) == of(&before) {
-        true => before,
-        false => better,
+    let peaks = |roof: &Roof| (roof.flops, roof.bytes, roof.matrix_cores);
+    if peaks(&better) == peaks(&before) {
+        before
+    } else {
+        better
     }
 }
 
-/// Whether a device computes on the cores of this machine, so that other programs take its time.
-fn on_cores(device: &Device) -> bool {
+/// Returns true if a device computes on the cores of this machine, where other programs take its time.
+fn uses_cores(device: &Device) -> bool {
     device.kind != "gpu"
 }
 
-/// Measures the device. Implausible results are an error; the result is marked where other programs disturbed it.
+/// Measures the device, and marks the result if other programs disturbed it.
+///
+/// # Errors
+/// When the device fails, or the result is not plausible.
 fn measured(opened: &OpenDevice) -> Result<Roof> {
     let (measured, others) =
         machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
@@ -165,24 +184,26 @@ fn measured(opened: &OpenDevice) -> Result<Roof> {
     allocator::release();
     allocator::reset_peak();
     let mut roof = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
-    let load = others.filter(|it| on_cores(&opened.info) && machine::disturbs(*it));
-    (roof.flops.load, roof.bytes.load) = (load, load);
+    let load = others.filter(|share| uses_cores(&opened.info) && machine::disturbs(*share));
+    roof.flops.load = load;
+    roof.bytes.load = load;
     roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
     Ok(roof)
 }
 
-fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)) -> Result<Roof> {
+/// Keeps a roof in the file, or in this process if the file cannot be written. Returns the roof.
+fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut warn: impl FnMut(String)) -> Result<Roof> {
     let entry = cache::CachedRoof {
         device: opened.info.clone(),
         driver: opened.driver.clone(),
         roof: roof.clone(),
         tries,
     };
-    unwritten().retain(|it| !it.is(&entry.device, &entry.driver));
+    unwritten().retain(|kept| !kept.is_for(&entry.device, &entry.driver));
     let folder = folder().ok_or_else(|| "there is no folder for caches".to_owned());
     if let Err(why) = folder.and_then(|folder| cache::keep(&folder, entry.clone())) {
         unwritten().push(entry);
-        say(format!(
+        warn(format!(
             "the measured peaks of this device are kept for this session only: {why}"
         ));
     }
@@ -195,18 +216,17 @@ mod tests {
     use protocol::stats::roofline::rate;
 
     #[test]
-    fn what_was_disturbed_is_measured_again_and_what_is_steady_is_not() {
-        let rate = |seconds: &[f64]| rate(1e9, seconds).expect("it took time");
-        let steady = rate(&[1.0; 9]);
-        let apart = rate(&[1.0, 1.0, 2.0, 2.0, 4.0]);
+    fn a_roof_that_is_disturbed_or_unsteady_is_measured_again() {
+        let steady = rate(1e9, &[1.0; 9]).expect("it took time");
+        let unsteady = rate(1e9, &[1.0, 1.0, 2.0, 2.0, 4.0]).expect("it took time");
         let disturbed = protocol::Rate {
             load: Some(0.5),
             ..steady
         };
         for (flops, tries, expected) in [
             (steady, 1, false),
-            (apart, TRIES - 1, true),
-            (apart, TRIES, false),
+            (unsteady, TRIES - 1, true),
+            (unsteady, TRIES, false),
             (disturbed, TRIES, true),
         ] {
             let entry = cache::CachedRoof {
@@ -219,7 +239,7 @@ mod tests {
                 },
                 tries,
             };
-            assert_eq!(due(&entry), expected, "{entry:?}");
+            assert_eq!(is_due(&entry), expected, "{entry:?}");
         }
     }
 }

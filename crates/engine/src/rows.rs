@@ -1,18 +1,18 @@
-//! Kernel rows of one profiled step: spans and launches, summed over layers.
+//! The kernel rows of one profiled step. A row sums the launches of a kernel over all layers.
 //!
 //! # The work of a row
 //!
 //! FLOPs and bytes follow from the shapes, and each operand is moved once (compulsory traffic), so that a share of the roof shows waste. Attention
-//! counts all pairs of tokens; flash attention counts those that the mask leaves, as `RunConfig::forward_flops` does. Its row counts the
-//! backward pass as 2.5 forward passes, because it computes the scores again. A step's FLOP/s count it as 2, like every other product's.
+//! counts all pairs of tokens; flash attention counts those that the mask allows, as `RunConfig::forward_flops` does. Its row counts the
+//! backward pass as 2.5 forward passes, because it computes the scores again. A step's FLOP/s count it as 2, as for every other product.
 //!
-//! Where a norm's kernel adds the parts of the product before it (`ops::shared_work`), the norm's row counts the sum: the residual and the product
-//! are read, x is written. Where the operations around a norm do its work, their rows count it, and the norm has none in the forward pass. Where
+//! If a norm's kernel adds the parts of the product before it (`ops::shared_work`), the norm's row counts the sum: the residual and the product
+//! are read, x is written. If the operations around a norm do its work, their rows count it, and the norm has none in the forward pass. If
 //! an operation launches several kernels, the row of the longest one carries the work, and its rates divide by the time of all of them (`work_ms`).
 //! A row without work says why (`no_work`).
 //!
-//! A share above 100 % below the ridge means that a cache served the reads, because the slope is that of memory. Where arithmetic binds, a
-//! share above 105 % is not shown: that roof is too low.
+//! A share above 100 % below the ridge means that a cache served the reads, because the slope is that of memory. If arithmetic binds, a
+//! share above 105 % is not shown, because the roof must be too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,28 +20,28 @@ use std::time::Duration;
 use protocol::KernelRow;
 use tiny_llama::ops::cost::{Phase, Span, SpanRow};
 
-/// How the names of kernels end that multiply on matrix cores.
+/// The names of kernels that multiply on matrix cores end with this.
 const ON_MATRIX_CORES: &str = "matrix_cores";
 
-/// A kernel that ran inside a span.
+/// A launch of a kernel, with its time.
 #[derive(Clone, Debug)]
 pub(crate) struct TimedLaunch {
-    /// Index of its span; `None` when it was issued outside every operation.
+    /// The index of the span that the launch belongs to; `None` if it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
     pub took: Took,
 }
 
-/// When something ran.
+/// The time at which a launch ran.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    /// On any clock that all of a profile share.
+    /// The start on a clock that all launches of a profile share; `None` if the device does not tell it.
     pub start: Option<Duration>,
     pub length: Duration,
 }
 
-/// The rows of a profile. An operation's work by shape is counted once, in the row of the kernel
-/// that took longest inside that span; that row's `work_ms` is the time of all kernels of the operation there.
+/// Sums the launches of a profile up in rows. The work of an operation is counted once, in the row of the kernel that took longest inside its
+/// span. The `work_ms` of that row is the time of all kernels of the operation.
 pub(crate) fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<KernelRow> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for (index, launch) in launches.iter().enumerate() {
@@ -56,47 +56,50 @@ pub(crate) fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<Ker
     for (index, launch) in launches.iter().enumerate() {
         match launch.span.and_then(|span| spans.get(span)) {
             Some(span) => {
-                let carries = launch.span.and_then(|span| longest.get(&span)) == Some(&index);
-                rows.add(&span.row, &launch.kernel, launch.took, carries);
+                let is_longest = launch.span.and_then(|span| longest.get(&span)) == Some(&index);
+                rows.add(&span.row, &launch.kernel, launch.took, is_longest);
             }
-            None => rows.outside(&launch.kernel, launch.took),
+            None => rows.add_glue(&launch.kernel, launch.took),
         }
     }
     rows.sorted()
 }
 
+/// A row, and the layers that its launches belong to.
+type RowWithLayers = (KernelRow, BTreeSet<Option<u16>>);
+
 #[derive(Default)]
 struct Rows {
-    found: BTreeMap<[String; 4], (KernelRow, BTreeSet<Option<u16>>)>,
-    /// When some call began is not known.
+    /// The rows by part, phase, operation and kernel.
+    found: BTreeMap<[String; 4], RowWithLayers>,
+    /// True if the device did not tell when some launch began.
     untimed: bool,
 }
 
 impl Rows {
+    /// Adds a launch inside an operation. `counts_work` says that this launch carries the operation's work.
     fn add(&mut self, row: &SpanRow, kernel: &str, took: Took, counts_work: bool) {
         let key = [row.scope.part, row.phase.into_str(), row.op, kernel].map(str::to_owned);
-        let (sum, layers) = self.entry(key, took);
-        match row.cost.nothing {
-            Some(why) => sum.no_work = Some(why.to_owned()),
-            None if counts_work => {
-                *sum.flops.get_or_insert(0.0) += row.cost.flops;
-                *sum.bytes.get_or_insert(0.0) += row.cost.bytes;
-            }
-            None => {}
+        let (sum, layers) = self.add_call(key, took);
+        if let Some(why) = row.cost.nothing {
+            sum.no_work = Some(why.to_owned());
+        } else if counts_work {
+            *sum.flops.get_or_insert(0.0) += row.cost.flops;
+            *sum.bytes.get_or_insert(0.0) += row.cost.bytes;
         }
         layers.insert(row.scope.layer);
     }
 
-    /// A launch that no operation of ours issued: burn's own glue, such as adding up two gradients of one tensor.
-    fn outside(&mut self, kernel: &str, took: Took) {
+    /// Adds a launch that the library issued between operations, such as the sum of two gradients of one tensor.
+    fn add_glue(&mut self, kernel: &str, took: Took) {
         let key = ["glue", "backward", "library", kernel].map(str::to_owned);
-        let (sum, _) = self.entry(key, took);
+        let (sum, _) = self.add_call(key, took);
         sum.no_work =
             Some("issued by the library between operations; its shapes are not seen".to_owned());
     }
 
-    /// The row of a call, with the call added.
-    fn entry(&mut self, key: [String; 4], took: Took) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
+    /// Adds a call to its row, and returns the row.
+    fn add_call(&mut self, key: [String; 4], took: Took) -> &mut RowWithLayers {
         let found = self.found.entry(key.clone()).or_insert_with(|| {
             let [part, phase, op, kernel] = key;
             (
@@ -123,23 +126,27 @@ impl Rows {
         found
     }
 
+    /// Returns the rows, the longest first. Their slices begin with their phase.
     fn sorted(self) -> Vec<KernelRow> {
-        let finish = |(mut row, layers): (KernelRow, BTreeSet<Option<u16>>)| {
+        let mut rows = Vec::new();
+        for (mut row, layers) in self.found.into_values() {
             row.layers = layers.len() as u32;
-            row
-        };
-        let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
+            if self.untimed {
+                row.slices.clear();
+            }
+            rows.push(row);
+        }
         for phase in [Phase::Forward, Phase::Backward, Phase::Optimizer] {
-            let of = |row: &KernelRow| row.phase == phase.into_str();
-            let starts = rows
+            let is_in_phase = |row: &KernelRow| row.phase == phase.into_str();
+            let first_start = rows
                 .iter()
-                .filter(|row| of(row))
-                .flat_map(|row| &row.slices);
-            let first = starts.map(|it| it.0).min().unwrap_or(0);
-            for row in rows.iter_mut().filter(|row| of(row)) {
-                row.slices.iter_mut().for_each(|it| it.0 -= first);
-                if self.untimed {
-                    row.slices.clear();
+                .filter(|row| is_in_phase(row))
+                .flat_map(|row| &row.slices)
+                .map(|(start, _)| *start)
+                .min();
+            for row in rows.iter_mut().filter(|row| is_in_phase(row)) {
+                for (start, _) in &mut row.slices {
+                    *start -= first_start.unwrap_or(0);
                 }
             }
         }
@@ -149,27 +156,36 @@ impl Rows {
     }
 }
 
-/// Where an operation has several kernels at one place, gives the row that carries the work the time of all of them, and
-/// tells the other rows where their work is counted.
+/// The kernels of one operation in one part and phase.
+#[derive(Default)]
+struct OperationTotals {
+    ms: f64,
+    on_matrix_cores: bool,
+    /// The kernel whose row carries the work.
+    carrier: Option<String>,
+}
+
+/// Completes the rows of operations with several kernels: the row that carries the work gets the time of all of them, and the other rows say
+/// where their work is counted.
 fn complete_work(rows: &mut [KernelRow]) {
-    let mut whole: BTreeMap<[String; 3], (f64, bool, Option<String>)> = BTreeMap::new();
-    let place = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
+    let mut totals: BTreeMap<[String; 3], OperationTotals> = BTreeMap::new();
+    let operation = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
     for row in rows.iter() {
-        let (ms, cores, carrier) = whole.entry(place(row)).or_default();
-        *ms += row.ms;
-        *cores |= row.kernel.ends_with(ON_MATRIX_CORES);
-        if row.flops.is_some() && carrier.is_none() {
-            *carrier = Some(row.kernel.clone());
+        let total = totals.entry(operation(row)).or_default();
+        total.ms += row.ms;
+        total.on_matrix_cores |= row.kernel.ends_with(ON_MATRIX_CORES);
+        if row.flops.is_some() && total.carrier.is_none() {
+            total.carrier = Some(row.kernel.clone());
         }
     }
     for row in rows.iter_mut() {
-        let Some((ms, cores, carrier)) = whole.get(&place(row)) else {
+        let Some(total) = totals.get(&operation(row)) else {
             continue;
         };
-        row.matrix_cores = *cores;
+        row.matrix_cores = total.on_matrix_cores;
         if row.flops.is_some() {
-            row.work_ms = (*ms > row.ms).then_some(*ms);
-        } else if let (None, Some(carrier)) = (&row.no_work, carrier) {
+            row.work_ms = (total.ms > row.ms).then_some(total.ms);
+        } else if let (None, Some(carrier)) = (&row.no_work, &total.carrier) {
             row.no_work = Some(format!("counted with {carrier}"));
         }
     }
@@ -195,41 +211,49 @@ mod tests {
         }
     }
 
-    fn took(start: Option<u64>, ms: u64) -> Took {
-        Took {
-            start: start.map(Duration::from_millis),
-            length: Duration::from_millis(ms),
+    /// Returns a launch of some milliseconds whose start the device does not tell.
+    fn launch(span: Option<usize>, kernel: &str, ms: u64) -> TimedLaunch {
+        TimedLaunch {
+            span,
+            kernel: kernel.to_owned(),
+            took: Took {
+                start: None,
+                length: Duration::from_millis(ms),
+            },
         }
     }
 
+    fn starting_at(start_ms: u64, mut launch: TimedLaunch) -> TimedLaunch {
+        launch.took.start = Some(Duration::from_millis(start_ms));
+        launch
+    }
+
+    fn slices(launches: &[TimedLaunch]) -> Vec<Vec<(u64, u64)>> {
+        let rows = from_launches(&[span(0, 9)], launches);
+        rows.into_iter().map(|row| row.slices).collect()
+    }
+
     #[test]
-    fn calls_have_their_times_within_the_phase_where_the_device_tells_them() {
-        let launch = |kernel: &str, start| TimedLaunch {
-            span: Some(0),
-            kernel: kernel.to_owned(),
-            took: took(start, 2),
-        };
-        let spans = [span(0, 9)];
-        let slices = |launches: &[TimedLaunch]| -> Vec<Vec<(u64, u64)>> {
-            let rows = from_launches(&spans, launches);
-            rows.into_iter().map(|row| row.slices).collect()
-        };
-        let (a, b) = (launch("a", Some(7)), launch("b", Some(10)));
+    fn calls_have_their_times_within_the_phase() {
+        let a = starting_at(7, launch(Some(0), "a", 2));
+        let b = starting_at(10, launch(Some(0), "b", 2));
         let ms = 1_000_000;
         let expected = [vec![(0, 2 * ms)], vec![(3 * ms, 2 * ms)]];
-        assert_eq!(slices(&[a.clone(), b]), expected);
-        let untimed = slices(&[a, launch("b", None)]);
-        assert!(untimed.iter().all(Vec::is_empty), "{untimed:?}");
+        assert_eq!(slices(&[a, b]), expected);
+    }
+
+    #[test]
+    fn no_call_has_a_time_if_the_start_of_one_is_unknown() {
+        let a = starting_at(7, launch(Some(0), "a", 2));
+        let b = launch(Some(0), "b", 2);
+        let slices = slices(&[a, b]);
+        assert!(slices.iter().all(Vec::is_empty), "{slices:?}");
     }
 
     #[test]
     fn layers_add_up() {
-        let launch = |layer, ms| TimedLaunch {
-            span: Some(layer),
-            kernel: "library".to_owned(),
-            took: took(None, ms),
-        };
-        let rows = from_launches(&[span(0, 2), span(1, 3)], &[launch(0, 2), launch(1, 3)]);
+        let launches = [launch(Some(0), "library", 2), launch(Some(1), "library", 3)];
+        let rows = from_launches(&[span(0, 2), span(1, 3)], &launches);
         assert_eq!(rows.len(), 1);
         assert_eq!(
             (rows[0].layers, rows[0].calls, rows[0].ms, rows[0].flops),
@@ -239,15 +263,10 @@ mod tests {
 
     #[test]
     fn every_kernel_of_an_operation_on_matrix_cores_has_their_roof() {
-        let launch = |span, kernel: &str| TimedLaunch {
-            span,
-            kernel: kernel.to_owned(),
-            took: took(None, 1),
-        };
         let launches = [
-            launch(Some(0), "convert_format"),
-            launch(Some(0), "matmul_matrix_cores"),
-            launch(None, "add"),
+            launch(Some(0), "convert_format", 1),
+            launch(Some(0), "matmul_matrix_cores", 1),
+            launch(None, "add", 1),
         ];
         for row in from_launches(&[span(0, 9)], &launches) {
             assert_eq!(row.matrix_cores, row.part != "glue", "{}", row.kernel);
@@ -256,11 +275,6 @@ mod tests {
 
     #[test]
     fn work_is_counted_once_in_the_longest_kernel_of_an_operation() {
-        let launch = |span, kernel: &str, ms| TimedLaunch {
-            span,
-            kernel: kernel.to_owned(),
-            took: took(None, ms),
-        };
         let rows = from_launches(
             &[span(0, 9)],
             &[

@@ -4,16 +4,17 @@
 //!
 //! - A run with a last step (`--steps N`) ends when N steps were counted and its profiles were taken: three, or one on `vulkan-cpu`. Profiled
 //!   steps are not among the N.
-//! - A comparison in pairs ends at a look that gives a verdict, or at its limit of pairs or of time (`engine::pair`).
+//! - A comparison in pairs ends at a look that gives a verdict, at its limit of pairs or of time, or when a side diverges (`engine::pair`).
 //! - A loss that is not finite ends a run. So does a gradient that is not finite although the loss was not scaled up. The summary names the
 //!   first tensor that stopped being finite (`engine::audit`).
-//! - The commands `stop` and `quit`, a new `start` or `pair`, and the end of the input end a run between two steps. So does ctrl-c, which
-//!   becomes `stop`. A pause ends nothing.
+//! - The commands `stop` and `quit`, a new `start` or `pair`, and the end of the input end a run between two steps. Ctrl-c becomes `stop`. A pause
+//!   ends nothing.
 //! - An error of the device ends a run with `failed` in place of `finished`.
 //!
-//! Every run that ends here writes `finished` with its summary. An engine that dies or hangs writes nothing: its parent notices that, and the
+//! Every run that ends here writes `finished` with its summary. An engine that dies or hangs writes nothing. Its parent notices that, and the
 //! screen starts another one (`app::silence`).
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ use protocol::machine::ProcessorTime;
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
 use tiny_llama::ops::compile_progress;
 
-/// What the engine is busy with.
+/// The work that the engine does between two commands.
 enum Work {
     Nothing,
     Training(Box<Trainer>),
@@ -40,7 +41,7 @@ enum Work {
 }
 
 impl Work {
-    /// The number of the last command that it took.
+    /// Returns the number of the last command that started or changed the work; 0 if there is no work.
     fn request(&self) -> u64 {
         match self {
             Self::Nothing => 0,
@@ -49,11 +50,11 @@ impl Work {
         }
     }
 
-    /// Whether it goes on only after a command.
+    /// Returns true if the work goes on only after a command.
     fn waits(&self) -> bool {
         match self {
             Self::Nothing => true,
-            Self::Training(trainer) => trainer.paused.is_some(),
+            Self::Training(trainer) => trainer.paused_since.is_some(),
             Self::Comparing(_) => false,
         }
     }
@@ -61,25 +62,25 @@ impl Work {
 
 struct Session<'a> {
     outlet: &'a EventSender,
-    /// Devices opened so far: a runtime can be set up once per process.
-    opened: Vec<(String, OpenDevice)>,
+    /// The devices opened so far by their names. A runtime can be set up only once in a process.
+    opened: BTreeMap<String, OpenDevice>,
     work: Work,
     /// Learners' kernels that joined the model since the last step.
     swaps: Vec<KernelSwap>,
-    /// All that compute in the model.
+    /// The learner's kernels that compute in the model.
     learner: LearnerKernels,
-    /// The device of checks.
+    /// The device on which kernels are checked.
     checks: CheckDevice,
-    /// The clocks of the cores when the work began.
+    /// The processor time used when the work began.
     began: Result<ProcessorTime, String>,
 }
 
-/// Serves commands until `quit` or the end of input.
+/// Serves commands until `quit` or the end of the input.
 pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     allocator::keep();
     let mut session = Session {
         outlet,
-        opened: Vec::new(),
+        opened: BTreeMap::new(),
         work: Work::Nothing,
         swaps: Vec::new(),
         learner: LearnerKernels::default(),
@@ -110,12 +111,12 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
 }
 
 impl Session<'_> {
-    /// Returns false if the reader speaks another protocol, which ends the session.
+    /// Carries out one command. Returns false if the reader speaks another protocol, which ends the session.
     fn carry_out(&mut self, command: Command) -> bool {
         match command {
             Command::Hello { protocol, threads } => {
                 if let Some(threads) = threads {
-                    // Nothing has computed yet; a limit that was set before is kept.
+                    // Nothing was computed yet. An error says that a limit was set before, and that limit stays.
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
                     let _ = pool.build_global();
                 }
@@ -123,7 +124,7 @@ impl Session<'_> {
                 return protocol == PROTOCOL;
             }
             Command::Probe => {
-                roof::notice().into_iter().for_each(|text| self.warn(text));
+                self.set_damaged_roofs_aside();
                 let mut devices = devices::probe();
                 for info in &mut devices {
                     info.roof = roof::known(&info.device, &info.driver);
@@ -142,7 +143,11 @@ impl Session<'_> {
                 run,
                 request,
             } => self.start(request, &device, run),
-            Command::Apply { run, request } => self.apply(request, run),
+            Command::Apply { run, request } => {
+                if let Err(error) = self.apply(request, run) {
+                    self.fail(request, FailedKind::Usage, &error);
+                }
+            }
             Command::Pair {
                 device,
                 a,
@@ -157,7 +162,7 @@ impl Session<'_> {
                 Work::Training(trainer) => trainer.request_profile(request),
                 _ if request == 0 => {}
                 _ => {
-                    let error = anyhow!("nothing is running whose steps are profiled");
+                    let error = anyhow!("no run is in progress whose steps could be profiled");
                     self.fail(request, FailedKind::Refused, &error);
                 }
             },
@@ -171,9 +176,9 @@ impl Session<'_> {
                 self.swaps.retain(|waiting| waiting.part != swap.part);
                 match adopted {
                     Ok(()) if swap.kernels.is_empty() => {}
-                    // Whether they compute is known once a step was made.
+                    // The next step shows whether the model uses them.
                     Ok(()) => self.swaps.push(swap),
-                    Err(why) => self.used(&swap.exercise, &swap.part, Some(why)),
+                    Err(why) => self.report_swap(&swap.exercise, &swap.part, Some(why)),
                 }
             }
             Command::Quit => {}
@@ -181,7 +186,8 @@ impl Session<'_> {
         true
     }
 
-    fn used(&self, exercise: &str, part: &str, why_not: Option<String>) {
+    /// Reports that a learner's kernels compute a part of the model, or why not.
+    fn report_swap(&self, exercise: &str, part: &str, why_not: Option<String>) {
         self.outlet.send(Event::KernelUsed {
             exercise: exercise.to_owned(),
             part: part.to_owned(),
@@ -207,39 +213,26 @@ impl Session<'_> {
         }
     }
 
-    /// The device, with its peaks.
+    /// Opens the device, and measures its peaks if that is due.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
-        let opened = self.open_without_peaks(select)?;
-        Ok(self.with_peaks(opened))
+        let mut opened = self.open_without_peaks(select)?;
+        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        Ok(opened)
     }
 
-    /// The device with its peaks measured now, if that is due.
-    fn with_peaks(&self, mut opened: OpenDevice) -> OpenDevice {
-        if opened.peaks_due {
-            match roof::of(&opened, |text| self.warn(text)) {
-                Ok(roof) => opened.roof = Some(roof),
-                Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
-            }
-        }
-        opened
-    }
-
-    /// The device with the peaks that are known, and whether these are due to be measured: where there are none; once for each process,
-    /// which leaves steady ones as they are; and before the next run where other programs disturbed them.
+    /// Opens the device with the peaks that are on file. Peaks are due to be measured if there are none, if this process opens the device for
+    /// the first time (peaks that are steady stay as they are), and before a run if other programs disturbed them.
     fn open_without_peaks(&mut self, select: &str) -> Result<OpenDevice> {
-        let known = self.opened.iter().find(|(name, _)| name == select);
-        let first = known.is_none();
-        let mut opened = match known {
-            Some((_, opened)) => opened.clone(),
-            None => OpenDevice {
+        let first = !self.opened.contains_key(select);
+        if first {
+            let opened = OpenDevice {
                 learner: self.learner.clone(),
                 ..devices::open(select)?
-            },
-        };
-        if first {
-            roof::notice().into_iter().for_each(|text| self.warn(text));
-            self.opened.push((select.to_owned(), opened.clone()));
+            };
+            self.set_damaged_roofs_aside();
+            self.opened.insert(select.to_owned(), opened);
         }
+        let mut opened = self.opened[select].clone();
         opened.roof = roof::known(&opened.info, &opened.driver);
         let idle = matches!(self.work, Work::Nothing);
         opened.peaks_due = match &opened.roof {
@@ -253,11 +246,17 @@ impl Session<'_> {
         self.outlet.log("warn", text);
     }
 
-    /// Measures a device's roofs again, with nothing running beside it.
+    fn set_damaged_roofs_aside(&self) {
+        if let Some(warning) = roof::set_damaged_file_aside() {
+            self.warn(warning);
+        }
+    }
+
+    /// Ends the run in progress and measures the peaks of a device again.
     fn calibrate(&mut self, select: &str) {
         self.end(Some("stopped"));
         let measured = devices::open(select).and_then(|opened| {
-            let roof = roof::anew(&opened, |text| self.warn(text))?;
+            let roof = roof::measure_again(&opened, |text| self.warn(text))?;
             Ok((opened.info, roof))
         });
         match measured {
@@ -266,16 +265,17 @@ impl Session<'_> {
         }
     }
 
-    /// Ends what is running and opens the device for these runs, as [`Self::open_without_peaks`] does; reports what cannot run.
+    /// Ends the work in progress and opens the device for these runs, as [`Self::open_without_peaks`] does. Reports a failure and returns `None` if
+    /// one of them cannot run.
     fn prepare(&mut self, request: u64, device: &str, runs: &[RunSpec]) -> Option<OpenDevice> {
         self.end(None);
         let opened = match self.open_without_peaks(device) {
             Ok(opened) => opened,
             Err(error) => {
-                let unknown = error.to_string().starts_with("unknown device");
-                let kind = match unknown {
-                    true => FailedKind::Usage,
-                    false => FailedKind::Device,
+                let kind = if error.to_string().starts_with("unknown device") {
+                    FailedKind::Usage
+                } else {
+                    FailedKind::Device
                 };
                 self.fail(request, kind, &error);
                 return None;
@@ -289,17 +289,18 @@ impl Session<'_> {
         Some(opened)
     }
 
-    /// Refuses a B that cannot run before the run in progress is ended for it.
+    /// Returns an error if a run of B cannot follow the run in progress on its device. That run then goes on.
     fn refuse_change(&self, device: &str, run: &RunSpec) -> Result<()> {
-        let now = match &self.work {
-            Work::Training(now) if !self.work.waits() => now,
+        let current = match &self.work {
+            Work::Training(current) if !self.work.waits() => current,
             _ => return Ok(()),
         };
-        let same = run.slot == Slot::B && run.stage == now.spec.stage;
-        let opened = self.opened.iter().find(|(name, _)| name == device);
-        match opened.filter(|(_, it)| same && it.info == *now.device()) {
-            Some((_, opened)) => refuse(run, opened, now.spec.config.memory_estimate()),
-            None => Ok(()),
+        let changes_current = run.slot == Slot::B && run.stage == current.spec.stage;
+        match self.opened.get(device) {
+            Some(opened) if changes_current && opened.info == *current.device() => {
+                refuse(run, opened, current.spec.config.memory_estimate())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -310,36 +311,35 @@ impl Session<'_> {
         let Some(opened) = self.prepare(request, device, std::slice::from_ref(&run)) else {
             return;
         };
-        self.outlet.expect(run.steps.is_none());
+        self.outlet.begin_run(run.steps.is_none());
         match Trainer::new(request, run, opened, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(request, FailedKind::Internal, &error),
         }
     }
 
-    fn apply(&mut self, request: u64, run: RunSpec) {
-        let result = (|| match &mut self.work {
-            Work::Training(trainer) => {
-                ensure!(
-                    trainer.spec.config.keeps_parameters(&run.config),
-                    "this change needs new parameters; start a run instead"
-                );
-                first_problem(&run)?;
-                trainer.apply(request, run)
-            }
-            _ => bail!("nothing is running that could change"),
-        })();
-        if let Err(error) = result {
-            self.fail(request, FailedKind::Usage, &error);
-        }
+    /// Continues the run in progress with changed knobs.
+    ///
+    /// # Errors
+    /// When there is no run, the change needs new parameters, or the configuration has a problem.
+    fn apply(&mut self, request: u64, run: RunSpec) -> Result<()> {
+        let Work::Training(trainer) = &mut self.work else {
+            bail!("no run is in progress that could change");
+        };
+        ensure!(
+            trainer.spec.config.keeps_parameters(&run.config),
+            "this change needs new parameters; start a run instead"
+        );
+        first_problem(&run)?;
+        trainer.apply(request, run)
     }
 
     fn pair(&mut self, request: u64, device: &str, sides: [RunSpec; 2], pairs: u32) {
-        let Some(opened) = self.prepare(request, device, &sides) else {
+        let Some(mut opened) = self.prepare(request, device, &sides) else {
             return;
         };
-        let opened = self.with_peaks(opened);
-        self.outlet.expect(false);
+        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        self.outlet.begin_run(false);
         match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired)),
             Err(error) => self.fail(request, FailedKind::Usage, &error),
@@ -348,9 +348,9 @@ impl Session<'_> {
 
     fn pause(&mut self) {
         if let Work::Training(trainer) = &mut self.work
-            && trainer.paused.is_none()
+            && trainer.paused_since.is_none()
         {
-            trainer.paused = Some(Instant::now());
+            trainer.paused_since = Some(Instant::now());
             let slot = trainer.spec.slot;
             self.outlet.send(Event::Paused { slot });
         }
@@ -358,16 +358,16 @@ impl Session<'_> {
 
     fn resume(&mut self) {
         if let Work::Training(trainer) = &mut self.work
-            && let Some(since) = trainer.paused.take()
+            && let Some(since) = trainer.paused_since.take()
         {
-            trainer.stats.paused += since.elapsed();
-            trainer.stats.drained.interrupt();
+            trainer.stats.pause_time += since.elapsed();
+            trainer.stats.unsynced.interrupt();
             let slot = trainer.spec.slot;
             self.outlet.send(Event::Resumed { slot });
         }
     }
 
-    /// One step of whatever is running.
+    /// Takes one step of the work in progress, or ends it if it is done.
     fn advance(&mut self) {
         if self.work.waits() {
             return;
@@ -391,15 +391,15 @@ impl Session<'_> {
         };
         for dropped in self.learner.take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
-            self.used(&dropped.exercise, dropped.part, Some(dropped.why));
+            self.report_swap(&dropped.exercise, dropped.part, Some(dropped.why));
         }
         for swap in std::mem::take(&mut self.swaps) {
             let why = super::kernel_check::reason_unused(&self.learner, &swap.part, on_cpu);
-            self.used(&swap.exercise, &swap.part, why);
+            self.report_swap(&swap.exercise, &swap.part, why);
         }
     }
 
-    /// Ends the current work with its summary.
+    /// Ends the work in progress and sends its summary. `why` says what cut it short.
     fn end(&mut self, why: Option<&str>) {
         let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
@@ -409,7 +409,7 @@ impl Session<'_> {
         summary.others = machine::since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
-        for (_, opened) in &self.opened {
+        for opened in self.opened.values() {
             if !opened.queued {
                 opened.device.memory_cleanup();
             }
@@ -425,7 +425,8 @@ impl Session<'_> {
     }
 }
 
-/// What cannot run is refused before anything is built.
+/// Returns an error if a run has a bad configuration, or needs more memory than is free on the CPU once the earlier run gave back `given_back`
+/// bytes.
 fn refuse(run: &RunSpec, opened: &OpenDevice, given_back: u64) -> Result<()> {
     first_problem(run)?;
     if opened.queued {
@@ -435,9 +436,12 @@ fn refuse(run: &RunSpec, opened: &OpenDevice, given_back: u64) -> Result<()> {
     Ok(())
 }
 
+/// Returns the first problem of a run's configuration as an error.
 fn first_problem(run: &RunSpec) -> Result<()> {
-    let problems = run.config.problems().into_iter();
-    problems.take(1).try_for_each(|problem| bail!(problem.what))
+    match run.config.problems().into_iter().next() {
+        Some(problem) => bail!(problem.what),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -447,14 +451,14 @@ mod tests {
 
     #[test]
     fn a_pause_counts_in_no_average() {
-        let (outlet, _events) = EventSender::to_a_test();
+        let (outlet, _events) = EventSender::new();
         let opened = devices::open("cpu").expect("there is always one");
         let run = RunSpec::new("custom", &RunConfig::preset(Preset::Tiny));
         let trainer = Trainer::new(0, run, opened, outlet.clone()).expect("it fits");
-        let before = trainer.stats.paused;
+        let before = trainer.stats.pause_time;
         let mut session = Session {
             outlet: &outlet,
-            opened: Vec::new(),
+            opened: BTreeMap::new(),
             work: Work::Training(Box::new(trainer)),
             swaps: Vec::new(),
             learner: LearnerKernels::default(),
@@ -466,6 +470,6 @@ mod tests {
         let Work::Training(trainer) = session.work else {
             panic!("it goes on")
         };
-        assert!(trainer.stats.paused > before);
+        assert!(trainer.stats.pause_time > before);
     }
 }

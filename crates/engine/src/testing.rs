@@ -10,12 +10,12 @@ use tiny_llama::ops::adapter;
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
 mod support;
 
-/// The default adapter, which may be a software one. `None` says that the test is skipped, because there is none.
+/// Returns the default adapter, which may be a software one. `None` says that there is none and the test is skipped.
 pub(crate) fn any_gpu() -> Option<Device> {
     any_gpu_and_queue().map(|(device, _)| device)
 }
 
-/// The same with its queue.
+/// Returns the default adapter as [`any_gpu`] does, with its wgpu device and queue.
 pub(crate) fn any_gpu_and_queue() -> Option<(Device, WgpuSetup)> {
     static DEVICE: OnceLock<Result<(Device, WgpuSetup), String>> = OnceLock::new();
     let opened = DEVICE.get_or_init(|| {
@@ -32,7 +32,7 @@ pub(crate) fn any_gpu_and_queue() -> Option<(Device, WgpuSetup)> {
     }
 }
 
-/// True if an adapter of this machine has the matrix cores that f16 needs.
+/// Returns true if an adapter of this machine has the matrix cores that f16 needs.
 pub(crate) fn has_matrix_cores() -> bool {
     let backends = wgpu::Backends::PRIMARY;
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {

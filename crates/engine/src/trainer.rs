@@ -1,12 +1,13 @@
-//! One run: takes steps, times them as the configuration says, profiles some of them, and reports.
+//! One training run. It takes steps, times them as the configuration says, profiles some of them, and reports.
 //!
-//! There are three clocks in every sync mode: the time to submit the work, summed over the phases without any wait; the same step up to its sync;
-//! and the sum of device times of the latest profiled step. Some `Step` events carry all three times of one step, so that the ledger shows
-//! one step. On the CPU the third comes from the device thread; a GPU reports it under the profiler only.
+//! Every sync mode has three clocks. The first is the time to submit a step's work, summed over the phases without any wait. The second is the
+//! time of that step up to its sync. The third is the sum of device times of the latest profiled step. Some `Step` events carry all three times
+//! of one step, so that the ledger shows one step. On the CPU the third comes from the device thread; a GPU reports it under the profiler only.
 //!
 //! A headline time comes from steps after warm-up that were synchronised and not profiled. Profiled steps are marked and count in no statistic.
 
 mod inspection;
+mod statistics;
 mod summary;
 
 use std::sync::Arc;
@@ -22,32 +23,37 @@ use super::queue::Queue;
 use super::wire::EventSender;
 use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
-use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
 use protocol::story::{RunDescription, RunStory};
 use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
+use statistics::Statistics;
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
-/// Unsynchronised runs are audited once in this many steps, and not before this time has passed: the queue is drained, and the step bracketed
-/// with a sync. An empty queue fills again while the device idles, which would slow a run of short steps.
-const AUDIT_EVERY: u64 = 8;
-const AUDIT_PAUSE: Duration = Duration::from_millis(10);
-/// Shortest time between two profiles, two throughput reports and two step lines of an endless run.
+/// In an unsynchronised run every eighth step is bracketed with syncs: the queue is emptied before it, and the device is waited for after it.
+const BRACKET_EVERY: u64 = 8;
+/// The shortest time between two bracketed steps. The device idles while an empty queue fills again, which would slow a run of short steps.
+const BRACKET_PAUSE: Duration = Duration::from_millis(10);
+/// The shortest time between two profiles.
 const PROFILE_PAUSE: Duration = Duration::from_secs(4);
+/// The shortest time between two throughput reports.
 const REPORT_PAUSE: Duration = Duration::from_millis(250);
+/// The shortest time between two step lines of an endless run.
 const STEP_PAUSE: Duration = Duration::from_millis(50);
-/// Steps of an endless run that are all reported.
+/// An endless run reports each of its first 200 steps.
 const ALL_REPORTED: u64 = 200;
-/// Steps whose losses may wait to be read.
+/// At most this many steps wait for their losses to be read.
 const MAX_PENDING: usize = 256;
-/// Steps before the first profile on a device whose clocks rise with work.
-const FIRST_ON_DEVICE: u64 = 12;
-/// Rows in the summary.
+/// Steps before the first profile on a GPU, whose clock rises with work.
+const FIRST_ON_GPU: u64 = 12;
+/// Rows of kernels in the summary.
 const TOP: usize = 40;
 
-/// A run that begins on an opened device with a fresh model of so many tensors, for the command of this number.
-pub(crate) fn started(
+/// Returns the event that tells of a run's start, with a fresh model. `request` is the number of the command that asked for the run.
+///
+/// # Errors
+/// When the device thread ended.
+pub(crate) fn start_event(
     request: u64,
     spec: &RunSpec,
     opened: &OpenDevice,
@@ -72,130 +78,76 @@ pub(crate) fn started(
     })
 }
 
-/// Reports that a run begins. A step that takes long is told before it is made.
+/// Reports that a run begins. If one step will take long, a warning says so before the run takes it.
 pub(crate) fn announce(started: Started, outlet: &EventSender) {
-    let long = RunDescription::from(&started).long_step(&started.run.config);
-    long.into_iter().for_each(|said| outlet.log("warn", said));
+    let description = RunDescription::from(&started);
+    if let Some(warning) = description.long_step(&started.run.config) {
+        outlet.log("warn", warning);
+    }
     outlet.send(Event::Started(started));
 }
 
-/// The device's peaks that bound this run's products.
+/// Returns the device's peaks that bound this run's products; `None` if the device was not measured.
 fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
     let format = Format::of(config, opened.matrix_cores);
     roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
 }
 
-/// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
-#[derive(Default)]
-pub(crate) struct UnsyncedTiming {
-    /// The latest such step, unless something other than steps came in between.
-    since: Option<(Instant, u64)>,
-    steps: u64,
-    seconds: f64,
-}
-
-impl UnsyncedTiming {
-    /// The queue is empty, and so many steps were counted.
-    fn mark(&mut self, counted: u64) {
-        let now = Instant::now();
-        if let Some((at, from)) = self.since.replace((now, counted)) {
-            self.steps += counted - from;
-            self.seconds += (now - at).as_secs_f64();
-        }
-    }
-
-    /// The following work is not a counted step: a profile, evidence, a pause.
-    pub(crate) fn interrupt(&mut self) {
-        self.since = None;
-    }
-
-    /// So much time went by with an empty queue: a loss was read, which no timed step contains.
-    fn leave_out(&mut self, took: Duration) {
-        if let Some((at, _)) = &mut self.since {
-            *at += took;
-        }
-    }
-
-    fn steps_per_s(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
-    }
-}
-
-/// The state that is reset when the run continues with changed knobs.
-#[derive(Default)]
-pub(crate) struct Statistics {
-    /// Unprofiled steps.
-    counted: u64,
-    /// Steps that count in no statistic.
-    uncounted: u64,
-    times: StepTimes,
-    phases: Vec<PhaseTimes>,
-    /// Wall time spent paused.
-    pub paused: Duration,
-    pub drained: UnsyncedTiming,
-    /// When an unsynchronised run was audited last.
-    audited: Option<Instant>,
-    profile_due: bool,
-    last_profile: Option<(Instant, u64)>,
-    /// Profiles taken so far, and those discarded since the last one.
-    profiles: usize,
-    discarded: u32,
-    /// The two readings of the host.
-    clocks: Option<StepClocks>,
-    /// Milliseconds of a step that waits for the device at its end only.
-    end_synced_ms: Option<f64>,
-}
-
 /// A run in progress.
 pub(crate) struct Trainer {
     pub spec: RunSpec,
-    /// The number of the last command that started or changed it.
+    /// The number of the last command that started or changed the run.
     pub request: u64,
-    /// The number of the command that wants the next step profiled.
-    profile_asked: Option<u64>,
+    /// The number of the command that asked for a profile of the next step.
+    profile_request: Option<u64>,
     pub stats: Statistics,
-    /// Since when it is paused.
-    pub paused: Option<Instant>,
-    /// Peaks that are due are measured after the first loss, so that nobody waits for them before it.
+    /// When the present pause began; `None` while the run goes on.
+    pub paused_since: Option<Instant>,
+    /// The device. Peaks that are due are measured after the first loss, so that nobody waits for them before it.
     opened: OpenDevice,
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
-    /// The largest share by which the steps around a profile that counts may differ.
-    most_apart: f64,
-    /// What it has shown since it began or its knobs changed.
+    /// A profile counts if the steps around it differ by at most this share.
+    max_difference: f64,
+    /// What the run has shown since it began or its knobs changed.
     story: RunStory,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
     /// Steps whose losses were not read yet.
     pending: Vec<Step>,
+    /// The first step whose loss or gradient was not finite.
     bad_step: Option<u64>,
-    /// A gradient that overflowed although the loss was not scaled up any more.
+    /// The gradient that overflowed although the loss was no longer scaled up.
     overflowed: Option<String>,
     loss_last: f64,
     began: Instant,
     last_report: Instant,
     last_step_line: Instant,
     compiling: Option<Arc<Compiling>>,
-    /// Until the first step was taken.
+    /// Compiles kernels ahead of their turn until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    /// Bytes that the process had in use before, such as those of a device that another run opened.
+    /// Bytes that the process used before the run, such as those of a device that another run opened.
     memory_before: u64,
-    ended: Option<String>,
+    /// Why the run ended early.
+    end_reason: Option<String>,
 }
 
 impl Trainer {
-    /// Whether the run computes on the CPU device of ours.
+    /// Returns true if the run computes on the queued CPU device.
     pub(crate) fn on_cpu(&self) -> bool {
         self.opened.queued
     }
 
-    /// The device that it computes on.
+    /// Returns the device that the run computes on.
     pub(crate) fn device(&self) -> &Device {
         &self.opened.info
     }
 
     /// Builds the model on the device and reports that the run started.
+    ///
+    /// # Errors
+    /// When the model could not be built, or the device thread ended.
     pub(crate) fn new(
         request: u64,
         spec: RunSpec,
@@ -205,7 +157,7 @@ impl Trainer {
         allocator::reset_peak();
         let memory_before = allocator::current();
         let gpu = opened.gpu.clone();
-        let compile_ahead = gpu.map(|it| CompileAhead::begin(it.device));
+        let compile_ahead = gpu.map(|gpu| CompileAhead::begin(gpu.device));
         let queue = Queue::new(opened.queued, Worker::maker(&spec.config, &opened))?;
         let source = BatchSource::new(&spec.config);
         let now = Instant::now();
@@ -214,14 +166,14 @@ impl Trainer {
             story: RunStory::default(),
             spec,
             request,
-            profile_asked: None,
+            profile_request: None,
             stats: Statistics::default(),
-            paused: None,
+            paused_since: None,
             opened,
             queue,
             source,
             outlet,
-            most_apart: inspection::AGREEMENT,
+            max_difference: inspection::AGREEMENT,
             step: 0,
             pending: Vec::new(),
             bad_step: None,
@@ -233,7 +185,7 @@ impl Trainer {
             compiling,
             compile_ahead,
             memory_before,
-            ended: None,
+            end_reason: None,
         };
         trainer.announce()?;
         trainer.began = Instant::now();
@@ -241,23 +193,24 @@ impl Trainer {
     }
 
     fn announce(&mut self) -> Result<()> {
-        let started = Started {
-            from_step: self.step,
-            ..started(
-                self.request,
-                &self.spec,
-                &self.opened,
-                &mut self.queue,
-                &self.source,
-            )?
-        };
+        let mut started = start_event(
+            self.request,
+            &self.spec,
+            &self.opened,
+            &mut self.queue,
+            &self.source,
+        )?;
+        started.from_step = self.step;
         self.story = RunStory::new((&started).into());
         announce(started, &self.outlet);
         Ok(())
     }
 
-    /// Continues with changed knobs that keep the parameters. A run that turns out to be over takes the number, but not the knobs: its end is
-    /// the answer.
+    /// Continues with changed knobs that keep the parameters. If a loss that was not read yet is not finite, the run ends instead, and its
+    /// summary answers the command.
+    ///
+    /// # Errors
+    /// When the device thread ended or the device was lost.
     pub(crate) fn apply(&mut self, request: u64, spec: RunSpec) -> Result<()> {
         self.request = request;
         self.queue.sync()?;
@@ -266,7 +219,7 @@ impl Trainer {
         }
         let config = spec.config.clone();
         self.queue.ask(move |worker| worker.reconfigure(&config))?;
-        // What the earlier configuration took at its peak says nothing about this one.
+        // The peak of the earlier configuration says nothing about this one.
         allocator::reset_peak();
         self.source = BatchSource::new(&spec.config);
         self.spec = spec;
@@ -275,35 +228,45 @@ impl Trainer {
         self.announce()
     }
 
-    /// Profiles the next step. Its profile has the number of the last one of several commands that wait for it.
+    /// Asks for a profile of the next step. If several commands wait for it, the profile carries the number of the last one.
     pub(crate) fn request_profile(&mut self, request: u64) {
-        self.profile_asked = Some(request);
+        self.profile_request = Some(request);
     }
 
     fn slot(&self) -> Slot {
         self.spec.slot
     }
 
-    /// Steps that count towards no statistic: fewer when only a few were asked for.
+    /// Returns the number of first steps that count in no statistic. A run of few steps has a shorter warm-up.
     fn warmup(&self) -> u64 {
-        let asked = self.spec.config.measure.warmup;
-        let wanted = self.spec.steps.map_or(asked, |steps| asked.min(steps / 4));
-        let recorded = Worker::records(&self.spec.config, self.on_cpu());
-        wanted.max(if recorded { TO_RECORD } else { 0 })
+        let mut warmup = self.spec.config.measure.warmup;
+        if let Some(steps) = self.spec.steps {
+            warmup = warmup.min(steps / 4);
+        }
+        if Worker::records(&self.spec.config, self.on_cpu()) {
+            warmup = warmup.max(TO_RECORD);
+        }
+        warmup
     }
 
-    /// Whether all steps that were asked for were taken.
+    /// Returns true if the warm-up is over.
+    fn is_warm(&self) -> bool {
+        self.stats.counted >= self.warmup()
+    }
+
+    /// Returns true if a run with a last step has counted all its steps.
     fn all_counted(&self) -> bool {
-        let asked = self.spec.steps;
-        asked.is_some_and(|steps| self.stats.counted >= steps)
+        let last = self.spec.steps;
+        last.is_some_and(|steps| self.stats.counted >= steps)
     }
 
-    /// Whether nothing is left to do.
+    /// Returns true if the run ended early, or has counted all its steps and taken all its profiles.
     pub(crate) fn done(&self) -> bool {
-        self.ended.is_some() || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
+        self.end_reason.is_some()
+            || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
     }
 
-    /// Profiles that a run with a last step takes. One where a driver computes on the cores: its steps take seconds.
+    /// Returns how many profiles a run with a last step takes: one on `vulkan-cpu`, whose steps take seconds, and three elsewhere.
     fn profiles_wanted(&self) -> usize {
         if self.opened.info.kind == "vulkan-cpu" {
             1
@@ -312,7 +275,10 @@ impl Trainer {
         }
     }
 
-    /// Takes one step, profiled when one is due.
+    /// Takes one step, under the profiler if a profile is due.
+    ///
+    /// # Errors
+    /// When the device thread ended or the device was lost.
     pub(crate) fn advance(&mut self) -> Result<()> {
         if self.profile_is_due() {
             self.profiled_step()
@@ -322,76 +288,84 @@ impl Trainer {
         }
     }
 
-    /// Brings the batch of this step to the device.
+    /// Copies the batch of the next step to the device.
     fn load(&mut self) -> Result<()> {
         let batch = self.source.batch(self.step);
         self.queue.submit(move |worker| worker.load(&batch))
     }
 
-    /// Whether the next step is profiled. A profile that was discarded is repeated at once in an endless run, and after the last counted
-    /// step in others.
+    /// Returns true if the next step is profiled. An endless run repeats a discarded profile at once; a run with a last step repeats it after
+    /// the last counted step.
     fn profile_is_due(&self) -> bool {
+        let endless = self.spec.steps.is_none();
         if self.stats.profile_due || self.all_counted() {
             return true;
         }
         if self.stats.discarded > 0 {
-            return self.spec.steps.is_none();
+            return endless;
         }
+        if self.profile_request.is_some() {
+            return true;
+        }
+        let Some((last_at, counted_then)) = self.stats.last_profile else {
+            // The first profile follows once the kernels are compiled.
+            let first = if self.on_cpu() { 3 } else { FIRST_ON_GPU };
+            return self.stats.counted >= self.spec.steps.map_or(first, |steps| steps.min(first));
+        };
         let every = self.spec.config.measure.profile_every;
-        match self.stats.last_profile {
-            _ if self.profile_asked.is_some() => true,
-            // The first profile, once the kernels are compiled.
-            None => {
-                let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
-                self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
-            }
-            Some((at, counted)) => {
-                self.spec.steps.is_none()
-                    && every > 0
-                    && self.stats.counted >= counted + every
-                    && at.elapsed() >= PROFILE_PAUSE
-            }
-        }
+        endless
+            && every > 0
+            && self.stats.counted >= counted_then + every
+            && last_at.elapsed() >= PROFILE_PAUSE
+    }
+
+    /// Returns true if the next step of an unsynchronised run is bracketed with syncs.
+    fn bracket_is_due(&self) -> bool {
+        let last = self.stats.last_bracketed;
+        !self.is_synchronised()
+            && self.stats.counted.is_multiple_of(BRACKET_EVERY)
+            && last.is_none_or(|last| last.elapsed() >= BRACKET_PAUSE)
     }
 
     fn timed_step(&mut self) -> Result<()> {
         let first = self.stats.counted == 0;
-        let compiling = self.compiling.as_ref();
-        let watch = compiling
-            .filter(|_| self.stats.counted < 2)
-            .map(Compiling::watch);
-        let audited = self.stats.audited;
-        let drain = self.spec.config.measure.sync == Sync::Never
-            && self.stats.counted.is_multiple_of(AUDIT_EVERY)
-            && audited.is_none_or(|audited| audited.elapsed() >= AUDIT_PAUSE);
-        if drain {
-            self.stats.audited = Some(Instant::now());
+        let watch = match &self.compiling {
+            Some(compiling) if self.stats.counted < 2 => Some(compiling.watch()),
+            _ => None,
+        };
+        let bracketed = self.bracket_is_due();
+        if bracketed {
+            self.stats.last_bracketed = Some(Instant::now());
         }
-        if drain || self.spec_synced() {
-            // Nothing of the step before, and not the copy of this batch, is in this step's time.
+        if bracketed || self.is_synchronised() {
+            // This keeps the step before and the copy of the batch out of this step's time.
             self.queue.sync()?;
         }
-        if drain && self.stats.counted >= self.warmup() {
-            self.stats.drained.mark(self.stats.counted);
+        if bracketed && self.is_warm() {
+            self.stats.unsynced.mark(self.stats.counted);
         }
-        let mut timed = self.time_one(drain)?;
+        let mut timed = self.time_step(bracketed)?;
         if timed.clocks.is_none() {
             self.queue.keep_pace()?;
         }
         drop(watch);
 
-        self.keep_clocks(timed.clocks);
-        if !self.stats.counted.is_multiple_of(AUDIT_EVERY) {
+        if let Some(clocks) = timed.clocks
+            && self.is_warm()
+        {
+            self.keep_clocks(clocks);
+        }
+        if !self.stats.counted.is_multiple_of(BRACKET_EVERY) {
             timed.clocks = None;
         }
-        if self.stats.counted >= self.warmup() {
+        if self.is_warm() {
             self.stats.times.push(timed.ms);
             self.stats.phases.extend(timed.phases);
             if self.stats.phases.len() > 256 {
                 self.stats.phases.remove(0);
             }
         }
-        let may_read = timed.synced || drain;
+        let may_read = timed.synced || bracketed;
         self.pending.push(timed);
         self.step += 1;
         self.stats.counted += 1;
@@ -402,9 +376,9 @@ impl Trainer {
             return self.stop_not_finite();
         }
         if first {
-            self.stats.drained.interrupt();
+            self.stats.unsynced.interrupt();
             self.compile_ahead = None;
-            self.evidence_now()?;
+            self.report_evidence()?;
             self.measure_peaks();
         }
         if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
@@ -413,18 +387,19 @@ impl Trainer {
         Ok(())
     }
 
-    /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
-    /// the clocks have stopped. False when one of them is not finite.
+    /// Reads the losses of the steps since the last reading, and reports those steps. Returns false if a loss is not finite. This waits for the
+    /// device, after the clocks have stopped.
     fn read_losses(&mut self) -> Result<bool> {
         let began = Instant::now();
         let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
-        let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
+        let all = self.reports_each_step() || !self.is_synchronised();
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, (timed, loss)) in pending.into_iter().zip(losses).enumerate() {
             self.loss_last = loss;
-            let (step, has_clocks) = (timed.step, timed.clocks.is_some());
+            let step = timed.step;
+            let has_clocks = timed.clocks.is_some();
             let event = Event::Step(Step {
                 loss: Some(Num(loss)),
                 ..timed
@@ -439,96 +414,101 @@ impl Trainer {
             }
         }
         if self.spec.config.scales_loss() && self.queue.ask(|worker| worker.overflows_unscaled())? {
-            // The audit says which gradient it is.
+            // The audit of the profiled step says which gradient overflowed.
             self.stats.profile_due = true;
         }
-        self.stats.drained.leave_out(began.elapsed());
+        self.stats.unsynced.leave_out(began.elapsed());
         Ok(true)
     }
 
-    fn spec_synced(&self) -> bool {
+    /// Returns true if the run waits for the device in each step.
+    fn is_synchronised(&self) -> bool {
         self.spec.config.measure.sync != Sync::Never
     }
 
-    fn must_report(&self) -> bool {
-        self.spec.steps.is_some()
-            || self.step <= ALL_REPORTED
-            || self.last_step_line.elapsed() >= STEP_PAUSE
+    /// Returns true if no step is left out of the reports yet: in a run with a last step, and at the beginning of an endless one.
+    fn reports_each_step(&self) -> bool {
+        self.spec.steps.is_some() || self.step <= ALL_REPORTED
     }
 
+    fn must_report(&self) -> bool {
+        self.reports_each_step() || self.last_step_line.elapsed() >= STEP_PAUSE
+    }
+
+    /// Sends an event and notes it in the run's story.
     fn emit(&mut self, event: Event) {
         self.story.note(&event, 0);
         self.outlet.send(event);
     }
 
-    /// One step without its loss, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
-    fn time_one(&mut self, drained: bool) -> Result<Step> {
+    /// Takes one step and times it as `measure.sync` says, without reading its loss. `bracketed` says that the step of an unsynchronised run
+    /// ends with a sync.
+    fn time_step(&mut self, bracketed: bool) -> Result<Step> {
         let sync = self.spec.config.measure.sync;
-        let phases = sync == Sync::PerPhase;
-        let mut enqueue = 0.0;
-        let computed = self.queue.busy();
+        let mut enqueue_ms = 0.0;
+        let busy_before = self.queue.busy();
         let began = Instant::now();
-        let mut last = began;
-        let mut took = Vec::with_capacity(3);
+        let mut phase_began = began;
+        let mut phases_ms = Vec::with_capacity(3);
         for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
             self.queue.submit(*task)?;
-            enqueue += last.elapsed().as_secs_f64() * 1e3;
-            if phases {
+            enqueue_ms += phase_began.elapsed().as_secs_f64() * 1e3;
+            if sync == Sync::PerPhase {
                 self.queue.sync()?;
             }
             let now = Instant::now();
-            took.push((now - last).as_secs_f64() * 1e3);
-            last = now;
+            phases_ms.push((now - phase_began).as_secs_f64() * 1e3);
+            phase_began = now;
         }
-        if sync == Sync::PerStep || drained {
+        if sync == Sync::PerStep || bracketed {
             self.queue.sync()?;
         }
-        let busy = self.queue.busy().zip(computed);
-        let bracket = began.elapsed().as_secs_f64() * 1e3;
-        let submitted = took.iter().sum();
-        // A step that is replayed whole has no phases.
-        let ledger = <[f64; 3]>::try_from(&took[..]).ok();
-        let ledger = ledger.map(|parts| PhaseTimes::from_parts(parts, bracket));
-        let synced = sync != Sync::Never;
-        let clocks = (synced || drained).then(|| StepClocks {
-            enqueue,
-            host_sync: bracket,
-            device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
-        });
-        Ok(Step {
+        let busy = self.queue.busy().zip(busy_before);
+        let step_ms = began.elapsed().as_secs_f64() * 1e3;
+        let synced = self.is_synchronised();
+        let mut timed = Step {
             slot: self.slot(),
             step: self.step,
-            ms: if synced { bracket } else { submitted },
+            ms: if synced {
+                step_ms
+            } else {
+                phases_ms.iter().sum()
+            },
             synced,
-            phases: ledger.filter(|_| synced || drained),
-            clocks,
             ..Step::default()
-        })
+        };
+        if synced || bracketed {
+            // A step that is replayed whole has no phases.
+            let three = <[f64; 3]>::try_from(phases_ms.as_slice());
+            timed.phases = three.ok().map(|phases| PhaseTimes::from_parts(phases, step_ms));
+            timed.clocks = Some(StepClocks {
+                enqueue: enqueue_ms,
+                host_sync: step_ms,
+                device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
+            });
+        }
+        Ok(timed)
     }
 
-    /// Keeps the readings of a step, and tells them now and then: steps that compile are not among them.
-    fn keep_clocks(&mut self, clocks: Option<StepClocks>) {
-        let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
-            return;
-        };
+    /// Keeps the host's readings of a step after warm-up, and sends them with every eighth step.
+    fn keep_clocks(&mut self, clocks: StepClocks) {
         let of_host = StepClocks {
             device: None,
             ..clocks
         };
         let first = self.stats.clocks.replace(of_host).is_none();
-        if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
+        if first || self.stats.counted.is_multiple_of(BRACKET_EVERY) {
             self.send_clocks();
         }
     }
 
-    /// Sends the evidence with the two readings of the host. On every device the third is the sum over the kernels of the latest
-    /// profiled step.
+    /// Sends the evidence again with the newest clocks: the host's two readings, and the sum over the kernels of the latest profiled step. The
+    /// other facts stay those of the step that the evidence was taken from.
     fn send_clocks(&mut self) {
         if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), self.stats.clocks)
         {
             let kernels = self.story.kernels.as_ref();
             let device = kernels.map(|kernels| kernels.device_ms);
-            // The rest of it stays what was seen at its own step.
             evidence.clocks = Some(StepClocks { device, ..clocks });
             self.emit(Event::Evidence(evidence));
         }
@@ -539,57 +519,41 @@ impl Trainer {
 mod tests {
     use super::*;
     use crate::devices;
+    use protocol::Finished;
     use protocol::config::Preset;
 
-    /// Each try of a profile trains.
+    /// Trains 20 steps on a device that passes for a GPU, so that profiles are compared with the steps around them.
+    fn train_20_steps(max_difference: f64) -> Finished {
+        let mut config = RunConfig::preset(Preset::Tiny);
+        config.model.layers = 1;
+        config.model.hidden = 16;
+        config.model.ffn = 32;
+        config.model.vocab = 64;
+        config.train.batch = 1;
+        config.train.context = 8;
+        let spec = RunSpec {
+            steps: Some(20),
+            ..RunSpec::new("custom", &config)
+        };
+        let mut opened = devices::open("cpu").expect("there is always one");
+        opened.info.kind = "gpu".to_owned();
+        opened.queued = false;
+        let (outlet, _events) = EventSender::new();
+        let mut trainer = Trainer::new(0, spec, opened, outlet).expect("it fits");
+        trainer.max_difference = max_difference;
+        while !trainer.done() {
+            trainer.advance().expect("it trains");
+        }
+        trainer.finish(None)
+    }
+
     #[test]
     fn the_last_loss_is_of_the_step_asked_for_however_often_profiles_are_repeated() {
-        let run = |most_apart| {
-            let mut config = RunConfig::preset(Preset::Tiny);
-            (config.model.layers, config.model.hidden) = (1, 16);
-            (config.model.ffn, config.model.vocab) = (32, 64);
-            (config.train.batch, config.train.context) = (1, 8);
-            let spec = RunSpec {
-                steps: Some(20),
-                ..RunSpec::new("custom", &config)
-            };
-            let mut opened = devices::open("cpu").expect("there is always one");
-            // Its profiles are held against steps around them.
-            (opened.info.kind, opened.queued) = ("gpu".to_owned(), false);
-            let (outlet, _events) = EventSender::to_a_test();
-            let mut trainer = Trainer::new(0, spec, opened, outlet).expect("it fits");
-            trainer.most_apart = most_apart;
-            while !trainer.done() {
-                trainer.advance().expect("it trains");
-            }
-            trainer.finish(None)
-        };
-        let [first, repeated] = [f64::INFINITY, -1.0].map(run);
+        let first = train_20_steps(f64::INFINITY);
+        let repeated = train_20_steps(-1.0);
         assert!(repeated.kernels.discarded >= 3 * 8, "none agreed");
         assert_eq!(repeated.kernels.profiles, 3);
         assert_eq!((first.steps, repeated.steps), (20, 20));
         assert_eq!(first.loss_last, repeated.loss_last);
-    }
-
-    #[test]
-    fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
-        let mut drained = UnsyncedTiming::default();
-        assert_eq!(drained.steps_per_s(), None);
-        drained.mark(8);
-        assert_eq!(drained.steps_per_s(), None);
-        drained.mark(16);
-        assert_eq!(drained.steps, 8);
-        let seconds = drained.seconds;
-        drained.interrupt();
-        drained.mark(40);
-        assert_eq!((drained.steps, drained.seconds), (8, seconds));
-        drained.mark(48);
-        assert_eq!(drained.steps, 16);
-        assert!(drained.steps_per_s().is_some_and(f64::is_finite));
-        // A step that waits is timed without the reading of its loss; so are those that do not.
-        let seconds = drained.seconds;
-        drained.leave_out(Duration::from_secs(3600));
-        drained.mark(56);
-        assert_eq!((drained.steps, drained.seconds), (24, seconds));
     }
 }

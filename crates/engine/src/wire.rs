@@ -1,5 +1,5 @@
-//! The two ends of the stream. One thread writes, so that a slow reader cannot stall a timed step; another sends heartbeats; a third reads
-//! commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
+//! The engine's input and output. One thread writes events, so that a slow reader cannot stall a timed step. A second one sends heartbeats. A third
+//! one reads commands, and ends the process at the end of the input. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -19,30 +19,42 @@ use tiny_llama::ops::compile_progress;
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// Figures that wait for a slow reader: of an endless run, later ones are left out.
+/// If this many events wait for a slow reader, further figures of an endless run are left out.
 const MAX_WAITING: usize = 64;
 
-/// Bytes in the pipe to a slow reader: what is written there comes before the answer to its next command.
+/// Bytes in the pipe to the reader. The pipe is small, because a slow reader must read all of it before the answer to its next command.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 4096;
 
-/// Where events go; cheap to clone for other threads.
+/// Sends events to the thread that writes them. It is cheap to clone for other threads.
 #[derive(Clone)]
 pub(crate) struct EventSender {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
-    /// How many of these are about a run that is over, whose figures are no longer needed.
+    /// How many of the waiting events belong to a run that is over, whose figures are no longer needed.
     outdated: Arc<AtomicUsize>,
-    /// Whether the run is endless, so that no figure of it is the last.
+    /// True if the run is endless: a later figure then replaces each one that is left out.
     endless: Arc<AtomicBool>,
 }
 
 impl EventSender {
-    /// Queues an event; a reader that is gone is not an error here, the input's end will say so.
+    /// Returns a sender, and a receiver of its events. `None` ends the writer.
+    pub(crate) fn new() -> (Self, Receiver<Option<Event>>) {
+        let (sender, events) = channel();
+        let outlet = Self {
+            sender,
+            waiting: Arc::default(),
+            outdated: Arc::default(),
+            endless: Arc::default(),
+        };
+        (outlet, events)
+    }
+
+    /// Queues an event. If the reader is gone the event is lost; the end of the input will end the process.
     pub(crate) fn send(&self, event: Event) {
-        let late = self.waiting.load(Ordering::Relaxed) >= MAX_WAITING;
-        if late && self.endless.load(Ordering::Relaxed) && is_figure(&event) {
+        let reader_is_slow = self.waiting.load(Ordering::Relaxed) >= MAX_WAITING;
+        if reader_is_slow && self.endless.load(Ordering::Relaxed) && is_figure(&event) {
             return;
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -55,42 +67,40 @@ impl EventSender {
         self.send(Event::Log(LogMessage { level, text }));
     }
 
-    /// Tells whether the run that begins is endless. Figures of an endless one before it that still wait are left out.
-    pub(crate) fn expect(&self, endless: bool) {
+    /// Notes that a run begins. Figures of an endless run before it that still wait are left out.
+    pub(crate) fn begin_run(&self, endless: bool) {
         if self.endless.swap(endless, Ordering::Relaxed) {
             let waiting = self.waiting.load(Ordering::Relaxed);
             self.outdated.store(waiting, Ordering::Relaxed);
         }
     }
 
-    /// Whether an event that has waited is still to be written.
-    fn wants(&self, event: &Event) -> bool {
+    /// Takes an event off the queue's count, and returns true if it is still to be written.
+    fn is_still_wanted(&self, event: &Event) -> bool {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        let one_less = |n: usize| n.checked_sub(1);
+        let one_less = |count: usize| count.checked_sub(1);
         let outdated = self
             .outdated
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-        outdated.is_err() || !is_figure(event)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok();
+        !outdated || !is_figure(event)
     }
 
-    /// Writes what is queued and ends.
+    /// Waits until the writer has written all queued events and ended.
     pub(crate) fn close(self, writer: JoinHandle<()>) {
         let _ = self.sender.send(None);
         let _ = writer.join();
     }
 }
 
-/// Takes over stdin and stdout: where events go, commands as they come, and the thread that writes.
+/// Takes over stdin and stdout. Returns a sender for events, a receiver of commands, and the thread that writes.
+///
+/// # Errors
+/// When stdout could not be duplicated or a thread could not be started.
 pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
-    let (sender, events) = channel::<Option<Event>>();
-    let outlet = EventSender {
-        sender,
-        waiting: Arc::default(),
-        outdated: Arc::default(),
-        endless: Arc::default(),
-    };
+    let (outlet, events) = EventSender::new();
     let counted = outlet.clone();
     let writer = Builder::new()
         .name("writer".into())
@@ -101,8 +111,10 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let device_s = compile_progress::DEVICE.since().map(|it| it.as_secs_f64());
-            heart.send(Event::Heartbeat { device_s });
+            let since_progress = compile_progress::DEVICE.since();
+            heart.send(Event::Heartbeat {
+                device_s: since_progress.map(|waited| waited.as_secs_f64()),
+            });
             if beat.is_multiple_of(2)
                 && let Some(load) = meter.window()
             {
@@ -140,15 +152,15 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
     Ok((outlet, commands, writer))
 }
 
-/// What a line that is no command still tells: its number.
+/// The number of a command, which may be readable in a line that is not a valid command.
 #[derive(Deserialize)]
 struct RequestNumber {
     request: u64,
 }
 
-/// What the next one of its kind replaces. An answer that is waited for has no next one.
+/// Returns true if the next event of its kind replaces this one. An answer to a command is not replaced.
 fn is_figure(event: &Event) -> bool {
-    let replaced = matches!(
+    let is_repeated = matches!(
         event,
         Event::Heartbeat { .. }
             | Event::Step(_)
@@ -159,9 +171,10 @@ fn is_figure(event: &Event) -> bool {
             | Event::Memory(_)
             | Event::Load(_)
     );
-    replaced && event.request() == 0
+    is_repeated && event.request() == 0
 }
 
+/// Writes events as JSON lines until the queue is closed or the reader is gone.
 fn write(
     mut output: impl Write,
     events: &Receiver<Option<Event>>,
@@ -169,28 +182,28 @@ fn write(
     began: Instant,
 ) {
     while let Ok(Some(event)) = events.recv() {
-        if !counted.wants(&event) {
+        if !counted.is_still_wanted(&event) {
             continue;
         }
         let line = StreamLine {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,
         };
-        let Ok(text) = serde_json::to_string(&line) else {
+        let Ok(mut text) = serde_json::to_string(&line) else {
             continue;
         };
-        let line = format!("{text}\n");
-        if output.write_all(line.as_bytes()).is_err() || output.flush().is_err() {
+        text.push('\n');
+        if output.write_all(text.as_bytes()).is_err() || output.flush().is_err() {
             return;
         }
     }
 }
 
-/// The real stdout, after pointing file descriptor 1 at stderr: drivers and libraries print where they like.
+/// Returns the real stdout, and points file descriptor 1 at stderr, because drivers and libraries print to it.
 #[cfg(unix)]
 fn own_stdout() -> Result<std::fs::File> {
     let real = rustix::io::dup(std::io::stdout())?;
-    // Refused where it is no pipe.
+    // This fails if stdout is not a pipe.
     #[cfg(target_os = "linux")]
     let _ = rustix::pipe::fcntl_setpipe_size(&real, PIPE);
     rustix::stdio::dup2_stdout(std::io::stderr())?;
@@ -211,10 +224,12 @@ impl log::Log for Logs {
 
     fn log(&self, record: &log::Record) {
         if record.target() == texts::TARGET {
-            let text = texts::read(&record.args().to_string());
-            return text.map_or((), |text| self.0.send(Event::CompiledKernel(text)));
+            if let Some(kernel) = texts::read(&record.args().to_string()) {
+                self.0.send(Event::CompiledKernel(kernel));
+            }
+            return;
         }
-        // naga and wgpu describe what they support at length; only what went wrong is of interest.
+        // naga and wgpu describe at length what they support; only warnings and errors are sent.
         if self.enabled(record.metadata()) {
             let text = format!("{}: {}", record.target(), record.args());
             let level = record.level().as_str().to_lowercase();
@@ -225,7 +240,7 @@ impl log::Log for Logs {
     fn flush(&self) {}
 }
 
-/// Warnings of libraries and the text of any panic become events.
+/// Turns the warnings of libraries and the text of any panic into events.
 fn route_logs(outlet: EventSender) {
     let for_panics = outlet.clone();
     if log::set_logger(Box::leak(Box::new(Logs(outlet)))).is_ok() {
@@ -239,29 +254,14 @@ fn route_logs(outlet: EventSender) {
 }
 
 #[cfg(test)]
-impl EventSender {
-    /// A sender without a writer, and what it sends.
-    pub(crate) fn to_a_test() -> (Self, Receiver<Option<Event>>) {
-        let (sender, events) = channel();
-        let outlet = Self {
-            sender,
-            waiting: Arc::default(),
-            outdated: Arc::default(),
-            endless: Arc::default(),
-        };
-        (outlet, events)
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
-        let (outlet, events) = EventSender::to_a_test();
+        let (outlet, events) = EventSender::new();
         let sent = |endless: bool| {
-            outlet.expect(endless);
+            outlet.begin_run(endless);
             outlet.waiting.store(0, Ordering::Relaxed);
             for _ in 0..1000 {
                 outlet.send(Event::Heartbeat { device_s: None });
@@ -273,13 +273,30 @@ mod tests {
         let few = sent(true);
         assert_eq!(few.len(), MAX_WAITING + 1);
         assert!(matches!(few.last(), Some(Event::Failed(_))));
-        // Another run begins before they were written.
-        outlet.expect(true);
-        let wanted = |event: &&Event| outlet.wants(event);
-        let (old, new) = (
-            few.iter().filter(wanted).count(),
-            Event::Heartbeat { device_s: None },
-        );
-        assert!(old == 1 && outlet.wants(&new), "{old}");
+    }
+
+    #[test]
+    fn figures_of_an_endless_run_that_still_wait_are_left_out_once_another_run_begins() {
+        let (outlet, _events) = EventSender::new();
+        outlet.begin_run(true);
+        for _ in 0..10 {
+            outlet.send(Event::Heartbeat { device_s: None });
+        }
+        outlet.begin_run(true);
+        let heartbeat = Event::Heartbeat { device_s: None };
+        for _ in 0..10 {
+            assert!(!outlet.is_still_wanted(&heartbeat));
+        }
+        outlet.send(Event::Heartbeat { device_s: None });
+        assert!(outlet.is_still_wanted(&heartbeat));
+    }
+
+    #[test]
+    fn an_answer_of_an_endless_run_is_written_after_another_run_began() {
+        let (outlet, _events) = EventSender::new();
+        outlet.begin_run(true);
+        outlet.send(Event::Failed(Failed::default()));
+        outlet.begin_run(true);
+        assert!(outlet.is_still_wanted(&Event::Failed(Failed::default())));
     }
 }

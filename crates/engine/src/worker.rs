@@ -1,26 +1,26 @@
-//! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
+//! The worker: the model on its device, the optimizer, and the loss and gradients of the step in progress.
 //!
 //! # The end of a GPU's step
 //!
-//! `Worker::sync` asks the device again and again for 5 ms whether it is done, and gives up its core in between. After that it sleeps until the
-//! driver wakes it. To be woken takes as long as several launches: polling made a step 2 to 7 % shorter.
+//! `Worker::sync` polls the device for 5 ms, and gives up its core in between. After that it sleeps until the driver wakes it. Waking up takes as
+//! long as several launches: polling made a step 2 to 7 % shorter.
 //!
 //! # How far the host runs ahead
 //!
-//! Where no step ends with a wait, the host would hand over steps without end: what it keeps for each of them makes the next ones slower
-//! than a wait. After each such step it waits until the step [`STEPS_AHEAD`] before it is done. Steps are left in the queue meanwhile, so
-//! that the device never waits for the host to wake.
+//! If no step ended with a wait, the host would hand over one step after the other. What it keeps for each of them would slow the next ones down
+//! more than a wait does. After each such step the host therefore waits until the step [`STEPS_AHEAD`] before it is done. The steps that are still
+//! in the queue keep the device busy while the host wakes up.
 //!
 //! # Recorded launches
 //!
 //! With `train.launches = "recorded"` a GPU's third step runs and is then recorded without running (`ops::gpu::recording`); later steps replay
-//! it. This works because nothing of a step comes from the host but the batch. Parameters and moments change in place, so the library's optimizer
-//! is refused. Bias corrections and the loss scale live on the device. The batch is written over the recorded one, and the loss is copied
-//! before the next step overwrites it. The optimizer's count of updates follows when a recording is dropped.
+//! it. This works because only the batch comes from the host in each step. Parameters and moments change in place, so the library's optimizer
+//! is refused. Bias corrections and the loss scale live on the device. Each batch is written over the recorded one, and the loss is copied
+//! before the next step overwrites it. The optimizer's count of updates is corrected when a recording is dropped.
 //!
-//! Profiled steps and evidence launch as ever, on memory of their own, because a recording guards the pages that it was given. Every step
-//! launches as ever while a learner's kernel is in the model. Steps of a recorded run are one phase each, and there is no ledger. On the CPU
-//! device nothing is recorded.
+//! Profiled steps and evidence are launched without a recording, on memory of their own, because a recording guards the pages that it was given.
+//! Every step is launched while a learner's kernel is in the model. A recorded step is one phase, so the run has no ledger. On the CPU device
+//! nothing is recorded.
 
 use std::collections::VecDeque;
 use std::thread::yield_now;
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, anyhow};
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor, TensorData, Transaction};
+use burn_cubecl::tensor::CubeTensor;
 use burn_wgpu::WgpuSetup;
 use burn_wgpu::wgpu::{PollType, SubmissionIndex};
 
@@ -43,23 +44,22 @@ use tiny_llama::ops::loss_scale::{self, LossScale, ScaleState};
 use tiny_llama::ops::optimizer::Optimizer;
 use tiny_llama::ops::primitive;
 
-/// A step, or its phases in their order.
+/// The tasks of a step: its three phases in order, or the whole step.
 pub(crate) type PhaseTasks = &'static [fn(&mut Worker)];
 
-/// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
+/// The number of steps until a recording replays: two compile every kernel, and the third is recorded. They take longer than later steps.
 pub(crate) const TO_RECORD: u64 = 3;
 
-/// Steps that the host may be ahead of the device where it waits for none. With one, the device waits for the host between steps.
+/// How many steps the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host in between.
 pub(crate) const STEPS_AHEAD: usize = 2;
 
-/// How long the host asks a GPU again and again whether it is done. To be woken up takes tens of microseconds, which is much of a
-/// step of a millisecond.
+/// How long the host polls a GPU before it sleeps. Waking up takes tens of microseconds, which is much of a step of a millisecond.
 const POLLED: Duration = Duration::from_millis(5);
 
-/// A step's launches.
+/// The recorded launches of a step.
 struct RecordedStep {
     launches: LaunchRecording,
-    /// Where a replay leaves its loss, `[1, 1]`.
+    /// The place where a replay leaves its loss, `[1, 1]`.
     loss: Tensor<2>,
     replays: i32,
 }
@@ -69,26 +69,32 @@ pub struct Worker {
     pub model: Model,
     pub optimizer: Optimizer,
     pub tokens: Option<Tokens>,
-    /// Of the forward passes since they were last read, oldest first; `[1, 1]` each.
+    /// The losses of the forward passes since they were last read, oldest first; `[1, 1]` each.
     losses: Vec<Tensor<2>>,
+    /// One gradient for each parameter, `None` if the backward pass did not reach it. Empty outside a step.
     pub gradients: Vec<Option<Tensor<2>>>,
     learning_rate: f64,
-    /// Where the run scales its loss.
+    /// The factor of the loss; `None` if the run does not scale its loss.
     pub loss_scale: Option<LossScale>,
     pub device: Device,
-    /// A GPU, which is asked whether it is done, and the ends of steps that it may not have done yet, oldest first.
+    /// The GPU to poll; `None` on the CPU and on a driver that computes on the cores.
     gpu: Option<WgpuSetup>,
+    /// The ends of steps that the GPU may not have done yet, oldest first.
     ahead: VecDeque<SubmissionIndex>,
-    /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
+    /// True on a GPU if the configuration asks for recorded launches.
     records: bool,
+    /// Steps taken since the last recording was dropped.
     taken: u64,
     recorded: Option<RecordedStep>,
-    /// What ended the run in work that has no answer of its own.
-    failed: Option<Error>,
+    /// The first error of a task that returns none. The next `sync` or reading of losses returns it.
+    failure: Option<Error>,
 }
 
 impl Worker {
-    /// A fresh model with the seed's weights. `matrix_cores`: whether the device has some that f16 products may use.
+    /// Makes a fresh model with the weights of the seed. `matrix_cores` says that f16 products may use the device's matrix cores.
+    ///
+    /// # Errors
+    /// When the model could not be built.
     pub fn new(config: &RunConfig, device: &Device, matrix_cores: bool) -> Result<Self> {
         let device = device.clone().autodiff();
         let initial = weights::initial(&config.model, config.train.seed);
@@ -109,19 +115,20 @@ impl Worker {
             records: Self::records(config, is_cpu(&device)),
             taken: 0,
             recorded: None,
-            failed: None,
+            failure: None,
             device,
             gpu: None,
             ahead: VecDeque::new(),
         })
     }
 
-    /// Makes a fresh model on an opened device, in the thread that will use it.
+    /// Returns a function that makes a fresh model on an opened device. Call it in the thread that will use the model.
     pub(crate) fn maker(
         config: &RunConfig,
         opened: &OpenDevice,
     ) -> impl FnOnce() -> Result<Self> + Send + use<> {
-        let (config, opened) = (config.clone(), opened.clone());
+        let config = config.clone();
+        let opened = opened.clone();
         move || {
             opened.learner.enter();
             let worker = Self::new(&config, &opened.device, opened.matrix_cores)?;
@@ -132,19 +139,20 @@ impl Worker {
         }
     }
 
-    /// Applies knobs that keep parameters and optimizer state.
+    /// Applies knobs that keep the parameters and the optimizer's state.
     pub fn reconfigure(&mut self, config: &RunConfig) {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
         self.records = Self::records(config, is_cpu(&self.device));
-        self.forget();
-        let scale = self.loss_scale.take();
-        if config.scales_loss() {
-            self.loss_scale = scale.or_else(|| Some(LossScale::new(&self.device)));
+        self.drop_recording();
+        if !config.scales_loss() {
+            self.loss_scale = None;
+        } else if self.loss_scale.is_none() {
+            self.loss_scale = Some(LossScale::new(&self.device));
         }
     }
 
-    /// Copies a batch to the device: where a recording expects it, if there is one.
+    /// Copies a batch to the device. A recorded step reads it from the place of the recorded batch.
     pub fn load(&mut self, batch: &Batch) {
         match &self.tokens {
             Some(tokens) if self.recorded.is_some() => {
@@ -155,12 +163,12 @@ impl Worker {
         }
     }
 
-    /// Whether launches are recorded: the CPU device has none.
+    /// Returns true if the launches of a step are recorded. The CPU device has no launches.
     pub fn records(config: &RunConfig, on_cpu: bool) -> bool {
         config.records() && !on_cpu
     }
 
-    /// What the host submits for a step: its phases, or all of it where a GPU's launches are recorded.
+    /// Returns the tasks that the host submits for a step: one whole step if launches are recorded, and three phases otherwise.
     pub fn tasks(config: &RunConfig, on_cpu: bool) -> PhaseTasks {
         if Self::records(config, on_cpu) {
             &[Self::step]
@@ -169,18 +177,18 @@ impl Worker {
         }
     }
 
-    /// A whole step, replayed once it is recorded. With a learner's kernel in the model it is launched: that kernel is
-    /// compared with another on the host, and may be replaced at any step.
+    /// Takes a whole step; once a step is recorded, replays it. A step with a learner's kernel is launched, because that kernel is compared with
+    /// another on the host and may be replaced at any step.
     pub fn step(&mut self) {
         if learner_kernel::any() {
-            self.forget();
+            self.drop_recording();
         }
         self.taken += 1;
         match &mut self.recorded {
             Some(step) => match step.launches.replay() {
                 Ok(()) => {
                     step.replays += 1;
-                    // A copy: the next step writes its loss to the same place.
+                    // The loss is copied, because the next step writes its own over it.
                     self.losses.push(step.loss.clone() + 0.0); // [1, 1]
                 }
                 Err(error) => self.fail(error.context("the recorded step could not be replayed")),
@@ -190,18 +198,18 @@ impl Worker {
         }
     }
 
-    /// Drops the recording.
-    fn forget(&mut self) {
+    /// Drops the recording, if there is one.
+    fn drop_recording(&mut self) {
         self.taken = 0;
         if let Some(step) = self.recorded.take() {
-            // The host counted the recorded step, which did not run.
+            // The host counted one update for the recorded step, which did not run.
             self.optimizer.replayed(step.replays - 1);
         }
     }
 
-    /// Keeps the first error until it is read.
+    /// Keeps the first error until [`Self::check_failure`] returns it.
     fn fail(&mut self, error: Error) {
-        self.failed.get_or_insert(error);
+        self.failure.get_or_insert(error);
     }
 
     fn launch(&mut self) {
@@ -212,9 +220,9 @@ impl Worker {
 
     /// Takes a step, and records its launches for the next one.
     fn record(&mut self) {
-        let like = primitive::<Cube>(self.model.parameters()[0].value.clone().inner());
-        let recording = LaunchRecording::new(&like, || self.launch());
-        // What was recorded has not computed its loss yet.
+        let on_device = self.any_parameter();
+        let recording = LaunchRecording::new(&on_device, || self.launch());
+        // The last loss is that of the recorded step, which has not been computed.
         match (recording, self.losses.pop()) {
             (Ok(launches), Some(loss)) => {
                 self.recorded = Some(RecordedStep {
@@ -230,7 +238,7 @@ impl Worker {
         }
     }
 
-    /// The forward pass, up to the loss.
+    /// Makes the forward pass, up to the loss.
     pub fn forward(&mut self) {
         let scale = self.loss_scale.as_ref();
         let tokens = self.tokens.as_ref();
@@ -238,89 +246,104 @@ impl Worker {
             .extend(tokens.map(|tokens| self.model.loss(tokens, scale))); // [1, 1]
     }
 
-    /// The backward pass: one gradient per parameter, or none where none arrived.
+    /// Makes the backward pass of the last loss, and keeps a gradient for each parameter.
     pub fn backward(&mut self) {
-        if let Some(loss) = self.losses.last() {
+        if let Some(loss) = self.losses.pop() {
             let mut all = loss.backward();
             let parameters = self.model.parameters().into_iter();
-            let gradients = parameters.map(|it| it.value.grad_remove(&mut all));
+            let gradients = parameters.map(|parameter| parameter.value.grad_remove(&mut all));
             self.gradients = gradients.collect();
-        }
-        // Without its history the graph can be freed.
-        if let Some(loss) = self.losses.pop() {
+            // The loss is kept without its history, so that the graph can be freed.
             self.losses.push(loss.detach()); // [1, 1]
         }
     }
 
-    /// The optimizer's update; the gradients are used up.
+    /// Makes the optimizer's update, which uses up the gradients.
     pub fn update(&mut self) {
         let gradients = std::mem::take(&mut self.gradients);
         if let Some(scale) = &mut self.loss_scale {
             scale.advance(&loss_scale::to_check(&gradients));
         }
-        let (parameters, scale) = (self.model.parameters_mut(), self.loss_scale.as_ref());
+        let parameters = self.model.parameters_mut();
+        let scale = self.loss_scale.as_ref();
         self.optimizer
             .step(parameters, gradients, self.learning_rate, scale);
     }
 
-    /// The losses of the forward passes since they were last read, oldest first. Waits for them, once for all.
+    /// Returns the losses of the forward passes since they were last read, oldest first. This waits for the device once.
+    ///
+    /// # Errors
+    /// When the device was lost, or an earlier task failed.
     pub fn losses(&mut self) -> Result<Vec<f64>> {
-        self.working()?;
-        let losses = std::mem::take(&mut self.losses).into_iter();
-        let add = |all: Transaction, loss: Tensor<2>| all.register(loss.inner());
-        let read = losses.fold(Transaction::default(), add).try_execute();
-        let read = read.map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
-        let first = |data: &TensorData| data.iter::<f64>().next();
-        let losses = read.iter().map(first);
-        let losses: Option<Vec<f64>> = losses.collect();
-        losses.ok_or_else(|| anyhow!("the loss is empty"))
+        self.check_failure()?;
+        let mut reading = Transaction::default();
+        for loss in std::mem::take(&mut self.losses) {
+            reading = reading.register(loss.inner());
+        }
+        let losses = reading
+            .try_execute()
+            .map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+        let value = |data: &TensorData| data.iter::<f64>().next();
+        let values: Option<Vec<f64>> = losses.iter().map(value).collect();
+        values.ok_or_else(|| anyhow!("the loss is empty"))
     }
 
-    /// Whether a step was left out that no smaller factor of the loss can save. Waits for a GPU.
+    /// Returns true if a gradient overflowed although the loss was not scaled up any more: no smaller factor can save such a step. This waits
+    /// for a GPU.
     pub fn overflows_unscaled(&self) -> bool {
         let state = self.loss_scale.as_ref().and_then(LossScale::read);
         state.is_some_and(ScaleState::exhausted)
     }
 
-    fn working(&mut self) -> Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
+    /// Returns the error of an earlier task, if there was one.
+    fn check_failure(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Waits for the device.
+    ///
+    /// # Errors
+    /// When the device was lost, or an earlier task failed.
     pub fn sync(&mut self) -> Result<()> {
-        self.working()?;
-        if self.polled()? {
+        self.check_failure()?;
+        if self.is_done_while_polled()? {
             return Ok(());
         }
         let synced = self.device.clone().inner().sync();
         synced.map_err(lost)
     }
 
-    /// Submits what the library has collected for a GPU.
-    fn flush(&self) -> Result<()> {
-        let any = primitive::<Cube>(self.model.parameters()[0].value.clone().inner());
-        any.client.flush().map_err(lost)
+    /// Returns a parameter as cubecl's tensor, through which its client is reached.
+    fn any_parameter(&self) -> CubeTensor {
+        primitive::<Cube>(self.model.parameters()[0].value.clone().inner())
     }
 
-    /// Ends a step that the host does not wait for: waits until a GPU has done the one [`STEPS_AHEAD`] before it.
+    /// Submits the launches that the library has collected for a GPU.
+    fn flush(&self) -> Result<()> {
+        self.any_parameter().client.flush().map_err(lost)
+    }
+
+    /// Waits until a GPU has done the step [`STEPS_AHEAD`] before this one. Call it at the end of a step that the host does not wait for.
+    ///
+    /// # Errors
+    /// When the device was lost.
     pub(crate) fn keep_pace(&mut self) -> Result<()> {
         let Some(gpu) = &self.gpu else {
             return Ok(());
         };
         self.flush()?;
         self.ahead.push_back(gpu.queue.submit([]));
-        let too_far = (self.ahead.len() > STEPS_AHEAD).then(|| self.ahead.pop_front());
-        if let Some(step) = too_far.flatten() {
+        if self.ahead.len() > STEPS_AHEAD {
             gpu.device.poll(PollType::Wait {
-                submission_index: Some(step),
+                submission_index: self.ahead.pop_front(),
                 timeout: None,
             })?;
         }
         Ok(())
     }
 
-    /// Whether a GPU got done while it was asked. A loss of the device shows when the losses are read.
-    fn polled(&self) -> Result<bool> {
+    /// Polls a GPU for a while, and returns true if it was done in time. If the device was lost, reading the losses says so.
+    fn is_done_while_polled(&self) -> Result<bool> {
         let Some(gpu) = &self.gpu else {
             return Ok(false);
         };
@@ -349,13 +372,35 @@ mod tests {
     use tiny_llama::data::BatchSource;
     use tiny_llama::ops::learner_kernel::LearnerKernels;
 
+    /// Returns a version of the model with one layer.
+    fn small_version(version: &str, context: usize) -> RunConfig {
+        let mut config = RunConfig::version(version).expect("a version");
+        config.model.layers = 1;
+        config.train.context = context;
+        config
+    }
+
+    /// Returns a version of the model in f16 with a context of 16.
+    fn small_f16(version: &str) -> RunConfig {
+        let mut config = small_version(version, 16);
+        config.train.precision = Precision::F16;
+        config.train.optimizer = protocol::config::Optimizer::Fused;
+        assert_eq!(config.problems(), []);
+        config
+    }
+
+    fn set(config: &mut RunConfig, path: &str, value: &str) {
+        let knob = Knob::find(path).expect("a knob");
+        let result = knob.set(config, &KnobValue::from_word(value));
+        result.expect("a value of the knob");
+    }
+
     #[test]
     fn a_host_that_never_waits_stays_near_the_device() {
         let Some((device, gpu)) = testing::any_gpu_and_queue() else {
             return;
         };
-        let mut config = RunConfig::version("v1").expect("ours");
-        (config.model.layers, config.train.context) = (1, 16);
+        let config = small_version("v1", 16);
         let source = BatchSource::new(&config);
         let mut worker = Worker::new(&config, &device, false).expect("it fits");
         worker.gpu = Some(gpu);
@@ -376,42 +421,35 @@ mod tests {
         let Some(device) = testing::any_gpu() else {
             return;
         };
-        // In parts: 320 rows, 192 of them first.
+        // With `in-parts` the loss of 320 rows is computed in two parts, the first of 192 rows.
         for (version, precision, loss, context) in
             [("v1", "f32", "composed", 16), ("v3", "f16", "in-parts", 40)]
         {
             let run = |launches| {
-                let mut config = RunConfig::version(version).expect("ours");
-                (config.model.layers, config.train.context) = (1, context);
-                let knobs = [
-                    ("train.optimizer", "fused"),
-                    ("model.loss", loss),
-                    ("train.precision", precision),
-                    ("train.launches", launches),
-                ];
-                for (path, value) in knobs {
-                    let knob = Knob::find(path).expect("known");
-                    let set = knob.set(&mut config, &KnobValue::from_word(value));
-                    set.expect("valid");
-                }
+                let mut config = small_version(version, context);
+                set(&mut config, "train.optimizer", "fused");
+                set(&mut config, "model.loss", loss);
+                set(&mut config, "train.precision", precision);
+                set(&mut config, "train.launches", launches);
                 assert_eq!(config.problems(), []);
-                let (source, device) = (BatchSource::new(&config), device.clone());
+                let source = BatchSource::new(&config);
                 let mut worker = Worker::new(&config, &device, false).expect("it fits");
                 let mut losses = Vec::new();
-                // Parameters that are left alone for a while stay as young as they are.
-                for (at, gradient) in ["attached", "detached-norm", "attached"].iter().enumerate() {
-                    let knob = Knob::find("model.gradient").expect("known");
-                    let set = knob.set(&mut config, &KnobValue::from_word(gradient));
-                    set.expect("valid");
+                // Parameters without a gradient must not count the updates of others.
+                for (part, gradient) in ["attached", "detached-norm", "attached"]
+                    .into_iter()
+                    .enumerate()
+                {
+                    set(&mut config, "model.gradient", gradient);
                     worker.reconfigure(&config);
                     for step in 0..5 {
-                        worker.load(&source.batch(at as u64 * 5 + step));
+                        worker.load(&source.batch(part as u64 * 5 + step));
                         worker.step();
                         losses.push(worker.losses().expect("the device works"));
                     }
                 }
                 let recorded = worker.recorded.is_some();
-                // Kernels that were proven at no size, so that no test's model takes them.
+                // These kernels were proven at no size, so the model of no other test uses them.
                 let swap = KernelSwap {
                     part: "mlp.activation".to_owned(),
                     kernels: vec![KernelText::default(); 2],
@@ -434,11 +472,7 @@ mod tests {
     #[test]
     fn lengths_of_gradients_are_told_without_the_loss_scale() {
         let device = Device::flex();
-        let mut config = RunConfig::version("v1").expect("ours");
-        (config.model.layers, config.train.context) = (1, 16);
-        config.train.precision = Precision::F16;
-        config.train.optimizer = protocol::config::Optimizer::Fused;
-        assert_eq!(config.problems(), []);
+        let config = small_f16("v1");
         let mut worker = Worker::new(&config, &device, false).expect("it fits");
         worker.load(&BatchSource::new(&config).batch(0));
         let [small, large] = [1024.0, 4096.0].map(|factor| {
@@ -450,23 +484,22 @@ mod tests {
         assert!((small / large - 1.0).abs() < 0.01, "{small} and {large}");
     }
 
-    /// The gradients that loss scaling looks at are finite if all are, whatever the factor.
+    fn all_finite(gradients: &[&Tensor<2>]) -> bool {
+        gradients
+            .iter()
+            .all(|gradient| gradient.to_data().iter::<f32>().all(f32::is_finite))
+    }
+
     #[test]
-    fn gradients_that_tell_of_an_overflow_tell_of_every_one() {
-        let adapter = testing::any_gpu();
+    fn the_gradients_that_loss_scaling_looks_at_are_finite_only_if_all_are() {
         let mut devices = vec![(Device::flex(), false)];
-        devices.extend(
-            adapter
-                .iter()
-                .map(|it| (it.clone(), testing::has_matrix_cores())),
-        );
+        if let Some(gpu) = testing::any_gpu() {
+            devices.push((gpu, testing::has_matrix_cores()));
+        }
         for (device, matrix_cores) in devices {
             for version in ["v1", "v3"] {
-                let mut config = RunConfig::version(version).expect("ours");
-                (config.model.layers, config.train.context) = (2, 16);
-                config.train.precision = Precision::F16;
-                config.train.optimizer = protocol::config::Optimizer::Fused;
-                assert_eq!(config.problems(), []);
+                let mut config = small_f16(version);
+                config.model.layers = 2;
                 let mut worker = Worker::new(&config, &device, matrix_cores).expect("it fits");
                 worker.load(&BatchSource::new(&config).batch(0));
                 let mut counts = [0, 0];
@@ -474,15 +507,10 @@ mod tests {
                     worker.loss_scale = Some(LossScale::at(2f32.powi(power), &device));
                     worker.forward();
                     worker.backward();
-                    let finite = |all: &[&Tensor<2>]| {
-                        let finite =
-                            |it: &&Tensor<2>| it.to_data().iter::<f32>().all(f32::is_finite);
-                        all.iter().all(finite)
-                    };
                     let all: Vec<_> = worker.gradients.iter().flatten().collect();
-                    let told = finite(&loss_scale::to_check(&worker.gradients));
-                    assert_eq!(told, finite(&all), "{version} at 2^{power}");
-                    counts[usize::from(told)] += 1;
+                    let checked_finite = all_finite(&loss_scale::to_check(&worker.gradients));
+                    assert_eq!(checked_finite, all_finite(&all), "{version} at 2^{power}");
+                    counts[usize::from(checked_finite)] += 1;
                 }
                 assert!(
                     counts.iter().all(|count| *count > 0),

@@ -110,7 +110,7 @@ impl Gpu {
         let find = || {
             roof::known(&self.info, &self.driver).or_else(|| {
                 let opened = devices::open(&self.select).ok()?;
-                roof::of(&opened, |_| ()).ok()
+                roof::known_or_measured(&opened, |_| ()).ok()
             })
         };
         self.roof.get_or_init(find).as_ref()

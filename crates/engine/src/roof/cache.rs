@@ -1,5 +1,5 @@
-//! The file of measured roofs. Everything read from it is checked; a damaged file is set aside, and the device is measured
-//! again. It is written as a whole.
+//! The file of measured roofs. Everything read from it is checked. A damaged file is set aside, and the device is measured again. The file is
+//! always written as a whole.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,89 +11,101 @@ use protocol::stats::roofline;
 use protocol::{Device, Roof, files};
 
 const FILE: &str = "roofs.json";
-/// Changes when roofs are measured in another way: older entries are then measured again.
+/// The version of the file. It changes when roofs are measured in another way, so that older entries are measured again.
 const VERSION: u32 = 3;
+/// A larger file is damaged.
 const MAX_BYTES: u64 = 1 << 20;
-/// Entries that are kept; the oldest are dropped.
+/// The file keeps this many entries; the oldest are dropped.
 const MAX_ENTRIES: usize = 64;
 
-/// A roof with what it was measured on.
+/// A roof, and the device and driver that it was measured on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CachedRoof {
     pub device: Device,
     pub driver: String,
     pub roof: Roof,
-    /// How often it was measured.
+    /// How many times the device was measured.
     pub tries: u32,
 }
 
 impl CachedRoof {
-    /// Whether it is of this device under this driver.
-    pub(super) fn is(&self, device: &Device, driver: &str) -> bool {
+    /// Returns true if the roof belongs to this device under this driver.
+    pub(super) fn is_for(&self, device: &Device, driver: &str) -> bool {
         self.device == *device && self.driver == driver
     }
 }
 
+/// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct RoofFile {
     version: u32,
     roofs: Vec<CachedRoof>,
 }
 
-/// What is on file; with a sentence where the file was damaged and set aside. Impossible numbers are left out.
+/// Returns the roofs on file, without those with impossible numbers. If the file is damaged, sets it aside and returns a sentence about it.
 pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
-    match kept(&folder.join(FILE)) {
-        Ok(Kept { version, roofs }) if version == VERSION => {
-            let plausible = |it: &CachedRoof| roofline::plausible(&it.roof).is_ok();
+    match parse(&file(folder)) {
+        Ok(RoofFile { version, roofs }) if version == VERSION => {
+            let plausible = |entry: &CachedRoof| roofline::plausible(&entry.roof).is_ok();
             (roofs.into_iter().filter(plausible).collect(), None)
         }
-        // No file, or another version's: written over at the next measuring.
+        // A missing file, or one of another version, is written over at the next measurement.
         Ok(_) => (Vec::new(), None),
         Err(why) => (Vec::new(), Some(set_aside(folder, &why))),
     }
 }
 
-fn kept(path: &Path) -> Result<Kept, String> {
+/// Reads the file; a missing one is an empty one.
+///
+/// # Errors
+/// When the file cannot be read, or is damaged.
+fn parse(path: &Path) -> Result<RoofFile, String> {
     let bytes = match files::read(path, MAX_BYTES) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RoofFile::default()),
         read => read.map_err(|error| error.to_string())?,
     };
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
+/// Sets the damaged file aside, and returns a sentence about it.
 fn set_aside(folder: &Path, why: &str) -> String {
-    let path = folder.join(FILE);
+    let path = file(folder);
     let moved = match files::set_aside(&path, "damaged-") {
         Ok(aside) => format!("it was set aside as {}, and ", aside.display()),
         Err(_) => String::new(),
     };
-    let path = path.display();
-    format!("{path} cannot be used ({why}); {moved}the device is measured again")
+    format!(
+        "{} cannot be used ({why}); {moved}the device is measured again",
+        path.display()
+    )
 }
 
-/// Where the roofs are.
+/// Returns the path of the file.
 pub(super) fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
-/// Puts an entry on file, in place of one for the same device and driver.
+/// Writes an entry to the file. It replaces the entry of that device and driver.
+///
+/// # Errors
+/// When the file cannot be written, with a sentence that names it.
 pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
-    let said = |what: &str, error: &dyn std::fmt::Display| {
-        format!("{} {what}: {error}", folder.join(FILE).display())
+    let failed = |problem: &str, error: &dyn std::fmt::Display| {
+        format!("{} {problem}: {error}", file(folder).display())
     };
-    fs::create_dir_all(folder).map_err(|error| said("has no folder", &error))?;
+    fs::create_dir_all(folder).map_err(|error| failed("has no folder", &error))?;
     let (mut roofs, _) = read(folder);
-    roofs.retain(|it| !it.is(&entry.device, &entry.driver));
+    roofs.retain(|kept| !kept.is_for(&entry.device, &entry.driver));
     roofs.insert(0, entry);
     roofs.truncate(MAX_ENTRIES);
-    let kept = Kept {
+    let content = RoofFile {
         version: VERSION,
         roofs,
     };
     let text =
-        serde_json::to_string_pretty(&kept).map_err(|error| said("cannot be made", &error))?;
+        serde_json::to_string_pretty(&content).map_err(|error| failed("cannot be made", &error))?;
     let written = files::write(&file(folder), text.as_bytes());
-    written.map_err(|error| said("cannot be written", &error))?;
+    written.map_err(|error| failed("cannot be written", &error))?;
     Ok(())
 }
 
@@ -129,22 +141,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_again_by_device_and_driver() {
+    fn a_kept_roof_is_read_again_by_device_and_driver() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("made");
         assert_eq!(read(&folder), (vec![], None));
-        for it in [
+        for entry in [
             entry("x", "1", 1e12),
             entry("x", "2", 2e12),
             entry("x", "1", 3e12),
         ] {
-            keep(&folder, it).expect("kept");
+            keep(&folder, entry).expect("kept");
         }
         let (found, notice) = read(&folder);
         assert_eq!(found, [entry("x", "1", 3e12), entry("x", "2", 2e12)]);
         assert_eq!(notice, None);
-        assert!(found[0].is(&entry("x", "", 1.0).device, "1"));
-        assert!(!found[0].is(&entry("y", "", 1.0).device, "1"));
+        assert!(found[0].is_for(&entry("x", "", 1.0).device, "1"));
+        assert!(!found[0].is_for(&entry("y", "", 1.0).device, "1"));
     }
 
     #[test]
@@ -162,13 +174,18 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_pipe_in_the_place_of_the_file_holds_nothing_up() {
+    fn a_pipe_in_place_of_the_file_is_not_waited_for() {
         use rustix::fs::{CWD, Mode, mkfifoat};
         let home = tempfile::tempdir().expect("a folder");
         mkfifoat(CWD, home.path().join(FILE), Mode::RUSR | Mode::WUSR).expect("a pipe");
         let (found, notice) = read(home.path());
-        let notice = notice.expect("told");
-        assert!(found.is_empty() && notice.contains("is a pipe"), "{notice}");
+        assert!(found.is_empty());
+        assert!(
+            notice
+                .as_deref()
+                .is_some_and(|notice| notice.contains("is a pipe")),
+            "{notice:?}"
+        );
         keep(home.path(), entry("x", "1", 1e12)).expect("the pipe is set aside");
         assert_eq!(read(home.path()).0.len(), 1);
     }

@@ -1,5 +1,5 @@
-//! The CPU's roofs: on as many threads as the kernels have, each on its own part. The threads are its own: the
-//! caller may occupy those of a pool.
+//! The measurement of the CPU's peaks. It uses as many threads as the kernels have, each on its own part of the data. It starts these threads
+//! itself, because the caller may occupy those of a pool.
 
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,82 +7,87 @@ use std::time::{Duration, Instant};
 use protocol::machine::cores;
 use tiny_llama::ops::cpu::roof::{LANES, multiply_adds, triad};
 
-/// Repeats of one measurement, and timed launches of each kernel on a GPU.
+/// Repeats of one measurement on the CPU, and timed launches of each kernel on a GPU.
 pub(super) const REPEATS: usize = 9;
 /// A repeat of the multiply-adds takes about this long.
 const REPEAT: Duration = Duration::from_millis(6);
-/// Bytes of one of the triad's three arrays, at least and at most.
+/// The fewest bytes of one of the triad's three arrays.
 const SMALLEST: usize = 64 << 20;
+/// The most bytes of one of the triad's three arrays.
 const LARGEST: usize = 512 << 20;
 
-/// Work done in each of several repeats, and the seconds they took.
+/// The work of one repeat, in operations or bytes, and the seconds of each repeat.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct HostRates {
+pub(super) struct TimedWork {
     pub work: f64,
     pub seconds: Vec<f64>,
 }
 
-/// f32 operations of all threads together, two for each multiply-add.
-pub(super) fn flops(threads: usize) -> HostRates {
-    let run = |which: usize, rounds: usize, repeats: usize| HostRates {
-        work: 2.0 * (LANES[which] * rounds * threads) as f64,
-        seconds: together(threads, repeats, |_| (), |()| multiply_adds(which, rounds)),
+/// Measures the f32 operations of all threads together, two for each multiply-add. It tries three kernels, and repeats the fastest.
+pub(super) fn flops(threads: usize) -> TimedWork {
+    let run = |kernel: usize, rounds: usize, repeats: usize| TimedWork {
+        work: 2.0 * (LANES[kernel] * rounds * threads) as f64,
+        seconds: together(threads, repeats, |_| (), |()| multiply_adds(kernel, rounds)),
     };
     let trial = 50_000;
-    let tried = (0..3).map(|which| {
-        let HostRates { work, seconds } = run(which, trial, 3);
-        let least = seconds.into_iter().fold(f64::INFINITY, f64::min);
-        (work / least, which)
-    });
-    let (rate, best) = tried.fold((0.0, 0), |best, it| if it.0 > best.0 { it } else { best });
-    let per_round = 2.0 * (LANES[best] * threads) as f64;
-    let rounds = (rate * REPEAT.as_secs_f64() / per_round) as usize;
-    run(best, rounds.clamp(trial, 100 * trial), REPEATS)
+    let mut fastest = 0;
+    let mut best_rate = 0.0;
+    for kernel in 0..3 {
+        let TimedWork { work, seconds } = run(kernel, trial, 3);
+        let rate = work / seconds.into_iter().fold(f64::INFINITY, f64::min);
+        if rate > best_rate {
+            fastest = kernel;
+            best_rate = rate;
+        }
+    }
+    let per_round = 2.0 * (LANES[fastest] * threads) as f64;
+    let rounds = (best_rate * REPEAT.as_secs_f64() / per_round) as usize;
+    run(fastest, rounds.clamp(trial, 100 * trial), REPEATS)
 }
 
-/// Bytes moved by a triad over arrays of `array` bytes each, cut among the threads: two read and one written.
-pub(super) fn bytes(threads: usize, array: usize) -> HostRates {
+/// Measures the bytes that a triad moves: it reads two arrays and writes a third. Each has `array` bytes, which the threads share.
+pub(super) fn bytes(threads: usize, array: usize) -> TimedWork {
     let len = (array / 4 / threads.max(1)).max(1);
-    // Each thread writes its own parts first, so that they lie in memory near it.
+    // Each thread makes its own parts, so that they lie in memory near it.
     let arrays = |_| (vec![0.0_f32; len], vec![1.0_f32; len], vec![2.0_f32; len]);
     let seconds = together(threads, REPEATS + 1, arrays, |(out, a, b)| {
         triad(out, a, b);
         std::hint::black_box(out);
     });
-    HostRates {
+    TimedWork {
         work: 12.0 * (len * threads) as f64,
-        // The first repeat meets pages that were never written.
+        // The first repeat is slower, because it writes to new pages.
         seconds: seconds.into_iter().skip(1).collect(),
     }
 }
 
-/// Bytes for one array of the triad: with all three, several times the last-level cache, and an eighth of the memory that
-/// is free at most.
+/// Returns the bytes of one array of the triad. All three take several times the last-level cache, and at most an eighth of the `free` bytes of
+/// memory.
 pub(super) fn array_bytes(free: Option<u64>) -> usize {
-    let most = free.map_or(SMALLEST, |free| (free / 24) as usize);
+    let limit = free.map_or(SMALLEST, |free| (free / 24) as usize);
     (2 * cache_bytes().unwrap_or(0))
         .clamp(SMALLEST, LARGEST)
-        .min(most.max(1 << 20))
+        .min(limit.max(1 << 20))
 }
 
-/// All last-level caches together, where Linux tells.
+/// Returns the bytes of all last-level caches together; `None` if the system does not tell.
 fn cache_bytes() -> Option<usize> {
     let read = |index: usize, file: &str| {
         let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
         protocol::machine::system(format!("{folder}/{file}")).ok()
     };
     let last = (0..8).rev().find(|index| read(*index, "size").is_some())?;
-    let size = kibibytes(&read(last, "size")?)?;
+    let size = parse_size(&read(last, "size")?)?;
     let sharing = cores(&read(last, "shared_cpu_list")?).count().max(1);
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Some(size * all.div_ceil(sharing))
 }
 
-/// `32768K` or `96M` in bytes.
-fn kibibytes(text: &str) -> Option<usize> {
-    let text = text.trim();
-    let (number, unit) = text.split_at(text.len().checked_sub(1)?);
-    let number: usize = number.parse().ok()?;
+/// Returns the bytes of a size such as `32768K` or `96M`; `None` for any other text.
+fn parse_size(text: &str) -> Option<usize> {
+    let size = text.trim();
+    let (digits, unit) = size.split_at(size.len().checked_sub(1)?);
+    let number: usize = digits.parse().ok()?;
     match unit {
         "K" => Some(number << 10),
         "M" => Some(number << 20),
@@ -90,7 +95,8 @@ fn kibibytes(text: &str) -> Option<usize> {
     }
 }
 
-/// Seconds of each repeat, from the first thread's start to the last one's end. Threads start every repeat together.
+/// Does the work on all threads at once, and returns the seconds of each repeat, from the first thread's start to the last one's end. The threads
+/// begin each repeat together.
 fn together<S>(
     threads: usize,
     repeats: usize,
@@ -101,15 +107,15 @@ fn together<S>(
     let times: Mutex<Vec<(Instant, Instant)>> = Mutex::new(Vec::new());
     let body = |thread: usize| {
         let mut state = prepare(thread);
-        let mut mine = Vec::with_capacity(repeats);
+        let mut own_times = Vec::with_capacity(repeats);
         for _ in 0..repeats {
             barrier.wait();
             let began = Instant::now();
             work(&mut state);
-            mine.push((began, Instant::now()));
+            own_times.push((began, Instant::now()));
         }
         let mut all = times.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(mine);
+        all.extend(own_times);
     };
     std::thread::scope(|scope| {
         let body = &body;
@@ -121,9 +127,9 @@ fn together<S>(
     let all = times.into_inner().unwrap_or_else(PoisonError::into_inner);
     (0..repeats)
         .filter_map(|repeat| {
-            let turns = || all.iter().skip(repeat).step_by(repeats);
-            let began = turns().map(|turn| turn.0).min()?;
-            let ended = turns().map(|turn| turn.1).max()?;
+            let of_threads = || all.iter().skip(repeat).step_by(repeats);
+            let began = of_threads().map(|(began, _)| *began).min()?;
+            let ended = of_threads().map(|(_, ended)| *ended).max()?;
             Some((ended - began).as_secs_f64())
         })
         .collect()
@@ -149,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn caches_are_read_as_linux_writes_them() {
-        assert_eq!(kibibytes("32768K\n"), Some(32 << 20));
-        assert_eq!(kibibytes("96M"), Some(96 << 20));
-        assert_eq!(kibibytes(""), None);
+    fn sizes_of_caches_are_read_as_linux_writes_them() {
+        assert_eq!(parse_size("32768K\n"), Some(32 << 20));
+        assert_eq!(parse_size("96M"), Some(96 << 20));
+        assert_eq!(parse_size(""), None);
     }
 
     #[test]
-    fn arrays_leave_most_of_the_memory_alone() {
+    fn arrays_leave_most_of_the_memory_free() {
         assert!(array_bytes(Some(240 << 20)) <= 10 << 20);
         assert!((SMALLEST..=LARGEST).contains(&array_bytes(Some(1 << 40))));
     }

@@ -1,4 +1,4 @@
-//! Measures a device's roofs. A GPU's launches are timed on its own clock where it has one; the CPU's on the host's.
+//! The measurement of a device's peaks. Launches on a GPU are timed on its own clock if it has one; work on the CPU is timed on the host's.
 
 use std::time::{Duration, Instant};
 
@@ -10,50 +10,54 @@ use burn_cubecl::tensor::CubeTensor;
 use super::super::devices::OpenDevice;
 use super::super::host::{memory_available, today};
 use super::super::observer;
-use super::host::{self, HostRates, REPEATS};
-use protocol::Roof;
+use super::host::{self, REPEATS, TimedWork};
 use protocol::stats::roofline::rate;
+use protocol::{Rate, Roof};
 use tiny_llama::ops::gpu::roof as gpu;
 use tiny_llama::ops::primitive;
 
-/// Length of a timed launch: on the device's clock, and where submitting it counts.
+/// Seconds of a launch that is timed on the device's clock.
 const LENGTH: f64 = 4e-3;
+/// Seconds of a launch that is timed together with its submission.
 const LENGTH_WITH_SUBMISSION: f64 = 20e-3;
 /// How long a GPU works before it is timed. An idle one keeps a fraction of its clock for a third of a second after work begins: an H200
 /// then computes 11 in place of 65 TFLOP/s.
 pub const WARM_UP: Duration = Duration::from_millis(1500);
-/// Workgroups that fill a small device, and a large one.
+/// Workgroups that fill a small device.
 const FEW: u32 = 1024;
+/// Workgroups that fill a large device.
 const MANY: u32 = 16_384;
-/// From this rate on, in FLOP/s, the many are used.
+/// A device with this many FLOP/s is large.
 const LARGE: f64 = 1e12;
-/// Bytes of one of the triad's arrays on a GPU, and what is tried where that is too much.
-const ARRAYS: [usize; 2] = [256 << 20, 32 << 20];
+/// Bytes of one of the triad's arrays on a GPU.
+const ARRAY: usize = 256 << 20;
+/// Bytes of one of the triad's arrays if a GPU has no room for larger ones.
+const SMALL_ARRAY: usize = 32 << 20;
 
-/// Both roofs of an opened device, today's date on them.
+/// Measures the peaks of an opened device, and dates them today.
+///
+/// # Errors
+/// When the device was lost, or its clock stands still.
 pub(super) fn roof(opened: &OpenDevice) -> Result<Roof> {
-    let (flops, cores, bytes, clock) = if opened.queued {
-        let threads = rayon::current_num_threads();
-        let array = host::array_bytes(memory_available());
-        let bytes = host::bytes(threads, array);
-        (host::flops(threads), None, bytes, "host")
-    } else {
-        on_gpu(opened)?
-    };
-    let rated = |it: &HostRates| {
-        rate(it.work, &it.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
-    };
+    if !opened.queued {
+        return roof_of_gpu(opened);
+    }
+    let threads = rayon::current_num_threads();
+    let array = host::array_bytes(memory_available());
     Ok(Roof {
-        flops: rated(&flops)?,
-        matrix_cores: cores.as_ref().map(rated).transpose()?,
-        bytes: rated(&bytes)?,
-        clock: clock.to_owned(),
+        bytes: rated(&host::bytes(threads, array))?,
+        flops: rated(&host::flops(threads))?,
+        matrix_cores: None,
+        clock: "host".to_owned(),
         date: today(),
     })
 }
 
-/// f32, matrix cores, memory, and the clock.
-fn on_gpu(opened: &OpenDevice) -> Result<(HostRates, Option<HostRates>, HostRates, &'static str)> {
+fn rated(timed: &TimedWork) -> Result<Rate> {
+    rate(timed.work, &timed.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
+}
+
+fn roof_of_gpu(opened: &OpenDevice) -> Result<Roof> {
     let device = &opened.device;
     let out = buffer(device, gpu::outputs(MANY));
     let on_cpu = opened.info.kind == "vulkan-cpu";
@@ -61,46 +65,53 @@ fn on_gpu(opened: &OpenDevice) -> Result<(HostRates, Option<HostRates>, HostRate
     let (flops, clock) = arithmetic(device, warm_up, gpu::flops, |groups, rounds| {
         gpu::multiply_add(&out, groups, rounds);
     })?;
-    let cores = match opened.matrix_cores {
-        true => {
-            let out = buffer(device, gpu::MATRIX_OUTPUTS);
-            let products = |groups, rounds| gpu::matrix_products(&out, groups, rounds);
-            Some(arithmetic(device, Duration::ZERO, gpu::matrix_flops, products)?.0)
-        }
-        false => None,
-    };
-    let first = if on_cpu {
+    let mut matrix_cores = None;
+    if opened.matrix_cores {
+        let out = buffer(device, gpu::MATRIX_OUTPUTS);
+        let products = |groups, rounds| gpu::matrix_products(&out, groups, rounds);
+        let (timed, _) = arithmetic(device, Duration::ZERO, gpu::matrix_flops, products)?;
+        matrix_cores = Some(rated(&timed)?);
+    }
+    let array = if on_cpu {
         host::array_bytes(memory_available())
     } else {
-        ARRAYS[0]
+        ARRAY
     };
-    let bytes = triad(device, first).or_else(|_| triad(device, ARRAYS[1]));
+    let bytes = triad(device, array).or_else(|_| triad(device, SMALL_ARRAY));
     // The arrays are not needed again.
     device.memory_cleanup();
-    Ok((flops, cores, bytes?, clock))
+    Ok(Roof {
+        flops: rated(&flops)?,
+        matrix_cores,
+        bytes: rated(&bytes?)?,
+        clock: clock.to_owned(),
+        date: today(),
+    })
 }
 
 fn buffer(device: &Device, values: usize) -> CubeTensor {
     primitive::<Cube>(Tensor::<2>::empty([1, values], device))
 }
 
-/// The rate of a kernel that only computes: so many operations for so many workgroups and rounds of its loop.
+/// Measures a kernel that only computes. `launch` runs it with a number of workgroups and of rounds of its loop, and `flops` counts the operations
+/// of such a launch. Returns the work, and the clock that timed it.
 fn arithmetic(
     device: &Device,
     warm_up: Duration,
     flops: fn(u32, usize) -> f64,
     launch: impl Fn(u32, usize),
-) -> Result<(HostRates, &'static str)> {
+) -> Result<(TimedWork, &'static str)> {
     let once = |groups, rounds| timed(device, || launch(groups, rounds));
     // The first launch compiles.
     once(FEW, 1)?;
-    let (mut groups, mut rounds) = (FEW, 4);
+    let mut groups = FEW;
+    let mut rounds = 4;
     let mut clock = "device";
     let mut warm = warm_up.is_zero();
-    // Longer until the clock's steps no longer matter, then once more after the warm-up.
+    // Launches get longer until the resolution of the clock no longer matters, and once more after the warm-up.
     for _ in 0..8 {
-        let (seconds, by) = once(groups, rounds)?;
-        clock = by;
+        let (seconds, timed_by) = once(groups, rounds)?;
+        clock = timed_by;
         let reached = flops(groups, rounds) / seconds;
         if reached >= LARGE {
             groups = MANY;
@@ -125,32 +136,36 @@ fn arithmetic(
     }
     let seconds = repeat(|| once(groups, rounds))?;
     let work = flops(groups, rounds);
-    Ok((HostRates { work, seconds }, clock))
+    Ok((TimedWork { work, seconds }, clock))
 }
 
-/// `array`: bytes of one of three arrays, at most.
-fn triad(device: &Device, array: usize) -> Result<HostRates> {
+/// Measures a triad over three arrays of at most `array` bytes each.
+fn triad(device: &Device, array: usize) -> Result<TimedWork> {
     let out = buffer(device, 4);
     let most = out.client.properties().memory.max_page_size;
     let len = array.min(usize::try_from(most).unwrap_or(array)) / 16 * 4;
     let [a, b, out] = [(); 3].map(|()| buffer(device, len));
     let once = || timed(device, || gpu::triad(&a, &b, &out, len));
-    // The first launch compiles and meets pages that were never written.
+    // The first launch compiles, and writes to new pages.
     once()?;
     let seconds = repeat(once)?;
-    Ok(HostRates {
+    Ok(TimedWork {
         work: gpu::bytes(len),
         seconds,
     })
 }
 
+/// Returns the seconds of each of [`REPEATS`] launches.
 fn repeat(mut once: impl FnMut() -> Result<(f64, &'static str)>) -> Result<Vec<f64>> {
     (0..REPEATS)
         .map(|_| once().map(|(seconds, _)| seconds))
         .collect()
 }
 
-/// Seconds of one launch, and on which clock.
+/// Returns the seconds of one launch, and the clock that timed it.
+///
+/// # Errors
+/// When the device was lost, the launch was not seen, or the clock stands still.
 fn timed(device: &Device, launch: impl FnOnce()) -> Result<(f64, &'static str)> {
     let sync = || {
         let synced = device.sync();

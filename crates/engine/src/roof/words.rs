@@ -1,48 +1,49 @@
-//! Measured peaks in words, and the messages when two measurements of one device do not agree.
+//! The sentences that tell where two measurements of one device disagree.
 
 use std::path::Path;
 
 use protocol::Roof;
 use protocol::stats::roofline::repeats;
 
-/// Two measurements that differ by less than this share of the earlier one agree.
-const AGREE: f64 = 0.15;
+/// Two measurements agree if they differ by no more than this share of the earlier one.
+const AGREEMENT: f64 = 0.15;
 
-/// A sentence for each peak that was measured far from what is on file, with the one that is kept and why. `file` is where
-/// peaks are kept.
+/// Returns a sentence for each peak that was measured far from the peak on file. It says which of the two is kept and why. `file` is the file
+/// with the peaks.
 pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<String> {
-    let peaks = [
+    let mut peaks = vec![
         ("arithmetic", &before.flops, &now.flops, "FLOP/s"),
         ("memory", &before.bytes, &now.bytes, "B/s"),
     ];
-    let cores = before.matrix_cores.as_ref().zip(now.matrix_cores.as_ref());
-    let cores = cores.map(|(old, new)| ("matrix cores", old, new, "FLOP/s"));
-    let mut said = Vec::new();
-    for (what, old, new, unit) in peaks.into_iter().chain(cores) {
+    if let (Some(old), Some(new)) = (&before.matrix_cores, &now.matrix_cores) {
+        peaks.push(("matrix cores", old, new, "FLOP/s"));
+    }
+    let mut sentences = Vec::new();
+    for (peak, old, new, unit) in peaks {
         let change = new.best / old.best - 1.0;
-        if !change.is_finite() || change.abs() <= AGREE {
+        if !change.is_finite() || change.abs() <= AGREEMENT {
             continue;
         }
-        let (percent, then) = (100.0 * change.abs(), repeats(old, unit));
-        let now = repeats(new, unit);
-        said.push(if change > 0.0 {
+        let percent = 100.0 * change.abs();
+        let kept = repeats(old, unit);
+        let measured = repeats(new, unit);
+        let date = &before.date;
+        sentences.push(if change > 0.0 {
             format!(
-                "peak of {what}: {now}, {percent:.0} % above the {then} of {}, which something else on this machine \
-                 slowed: the new one is kept",
-                before.date
+                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, which something else on this machine \
+                 slowed: the new one is kept"
             )
         } else {
-            let forget = file.map_or_else(String::new, |file| {
+            let hint = file.map_or_else(String::new, |file| {
                 format!("; if the device did become slower, remove {} first", file.display())
             });
             format!(
-                "peak of {what}: only {now}, {percent:.0} % below the {then} of {}, which is kept: noise only slows. \
-                 Measure again while nothing else runs{forget}",
-                before.date
+                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, which is kept: noise only slows. \
+                 Measure again while nothing else runs{hint}"
             )
         });
     }
-    said
+    sentences
 }
 
 #[cfg(test)]
@@ -77,12 +78,12 @@ mod tests {
     }
 
     #[test]
-    fn which_of_two_is_kept_is_said_with_the_reason() {
+    fn a_disagreement_says_which_peak_is_kept_and_why() {
         let before = roof(200e9, 20e9);
         let file = Path::new("/caches/roofs.json");
-        let said = disagreements(&before, &roof(140e9, 30e9), Some(file));
-        let [slower, faster] = said.as_slice() else {
-            panic!("both lie apart: {said:?}");
+        let sentences = disagreements(&before, &roof(140e9, 30e9), Some(file));
+        let [slower, faster] = sentences.as_slice() else {
+            panic!("both lie apart: {sentences:?}");
         };
         for part in [
             "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), 30 % below the 200.0 GFLOP/s",
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_of_nothing_is_compared_with_nothing() {
+    fn an_empty_peak_is_not_compared() {
         assert!(disagreements(&Roof::default(), &roof(1e9, 1e9), None).is_empty());
     }
 }

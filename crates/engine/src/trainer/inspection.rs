@@ -1,16 +1,17 @@
-//! Inspections of a run: the profiled step with its gradient audit, evidence for the lesson, memory, and which tensor stopped being
-//! finite. None of it is part of a timed step.
+//! Inspections of a run: the profiled step with its gradient audit, evidence for the lesson, memory, and the tensor that stopped being
+//! finite. None of them is part of a timed step.
 //!
 //! # When a profile counts
 //!
 //! A GPU's clock changes with its load. Three steps that wait only at their end come before each profile, and three after it. The profile counts
-//! when they agree within 10 % and its sum exceeds neither by 5 % and 1.2 µs for each recorded launch: recorded launches follow each other more
-//! closely than under the profiler, so a short step may be covered to more than 100 %. Else the profile is discarded and repeated, up to eight
-//! times, and the run says how many were. Where the configuration waits between phases, or never, three such steps follow each profile. None of
-//! these steps counts in a statistic. Runs with a last step take three profiles and report medians.
+//! if they agree within 10 % and its sum exceeds neither by 5 % and 1.2 µs for each recorded launch. Recorded launches follow each other more
+//! closely than launches under the profiler, so a short step may be covered to more than 100 %. A profile that does not count is discarded and
+//! repeated, up to eight times; the run reports how many were discarded. On a device whose clock is steady, three such steps follow each profile
+//! if the configuration waits between phases, or never. None of these steps counts in a statistic. Runs with a last step take three profiles and
+//! report medians.
 //!
-//! Each try trains. A run with a last step repeats a profile after its last counted step only, so that its last loss is of the same step
-//! however often a profile is repeated.
+//! Each repetition is a training step. A run with a last step repeats a profile after its last counted step only, so its last loss belongs to
+//! that step however often a profile is repeated.
 
 use std::time::Instant;
 
@@ -23,56 +24,62 @@ use super::Trainer;
 use protocol::config::Sync;
 use protocol::lints::longest_kernels_ms;
 use protocol::stats::robust::median;
-use protocol::{Event, Gradients, Memory, Num, Step, StepProfile};
+use protocol::{Event, GradientRow, Gradients, Memory, Num, Step, StepProfile};
 
-/// Steps taken to see how long the device alone takes.
+/// Steps from which the length of a step on the device alone is taken.
 const END_SYNCED_STEPS: usize = 3;
-/// A GPU's clock rises under load, and falls while the host compiles or reads: a profile counts when the steps before and
-/// after it differ by no more than this share, and its sum exceeds neither.
+/// A profile counts if the steps before and after it differ by no more than this share. A GPU's clock rises under load, and falls while the host
+/// compiles or reads.
 pub(super) const AGREEMENT: f64 = 0.1;
-/// After this many discarded profiles in a row the next one is kept, with the lint on its coverage.
+/// After this many discarded profiles in a row the next one counts, with the lint on its coverage.
 const MOST_DISCARDED: u32 = 8;
 
-/// Whether the device ran at one speed during a profile: the steps before and after it differ by no more than the share `most_apart`, and
-/// the profile's sum is not above the `longest` sum possible for the shorter of them. Times are in ms.
+/// Returns true if the device ran at one speed during a profile. The steps before and after it then differ by no more than the share
+/// `max_difference`, and the profile's sum is not above the `longest` sum possible for the shorter of them. Times are in ms.
 fn agree(
     (before, after): (f64, f64),
-    most_apart: f64,
+    max_difference: f64,
     device: f64,
     longest: impl Fn(f64) -> f64,
 ) -> bool {
-    let (least, most) = (before.min(after), before.max(after));
-    most <= (1.0 + most_apart) * least && device <= longest(least)
+    let shorter = before.min(after);
+    let longer = before.max(after);
+    longer <= (1.0 + max_difference) * shorter && device <= longest(shorter)
 }
 
-/// The first gradient that is not finite although the loss was not scaled up: every step like this one would be left out.
+/// Names the first gradient that is not finite although the loss was not scaled up. The optimizer would leave out every step like this one.
 fn overflowed(audit: &Gradients) -> Option<&str> {
-    let mut rows = audit.rows.iter().filter(|_| audit.loss_scale == Some(1.0));
-    let row = rows.find(|row| row.norm.is_some_and(|norm| !norm.0.is_finite()))?;
+    if audit.loss_scale != Some(1.0) {
+        return None;
+    }
+    let not_finite = |row: &&GradientRow| row.norm.is_some_and(|norm| !norm.0.is_finite());
+    let row = audit.rows.iter().find(not_finite)?;
     Some(&row.name)
 }
 
 impl Trainer {
-    /// A step under the profiler, with the gradient audit between backward and update. Counts in no statistic. Where the profile does not
-    /// agree with the steps around it, [`Self::profile_is_due`] says when it is repeated.
+    /// Takes a step under the profiler, with the gradient audit between backward and update. It counts in no statistic. If the profile does
+    /// not agree with the steps around it, [`Self::profile_is_due`] says when it is repeated.
     pub(super) fn profiled_step(&mut self) -> Result<()> {
-        if !self.spec_synced() && self.stats.counted >= self.warmup() {
-            // A short run has no later wait to be timed by.
+        if !self.is_synchronised() && self.is_warm() {
+            // A short run may not wait again, so its last counted steps are timed up to here.
             self.queue.sync()?;
-            self.stats.drained.mark(self.stats.counted);
+            self.stats.unsynced.mark(self.stats.counted);
         }
-        self.stats.drained.interrupt();
+        self.stats.unsynced.interrupt();
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
         }
-        let before = match self.clock_may_change() {
-            true => self.end_synced_ms()?,
-            false => None,
+        let before = if self.clock_may_change() {
+            self.end_synced_ms()?
+        } else {
+            None
         };
         self.load()?;
-        let looked = self.queue.ask(audit::profiled_step)??;
-        let (mut audit, total_ms) = (looked.gradients, looked.took.as_secs_f64() * 1e3);
-        let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+        let seen = self.queue.ask(audit::profiled_step)??;
+        let mut audit = seen.gradients;
+        let total_ms = seen.took.as_secs_f64() * 1e3;
+        let loss = self.queue.last_loss()?;
 
         audit.slot = self.slot();
         audit.step = self.step;
@@ -83,21 +90,22 @@ impl Trainer {
             self.bad_step = Some(step);
         }
         self.emit(Event::Gradients(audit));
-        if self.bad_step.is_none() && self.waits_elsewhere() {
+        if self.bad_step.is_none() && self.needs_end_synced_steps() {
             self.stats.end_synced_ms = self.end_synced_ms()?;
         }
-        let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
-        let around = before.zip(self.stats.end_synced_ms);
-        let launches = looked.profiled.launches;
+        let device_ms = seen.profiled.device_ms();
+        let launches = seen.profiled.launches;
         let recorded = self.spec.config.records();
         let longest = |step_ms| longest_kernels_ms(recorded, launches, step_ms);
-        let agrees = around.is_none_or(|it| agree(it, self.most_apart, device_ms, longest));
+        let around = before.zip(self.stats.end_synced_ms);
+        let agrees =
+            around.is_none_or(|steps_ms| agree(steps_ms, self.max_difference, device_ms, longest));
         if agrees || self.stats.discarded == MOST_DISCARDED || self.bad_step.is_some() {
-            self.profiled(looked.profiled, step, total_ms);
+            self.report_profile(seen.profiled, step, total_ms);
         } else {
             self.stats.discarded += 1;
         }
-        self.measure_memory(looked.kept)?;
+        self.report_memory(seen.bytes_in_use)?;
         self.stats.profile_due = false;
         self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
@@ -107,70 +115,65 @@ impl Trainer {
         self.stop_not_finite()
     }
 
-    fn profiled(&mut self, p: Profiled, step: u64, total_ms: f64) {
-        let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
-        let explained = self.explained(total_ms);
+    /// Reports a profile that counts. `total_ms` is the wall time of the profiled step.
+    fn report_profile(&mut self, profile: Profiled, step: u64, total_ms: f64) {
+        let device_ms = profile.device_ms();
+        let step_ms = self.compared_step_ms(total_ms);
         let unseen = || "the profiler saw no operation on this device".to_owned();
         let kernels = StepProfile {
             slot: self.slot(),
             step,
-            launches: p.launches,
-            unique: p.unique,
+            launches: profile.launches,
+            unique: profile.unique,
             device_ms,
             profiled_step_ms: total_ms,
-            coverage: device_ms / explained,
-            step_ms: Some(explained),
+            coverage: device_ms / step_ms,
+            step_ms: Some(step_ms),
             discarded: std::mem::take(&mut self.stats.discarded),
-            unbracketed_ms: (explained - device_ms).max(0.0),
-            clock: p.clock,
-            launches_by_phase: p.launches_by_phase,
-            reason: p.rows.is_empty().then(unseen),
-            rows: p.rows,
-            request: self.profile_asked.take().unwrap_or_default(),
+            unbracketed_ms: (step_ms - device_ms).max(0.0),
+            clock: profile.clock,
+            launches_by_phase: profile.launches_by_phase,
+            reason: profile.rows.is_empty().then(unseen),
+            rows: profile.rows,
+            request: self.profile_request.take().unwrap_or_default(),
         };
         self.stats.profiles += 1;
         self.emit(Event::Kernels(kernels));
         self.send_clocks();
     }
 
-    /// The step that kernel rows are compared with; see `StepProfile::step_ms`.
-    pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
+    /// Returns the length in ms of the step that kernel rows are compared with; see `StepProfile::step_ms`.
+    fn compared_step_ms(&self, profiled_ms: f64) -> f64 {
         if self.opened.queued {
             return profiled_ms;
         }
-        let found = if self.waits_elsewhere() {
+        let step_ms = if self.needs_end_synced_steps() {
             self.stats.end_synced_ms
         } else {
-            self.stats.times.spread().map(|it| it.median)
+            self.stats.times.spread().map(|spread| spread.median)
         };
-        found.unwrap_or(profiled_ms)
+        step_ms.unwrap_or(profiled_ms)
     }
 
-    /// Whether this is a GPU, and not a driver that computes on the cores.
+    /// Returns true on a GPU. A driver that computes on the cores has a steady clock.
     fn clock_may_change(&self) -> bool {
         self.opened.info.kind == "gpu"
     }
 
-    /// Whether rows are compared with steps of their own: those of the run wait between phases, or not at all, or lie too far
-    /// back on a device whose clock may change.
-    fn waits_elsewhere(&self) -> bool {
+    /// Returns true if a profile is compared with additional steps that wait at their end only. The run's own steps do not serve if they wait
+    /// between phases or not at all, or if the clock may have changed since.
+    fn needs_end_synced_steps(&self) -> bool {
         let per_step = self.spec.config.measure.sync == Sync::PerStep;
         !self.opened.queued && (!per_step || self.clock_may_change())
     }
 
-    /// The median of a few steps that wait for the device once, at the end; `None` when a loss was not finite.
+    /// Takes a few steps that wait for the device at their end only, and returns their median in ms; `None` if a loss was not finite.
     fn end_synced_ms(&mut self) -> Result<Option<f64>> {
         let mut times = Vec::new();
+        let tasks = Worker::tasks(&self.spec.config, self.on_cpu());
         for _ in 0..END_SYNCED_STEPS {
             self.load()?;
-            self.queue.sync()?;
-            let began = Instant::now();
-            for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
-                self.queue.submit(*task)?;
-            }
-            self.queue.sync()?;
-            let ms = began.elapsed().as_secs_f64() * 1e3;
-            let loss = self.queue.ask(Worker::losses)??.pop().unwrap_or(f64::NAN);
+            let (ms, loss) = self.queue.bracketed_step(tasks, false)?;
             self.uncounted_step(loss, ms);
             if !loss.is_finite() {
                 return Ok(None);
@@ -199,7 +202,8 @@ impl Trainer {
         self.stats.uncounted += 1;
     }
 
-    pub(super) fn evidence_now(&mut self) -> Result<()> {
+    /// Takes the evidence for the lesson and reports it. Its memory does not count in the run's peak.
+    pub(super) fn report_evidence(&mut self) -> Result<()> {
         let peak = allocator::peak();
         let mut evidence = self.queue.ask(|worker| audit::evidence(worker))?;
         allocator::forget_since(peak);
@@ -210,37 +214,37 @@ impl Trainer {
         Ok(())
     }
 
-    /// Measures the device's peaks if that is due, while the run waits.
+    /// Measures the device's peaks if that is due, while the run waits. This time counts as a pause.
     pub(super) fn measure_peaks(&mut self) {
-        if !std::mem::take(&mut self.opened.peaks_due) {
+        if !self.opened.peaks_due {
             return;
         }
         let began = Instant::now();
-        let outlet = self.outlet.clone();
-        let warn = |text| outlet.log("warn", text);
-        if self.opened.roof.is_none() {
+        let before = self.opened.roof.clone();
+        if before.is_none() {
             let name = &self.opened.info.name;
             let text = format!("the run waits while the peaks of {name} are measured, once");
-            outlet.log("info", text);
+            self.outlet.log("info", text);
         }
         let peak = allocator::peak();
-        match roof::of(&self.opened, warn) {
-            Ok(roof) if self.opened.roof.as_ref() == Some(&roof) => {}
-            Ok(roof) => {
-                self.opened.roof = Some(roof.clone());
-                let device = self.opened.info.clone();
-                self.emit(Event::Calibrated { device, roof });
-            }
-            Err(error) => warn(format!("no peaks of {}: {error:#}", self.opened.info.name)),
+        roof::measure_if_due(&mut self.opened, |text| self.outlet.log("warn", text));
+        if self.opened.roof != before
+            && let Some(roof) = self.opened.roof.clone()
+        {
+            let device = self.opened.info.clone();
+            self.emit(Event::Calibrated { device, roof });
         }
         allocator::forget_since(peak);
-        self.stats.paused += began.elapsed();
+        self.stats.pause_time += began.elapsed();
     }
 
-    fn measure_memory(&mut self, kept: Option<u64>) -> Result<()> {
+    /// Reports the memory of the run. `gpu_peak` is what was in use on a GPU after the forward or the backward pass, in bytes.
+    fn report_memory(&mut self, gpu_peak: Option<u64>) -> Result<()> {
         let (weights, moments) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
-            let values = parameters.iter().map(|p| p.value.shape().num_elements());
+            let values = parameters
+                .iter()
+                .map(|parameter| parameter.value.shape().num_elements());
             let weights = 4 * values.sum::<usize>() as u64;
             (weights, worker.optimizer.moment_bytes(&parameters))
         })?;
@@ -248,17 +252,22 @@ impl Trainer {
         let share = audit.map_or(0.0, |audit| audit.params_pct / 100.0);
         let gradients = (weights as f64 * share) as u64;
         let (current_bytes, peak_bytes, reason) = if self.on_cpu() {
-            let own = |all: u64| Some(all.saturating_sub(self.memory_before));
-            (own(allocator::current()), own(allocator::peak()), None)
+            let of_run = |process: u64| Some(process.saturating_sub(self.memory_before));
+            (
+                of_run(allocator::current()),
+                of_run(allocator::peak()),
+                None,
+            )
         } else {
-            let reason = match kept {
+            let reason = match gpu_peak {
                 Some(_) if self.spec.config.records() => {
                     "peak: what was in use after the forward or the backward pass, without what the recorded step keeps"
                 }
                 Some(_) => "peak: what was in use after the forward or the backward pass",
                 None => "this device reports no memory use",
             };
-            (audit::in_use(&self.opened.device), kept, Some(reason))
+            let current = audit::bytes_in_use(&self.opened.device);
+            (current, gpu_peak, Some(reason))
         };
         let memory = Memory {
             slot: self.slot(),
@@ -273,6 +282,7 @@ impl Trainer {
         Ok(())
     }
 
+    /// Ends the run because a number is not finite, and names the tensor.
     pub(super) fn stop_not_finite(&mut self) -> Result<()> {
         let tensor = match self.overflowed.take() {
             Some(tensor) => tensor,
@@ -280,7 +290,7 @@ impl Trainer {
         };
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
         self.story.stopped_at(step, &tensor);
-        self.ended = Some(format!("not-finite: {tensor} at step {step}"));
+        self.end_reason = Some(format!("not-finite: {tensor} at step {step}"));
         self.check_lints();
         Ok(())
     }
@@ -312,16 +322,17 @@ mod tests {
 
     #[test]
     fn a_profile_counts_when_the_device_ran_at_one_speed() {
-        let agree = |before, after, device| {
-            agree((before, after), AGREEMENT, device, |step_ms| 1.05 * step_ms)
+        let counts = |before_ms, after_ms, profile_ms| {
+            let longest = |step_ms| 1.05 * step_ms;
+            agree((before_ms, after_ms), AGREEMENT, profile_ms, longest)
         };
         assert!(
-            agree(8.5, 8.6, 8.2),
+            counts(8.5, 8.6, 8.2),
             "the device waits for the host a little"
         );
-        assert!(agree(8.5, 8.6, 4.0), "or half the time");
-        // Seen on an H200: the clock rose during the profile.
-        assert!(!agree(24.5, 8.6, 12.8));
-        assert!(!agree(8.6, 8.5, 11.8), "and fell before it");
+        assert!(counts(8.5, 8.6, 4.0), "the device waits half the time");
+        // These were measured on an H200.
+        assert!(!counts(24.5, 8.6, 12.8), "the clock rose in the profile");
+        assert!(!counts(8.6, 8.5, 11.8), "the clock fell before the profile");
     }
 }

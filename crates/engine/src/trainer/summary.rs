@@ -1,4 +1,4 @@
-//! Statistics of a run while it goes on, and the summary at its end.
+//! What a run reports: its statistics while it goes on, and its summary at the end.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use protocol::stats::robust::typical_phases;
 use protocol::{Event, Finished, Num, Throughput};
 
 impl Trainer {
-    /// Statistics so far.
+    /// Sends the statistics so far, and the lints if they changed.
     pub(super) fn report(&mut self) {
         self.last_report = Instant::now();
         if let Some(throughput) = self.statistics() {
@@ -17,20 +17,23 @@ impl Trainer {
         self.check_lints();
     }
 
+    /// Returns the statistics so far; `None` before the first step after warm-up.
     fn statistics(&self) -> Option<Throughput> {
         let config = &self.spec.config;
         let step_ms = self.stats.times.spread()?;
         let roof = roof(config, &self.opened);
         let batch = config.train.batch as f64;
         let by_median = batch / (step_ms.median * 1e-3);
-        let wall = self.began.elapsed().saturating_sub(self.stats.paused);
+        let elapsed = self.began.elapsed();
+        let wall = elapsed.saturating_sub(self.stats.pause_time);
         let steps = self.stats.counted + self.stats.uncounted;
         let wall_samples_per_s = steps as f64 * batch / wall.as_secs_f64().max(1e-9);
-        let unsynced = !self.spec_synced();
-        let samples_per_s = match self.stats.drained.steps_per_s() {
-            Some(rate) if unsynced => batch * rate,
-            None if unsynced => wall_samples_per_s,
-            _ => by_median,
+        let synced = self.is_synchronised();
+        let samples_per_s = if synced {
+            by_median
+        } else {
+            let rate = self.stats.unsynced.steps_per_s();
+            rate.map_or(wall_samples_per_s, |rate| batch * rate)
         };
         Some(Throughput {
             slot: self.slot(),
@@ -39,27 +42,26 @@ impl Trainer {
             step_ms,
             samples_per_s,
             tokens_per_s: samples_per_s * config.train.context as f64,
-            enqueue_samples_per_s: unsynced.then_some(by_median),
+            enqueue_samples_per_s: (!synced).then_some(by_median),
             wall_samples_per_s,
             phases: typical_phases(&self.stats.phases),
-            flops: self
-                .spec_synced()
-                .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
+            flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
             peak_flops: roof.as_ref().map(|roof| roof.flops.best),
             peak_load: roof.and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
     }
 
-    /// Which clock the step times are from.
+    /// Names the clock that the step times are from.
     fn clock(&self) -> &'static str {
-        if self.spec_synced() {
+        if self.is_synchronised() {
             "host-sync"
         } else {
             "enqueue"
         }
     }
 
+    /// Sends the lints if they changed.
     pub(super) fn check_lints(&mut self) {
         let lints = lints(&self.story);
         if lints != self.story.lints {
@@ -68,10 +70,10 @@ impl Trainer {
         }
     }
 
-    /// Ends the run: waits, and sums up. `why`: what cut it short.
+    /// Waits for the device and returns the summary. `why` says what cut the run short; a run that ended by itself says so instead.
     pub(crate) fn finish(mut self, why: Option<&str>) -> Finished {
         let _ = self.queue.sync();
-        if !self.pending.is_empty() && self.ended.is_none() {
+        if !self.pending.is_empty() && self.end_reason.is_none() {
             let _ = self.read_losses();
         }
         self.check_lints();
@@ -85,10 +87,10 @@ impl Trainer {
         Finished {
             steps: self.stats.counted,
             loss_last: Num(self.loss_last),
-            phases_ms: throughput.and_then(|it| it.phases),
+            phases_ms: throughput.and_then(|throughput| throughput.phases),
             clock: self.clock().to_owned(),
             evidence: self.story.evidence.clone(),
-            ended: self.ended.clone().or_else(|| why.map(str::to_owned)),
+            ended: self.end_reason.clone().or_else(|| why.map(str::to_owned)),
             request: self.request,
             ..summary
         }

@@ -1,0 +1,97 @@
+//! The statistics of a run since it began or its knobs changed.
+
+use std::time::{Duration, Instant};
+
+use protocol::stats::robust::StepTimes;
+use protocol::{PhaseTimes, StepClocks};
+
+/// Wall time between steps of an unsynchronised run that began with an empty queue. It gives a true rate without a wait in each step.
+#[derive(Default)]
+pub(crate) struct UnsyncedTiming {
+    /// When the latest such step began and how many steps were counted by then. `None` after anything other than a counted step.
+    last_mark: Option<(Instant, u64)>,
+    steps: u64,
+    seconds: f64,
+}
+
+impl UnsyncedTiming {
+    /// Notes that the queue is empty now, after `counted` counted steps.
+    pub(super) fn mark(&mut self, counted: u64) {
+        let now = Instant::now();
+        if let Some((marked_at, counted_before)) = self.last_mark.replace((now, counted)) {
+            self.steps += counted - counted_before;
+            self.seconds += (now - marked_at).as_secs_f64();
+        }
+    }
+
+    /// Notes that the work that follows is not a counted step: a profile, evidence, a pause.
+    pub(crate) fn interrupt(&mut self) {
+        self.last_mark = None;
+    }
+
+    /// Leaves out time that went by with an empty queue while a loss was read: no timed step contains it.
+    pub(super) fn leave_out(&mut self, took: Duration) {
+        if let Some((marked_at, _)) = &mut self.last_mark {
+            *marked_at += took;
+        }
+    }
+
+    /// Steps per second; `None` before two marks in a row.
+    pub(super) fn steps_per_s(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
+    }
+}
+
+/// What a run counts and measures. It begins anew when the run continues with changed knobs.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// Steps that were not profiled.
+    pub(super) counted: u64,
+    /// Steps that count in no statistic.
+    pub(super) uncounted: u64,
+    pub(super) times: StepTimes,
+    pub(super) phases: Vec<PhaseTimes>,
+    /// Wall time spent in pauses.
+    pub pause_time: Duration,
+    pub unsynced: UnsyncedTiming,
+    /// When a step of an unsynchronised run was last bracketed with syncs.
+    pub(super) last_bracketed: Option<Instant>,
+    /// True if the next step is profiled to find a gradient that overflowed.
+    pub(super) profile_due: bool,
+    /// When the latest profile was taken, and how many steps were counted by then.
+    pub(super) last_profile: Option<(Instant, u64)>,
+    pub(super) profiles: usize,
+    /// Profiles discarded since the last one that counted.
+    pub(super) discarded: u32,
+    /// The two readings of the host's clock.
+    pub(super) clocks: Option<StepClocks>,
+    /// Milliseconds of a step that waits for the device at its end only.
+    pub(super) end_synced_ms: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
+        let mut timing = UnsyncedTiming::default();
+        assert_eq!(timing.steps_per_s(), None);
+        timing.mark(8);
+        assert_eq!(timing.steps_per_s(), None);
+        timing.mark(16);
+        assert_eq!(timing.steps, 8);
+        let seconds = timing.seconds;
+        timing.interrupt();
+        timing.mark(40);
+        assert_eq!((timing.steps, timing.seconds), (8, seconds));
+        timing.mark(48);
+        assert_eq!(timing.steps, 16);
+        assert!(timing.steps_per_s().is_some_and(f64::is_finite));
+        // A synchronised step is timed without the reading of its loss, so this time is left out here as well.
+        let seconds = timing.seconds;
+        timing.leave_out(Duration::from_secs(3600));
+        timing.mark(56);
+        assert_eq!((timing.steps, timing.seconds), (24, seconds));
+    }
+}
