@@ -130,7 +130,7 @@ fn join(
         .strip_prefix("http://")
         .and_then(|rest| rest.split('/').next());
     let me = JoinSettings {
-        id: identity(context.state.as_deref(), shown.is_some()),
+        id: identity(context.state.as_deref(), host.is_some()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,
         at: sanitize::line(host.unwrap_or(address)),

@@ -480,7 +480,9 @@ impl Trainer {
         if synced || bracketed {
             // A step that is replayed whole has no phases.
             let three = <[f64; 3]>::try_from(phases_ms.as_slice());
-            timed.phases = three.ok().map(|phases| PhaseTimes::from_parts(phases, step_ms));
+            timed.phases = three
+                .ok()
+                .map(|phases| PhaseTimes::from_parts(phases, step_ms));
             timed.clocks = Some(StepClocks {
                 enqueue: enqueue_ms,
                 host_sync: step_ms,

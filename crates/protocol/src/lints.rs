@@ -463,7 +463,7 @@ mod tests {
 
     /// The lints that hold for the training of another program with these losses and phases (data, forward, rest).
     fn of_another(losses: &[f64], [data, forward, residual]: [f64; 3]) -> Vec<String> {
-        let mut run = RunStory::of(RunDescription::default());
+        let mut run = RunStory::new(RunDescription::default());
         for (step, loss) in losses.iter().enumerate() {
             let phases = PhaseTimes {
                 data: Some(data),

@@ -34,7 +34,7 @@ pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
     let of_one = |(name, _): (PhaseName, f64)| {
         let times = told
             .iter()
-            .filter_map(|(rank, phases)| Some((*rank, phases.of(name)?)));
+            .filter_map(|(rank, phases)| Some((*rank, phases.time_of(name)?)));
         let times: Vec<(u32, f64)> = times.collect();
         let (rank, worst) = *times.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let others: Vec<f64> = times
@@ -69,7 +69,7 @@ mod tests {
         let pairs = forward.iter().zip(backward).enumerate();
         let readings = pairs.map(|(rank, (forward, backward))| RankReading {
             rank: rank as u32,
-            phases: Some(PhaseTimes::of([*forward, *backward, 1.0], 100.0)),
+            phases: Some(PhaseTimes::from_parts([*forward, *backward, 1.0], 100.0)),
             ..RankReading::default()
         });
         readings.collect()

@@ -34,7 +34,7 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
     let phases = a.phases().zip(b.phases()).map(|(of_a, of_b)| {
         let of_b = Phases::from(&of_b);
         let of_a = Phases::from(&of_a).parts.into_iter();
-        let both = of_a.filter_map(|(name, ms)| Some((name, [ms, of_b.of(name)?])));
+        let both = of_a.filter_map(|(name, ms)| Some((name, [ms, of_b.time_of(name)?])));
         both.collect()
     });
     Some(Unpaired {
