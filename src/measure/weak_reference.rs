@@ -25,9 +25,10 @@ pub fn weakness(
             continue;
         }
         let reference = Reference::parse(spec, &shape.sizes)?;
-        let most = match flops <= EVERY_KIND {
-            true => shape.values.len(),
-            false => 1,
+        let most = if flops <= EVERY_KIND {
+            shape.values.len()
+        } else {
+            1
         };
         // What has passed with every kind of values so far.
         let mut passing: Option<Vec<WrongOutput>> = None;

@@ -86,9 +86,11 @@ impl Reference {
         let outputs = spec.bindings.iter().zip(all);
         let outputs = outputs.filter(|(binding, _)| binding.role != KernelRole::In);
         outputs
-            .map(|(binding, values)| match values.is_empty() {
-                true => Err(format!("the reference never writes `{}`", binding.name)),
-                false => Ok(values),
+            .map(|(binding, values)| {
+                if values.is_empty() {
+                    return Err(format!("the reference never writes `{}`", binding.name));
+                }
+                Ok(values)
             })
             .collect()
     }

@@ -382,9 +382,12 @@ impl<'a> Interpreter<'a> {
                 let (shared, stored) = (&self.shared[variable], &mut exact.stored[variable]);
                 if stored.is_empty() {
                     let (words, _) = shared.bytes.as_chunks();
-                    let real = |word: &[u8; 4]| match shared.is_initialized() {
-                        true => Real::of(scalar, u32::from_le_bytes(*word)),
-                        false => Real::MISSING,
+                    let real = |word: &[u8; 4]| {
+                        if shared.is_initialized() {
+                            Real::of(scalar, u32::from_le_bytes(*word))
+                        } else {
+                            Real::MISSING
+                        }
                     };
                     stored.extend(words.iter().map(real));
                 }

@@ -100,10 +100,9 @@ impl<'a> Interpreter<'a> {
         context: &'a Context<'a>,
         codes: &'a [Code<'a>],
         launch: &'a Launch<'a>,
-        size: [u32; 3],
+        (size, exact): ([u32; 3], Option<Exact>),
         shared: Vec<Shared<'a>>,
         observer: &'a mut dyn Observer,
-        exact: Option<Exact>,
     ) -> Self {
         let own = || size.iter().product::<u32>() as usize;
         let lanes = exact

@@ -64,7 +64,13 @@ pub(crate) fn run(
     }
     let shared = bind(&context, buffers, exact.is_none(), used)?;
     let mut machine = Interpreter::new(
-        program, &context, &codes, launch, size, shared, observer, exact,
+        program,
+        &context,
+        &codes,
+        launch,
+        (size, exact),
+        shared,
+        observer,
     );
     let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {

@@ -29,26 +29,25 @@ pub struct Accuracy {
 impl Accuracy {
     /// Absolute error of sin and cos within a turn.
     const fn turn(self) -> f64 {
-        match self.device {
-            false => 4.0 * ROUND,
-            true => 1.0 / (1 << 11) as f64,
+        if self.device {
+            1.0 / (1 << 11) as f64
+        } else {
+            4.0 * ROUND
         }
     }
 
     /// Absolute error of a logarithm between 0.5 and 2.
     const fn log(self) -> f64 {
-        match self.device {
-            false => 4.0 * ROUND,
-            true => 1.0 / (1 << 21) as f64,
+        if self.device {
+            1.0 / (1 << 21) as f64
+        } else {
+            4.0 * ROUND
         }
     }
 
     /// Absolute error of tanh.
     const fn tanh(self) -> f64 {
-        match self.device {
-            false => 4.0 * ROUND,
-            true => 1e-5,
-        }
+        if self.device { 1e-5 } else { 4.0 * ROUND }
     }
 }
 
@@ -165,9 +164,10 @@ impl Real {
         let scale = if base == 2.0 { LOG2_E } else { 1.0 };
         let value = self.value.ln() * scale;
         let least = (self.value - self.error).max(0.0);
-        let own = match (0.5..=2.0).contains(&self.value) {
-            true => accuracy.log(),
-            false => LOGARITHM * value.abs(),
+        let own = if (0.5..=2.0).contains(&self.value) {
+            accuracy.log()
+        } else {
+            LOGARITHM * value.abs()
         };
         Self::exact(value).off_by(scale * self.error / least + own)
     }
@@ -263,9 +263,10 @@ impl Number {
     /// An integer, rounded where an f32 does not hold it.
     pub(crate) fn whole(value: f64) -> Self {
         let real = Real::exact(value);
-        match f64::from(value as f32) == value {
-            true => real.into(),
-            false => real.rounded(ROUND).into(),
+        if f64::from(value as f32) == value {
+            real.into()
+        } else {
+            real.rounded(ROUND).into()
         }
     }
 
