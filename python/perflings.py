@@ -24,7 +24,6 @@ import threading
 import time
 from contextlib import contextmanager
 
-VERSION = "0.1.0"
 PHASES = ("data", "forward", "backward", "communication", "optimizer")
 #: Gradients and memory are looked at in the first steps and then every so many seconds.
 FIRST_LOOKS = 3
@@ -33,9 +32,8 @@ LOOK_EVERY_S = 10.0
 PROFILE_AFTER_S = 10.0
 PROFILE_EVERY_S = 60.0
 PROFILE_SHARE = 0.01
-#: Rows of the table of gradients, and lines that may wait for a slow disk.
-ROWS = 200
-WAITING = 10_000
+#: Being watched may take this share of a step.
+OWN_SHARE = 0.01
 
 _now = time.perf_counter
 
@@ -91,7 +89,7 @@ class _Lines:
         self.thread.start()
 
     def add(self, event, **parts):
-        if not self.broken and self.waiting.qsize() < WAITING:
+        if not self.broken and self.waiting.qsize() < 10_000:
             line = {"t": round(_now() - self.began, 6), "event": event}
             line.update((key, part) for key, part in parts.items() if part is not None)
             self.waiting.put(line)
@@ -136,14 +134,14 @@ class _Clock:
         host = self.torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         return host.copy_(tensor, non_blocking=True)
 
-    def later(self, read):
-        """Calls `read` once everything before this moment is done on the device."""
-        self.pending.append((self.mark()[1], read))
+    def later(self, read, mark=None):
+        """Calls `read` once everything before this moment, or before a mark, is done on the device."""
+        self.pending.append(((mark or self.mark())[1], read))
 
     def poll(self, all_of_them=False):
         while self.pending and (all_of_them or self.pending[0][0] is None or self.pending[0][0].query()):
             event, read = self.pending.pop(0)
-            if event is not None:
+            if all_of_them and event is not None:
                 event.synchronize()
             read()
 
@@ -204,11 +202,11 @@ class _Run:
         self.joined = joined or (lambda losses: losses[-1])
         self.step, self.described, self.began, self.evaluating, self.by_hand = step, False, None, None, set()
         self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
-        self.scale, self.skipped, self.looks, self.looked, self.reached = None, 0, 0, -math.inf, set()
+        self.scale, self.skipped, self.looks, self.looked, self.reached, self.timed, self.every = None, 0, 0, -math.inf, set(), True, 1
         self.profiler, self.range, self.next_profile = None, None, _now() + PROFILE_AFTER_S
         self.lines = _Lines(os.path.join(folder, f"rank-{self.rank}.jsonl"), self._doing)
         date, host, cores = time.strftime("%Y-%m-%d", time.gmtime()), socket.gethostname(), os.cpu_count()
-        self.lines.add("hello", protocol=1, version=VERSION, pid=self.pid, host=host, os=sys.platform, cores=cores, date=date)
+        self.lines.add("hello", protocol=1, version="0.1.0", pid=self.pid, host=host, os=sys.platform, cores=cores, date=date)
         self._hook(hooks)
         self._try_profile(self._prepare_profile)
         atexit.register(self.close)
@@ -333,7 +331,7 @@ class _Run:
 
     def _open(self, name, by_hand=False):
         # Within a phase that is timed by hand, hooks of the same phase say nothing new.
-        if name not in self.by_hand:
+        if self.timed and name not in self.by_hand:
             self.open[name] = self.clock.mark()
             self.began = self.began or self.open[name]
         if by_hand:
@@ -342,31 +340,34 @@ class _Run:
     def _close(self, name, by_hand=False):
         if by_hand:
             self.by_hand.discard(name)
-        begin = None if name in self.by_hand else self.open.pop(name, None)
-        if begin is not None:
+        end = None
+        if name in self.open and name not in self.by_hand:
             end = self.clock.mark()
-            self.parts.append((name, begin, end))
+            self.parts.append((name, self.open.pop(name), end))
             if "optimizer" in self.open:
                 # An optimizer that was given a closure makes the other phases within its own.
                 self.open["optimizer"] = end
+        return end
 
     # The end of a step.
 
     def _end_step(self):
-        self._close("optimizer")
         if not self.described:
             self._describe()
-        step, begin, end, parts, profiled = self.step, self.began, self.clock.mark(), self.parts, self.profiler is not None
         loss = self.told_loss
         if loss is None and self.losses:
             loss = self.clock.copy(self.joined(self.losses))
-        own_ms, self.own_s = 1e3 * self.own_s, 0.0
-        self.clock.later(lambda: self._tell_step(step, begin or end, end, parts, loss, profiled, own_ms))
-        self.step += 1
+        end = self._close("optimizer") or self.clock.mark()
+        step, begin, parts, profiled, own_s = self.step, self.began or end, self.parts, self.profiler is not None, self.own_s
+        self.clock.later(lambda: self._tell_step(step, begin, end, parts, loss, profiled, 1e3 * own_s), end)
+        # Where the marks of phases take more than their share of a step, most steps go without.
+        if self.timed:
+            self.every = min(16, 1 + int(own_s / (OWN_SHARE * (end[0] - begin[0]) + 1e-9)))
+        self.step, self.began, self.own_s = step + 1, end, 0.0
+        self.timed = self.step % self.every == 0
         self.parts, self.open, self.losses, self.told_loss, self.batches = [], {}, [], None, 0
-        self.began = end
         if profiled:
-            self._try_profile(self._stop_profile, step, 1e3 * (end[0] - (begin or end)[0]))
+            self._try_profile(self._stop_profile, step, 1e3 * (end[0] - begin[0]))
         elif self.rank == 0 and _now() > self.next_profile:
             self._try_profile(self._start_profile)
         self.clock.poll()
@@ -379,7 +380,7 @@ class _Run:
         self.lines.add(
             "step", step=step, ms=round(max(ms, 0.0), 4), profiled=profiled or None, own_ms=round(own_ms, 4),
             loss=None if loss is None else _number(float(loss)),
-            phases={name: round(ms, 4) for name, ms in phases.items() if name in PHASES},
+            phases={name: round(ms, 4) for name, ms in phases.items() if name in PHASES} or None,
         )
 
     def _trained(self):
@@ -444,7 +445,7 @@ class _Run:
         self.lines.add(
             "gradients", step=step, tensors=len(trained), with_grad=len(reached), norm=_number(math.hypot(*norms)),
             params_pct=100.0 * sum(p.numel() for p in reached) / max(1, sum(p.numel() for p in trained)),
-            rows=sorted(rows, key=lambda row: "norm" in row)[:ROWS], loss_scale=self.scale, skipped=self.skipped or None,
+            rows=sorted(rows, key=lambda row: "norm" in row)[:200], loss_scale=self.scale, skipped=self.skipped or None,
         )
 
     # Profiles, of the first process only: the others would wait for each.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -38,23 +39,20 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
     if let Some(file) = &args.check {
         return checked(file);
     }
+    // Before the command begins: no signal may end us and leave it.
+    let mut signals = Signals::take()?;
     let mut source = begin(args)?;
     let recording = args
         .record
         .as_deref()
         .map(RecordingWriter::create)
         .transpose()?;
-    let mut signals = if terminal::is_present() && recording.is_none() {
-        shown(args, &mut source)?;
-        Signals::take()?
-    } else {
-        let mut signals = Signals::take()?;
-        if let Some(signal) = follow(&mut source, recording, &mut signals)? {
-            told(&source)?;
-            std::process::exit(128 + signal);
-        }
-        signals
-    };
+    if terminal::is_present() && recording.is_none() {
+        shown(args, &mut source, &mut signals)?;
+    } else if let Some(signal) = follow(&mut source, recording, &mut signals)? {
+        told(&source)?;
+        std::process::exit(128 + signal);
+    }
     told(&source)?;
     match source.job_mut() {
         Some(job) => std::process::exit(code_of(job.wait(&mut signals))),
@@ -158,7 +156,7 @@ fn piped() -> Result<WatchPlace> {
 }
 
 /// Shows the training in the workshop's panels until the learner leaves, and then asks what is to become of a command that goes on.
-fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
+fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> Result<()> {
     let context = args.course.load()?;
     let options = Options {
         theme: args.theme,
@@ -193,14 +191,34 @@ fn shown(args: &WatchArgs, source: &mut WatchSource) -> Result<()> {
         sanitize::line(&job.command),
         job.pid()
     ));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match answer.trim() {
-        "w" => {}
-        "e" => job.terminate(),
-        _ => std::process::exit(0),
+    match answer(signals).as_deref().map(str::trim) {
+        Some("w") => {}
+        Some("e") | None => job.terminate(),
+        Some(_) => std::process::exit(0),
     }
     Ok(())
+}
+
+/// The line that the learner types; none where a signal comes instead.
+fn answer(signals: &mut Signals) -> Option<String> {
+    let (send, answered) = channel();
+    let reads = move || {
+        let mut line = String::new();
+        let _ = std::io::stdin().read_line(&mut line);
+        let _ = send.send(line);
+    };
+    let thread = std::thread::Builder::new().name("answer".to_owned());
+    // Where no thread can be had, the command is left running.
+    if thread.spawn(reads).is_err() {
+        return Some(String::new());
+    }
+    loop {
+        match answered.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => return Some(line),
+            Err(_) if signals.to_pass_on().is_some() => return None,
+            Err(_) => {}
+        }
+    }
 }
 
 /// Takes in what comes until the training is over. Signals go to the command; where there is none, one ends us, and is returned.
@@ -210,7 +228,7 @@ fn follow(
     signals: &mut Signals,
 ) -> Result<Option<i32>> {
     let ended_by = loop {
-        if let Some(signal) = signals.next() {
+        if let Some(signal) = signals.to_pass_on() {
             let Some(job) = source.job_mut() else {
                 break Some(signal);
             };

@@ -74,7 +74,7 @@ impl Job {
             if let Some(status) = self.ended() {
                 return status;
             }
-            if let Some(signal) = signals.next() {
+            if let Some(signal) = signals.to_pass_on() {
                 self.pass_on(signal);
             }
             std::thread::sleep(ASK_EVERY);
@@ -146,7 +146,7 @@ impl Signals {
     }
 
     /// The signal that came since the last call, to be passed on; one that kills once the command was asked often enough.
-    pub fn next(&mut self) -> Option<i32> {
+    pub fn to_pass_on(&mut self) -> Option<i32> {
         let signal = self.latest.swap(0, Ordering::SeqCst);
         let signal = i32::try_from(signal).ok().filter(|signal| *signal > 0)?;
         self.seen += 1;

@@ -50,40 +50,38 @@ pub(super) fn read(path: &Path, written: &WrittenProfile, on_cpu: bool) -> ReadP
 fn of_summary(
     figures: &Summary,
     written: &WrittenProfile,
-    step_ms: f64,
+    profiled_ms: f64,
     on_cpu: bool,
 ) -> ReadProfile {
-    let of_host = figures.table.is_empty();
-    let rows: Vec<KernelRow> = figures
-        .rows()
-        .iter()
-        .map(|row| KernelRow {
-            part: row.short.clone(),
-            op: row.family.label().to_owned(),
-            kernel: row.short.clone(),
-            layers: 1,
-            calls: u32::try_from(row.calls).unwrap_or(u32::MAX),
-            ms: row.total_ns as f64 / NS_PER_MS,
-            no_work: Some("the trace does not tell the shapes".to_owned()),
-            ..KernelRow::default()
-        })
-        .collect();
+    let rows = rows(figures);
     let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
+    let of_host = figures.table.is_empty();
+    // The profiler slows the host down: a device is compared with the steps around the profiled one.
+    let step_ms = match of_host {
+        true => profiled_ms,
+        false => written.usual_ms.unwrap_or(profiled_ms),
+    };
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     ReadProfile {
-        lints: lints(figures, on_cpu),
+        lints: lints(
+            figures,
+            1.0 - device_ms / step_ms.max(f64::MIN_POSITIVE),
+            on_cpu,
+        ),
         profile: StepProfile {
             slot: written.slot,
             step: written.step,
-            launches: u32::try_from(figures.launches.unwrap_or(figures.kernels))
-                .unwrap_or(u32::MAX),
-            unique: u32::try_from(figures.distinct_names).unwrap_or(u32::MAX),
+            launches: count(figures.launches.unwrap_or(figures.kernels)),
+            unique: count(figures.distinct_names),
             device_ms,
-            profiled_step_ms: step_ms,
+            profiled_step_ms: profiled_ms,
             coverage: if step_ms > 0.0 {
                 device_ms / step_ms
             } else {
                 0.0
             },
+            step_ms: Some(step_ms),
+            unbracketed_ms: (step_ms - device_ms).max(0.0),
             clock: if of_host { "host" } else { "device" }.to_owned(),
             reason: rows
                 .is_empty()
@@ -94,15 +92,46 @@ fn of_summary(
     }
 }
 
-/// The lints of a profile that mean something for one step of a training that is known to run. One on the CPU has no device, and a
-/// copy is at fault where the device waits for it: every training copies its batches.
-fn lints(figures: &Summary, on_cpu: bool) -> Vec<Lint> {
-    let share = |ns: u64, wall: u64| ns as f64 / wall.max(1) as f64;
+/// A row for each name that is shown, the longest first: kernels may differ in what their short name leaves out.
+fn rows(figures: &Summary) -> Vec<KernelRow> {
+    let mut rows: Vec<KernelRow> = Vec::new();
+    for row in figures.rows() {
+        let calls = u32::try_from(row.calls).unwrap_or(u32::MAX);
+        let (ms, op) = (row.total_ns as f64 / NS_PER_MS, row.family.label());
+        let known = rows
+            .iter_mut()
+            .find(|it| it.part == row.short && it.op == op);
+        match known {
+            Some(known) => {
+                known.calls = known.calls.saturating_add(calls);
+                known.ms += ms;
+            }
+            None => rows.push(KernelRow {
+                part: row.short.clone(),
+                op: op.to_owned(),
+                kernel: row.short.clone(),
+                layers: 1,
+                calls,
+                ms,
+                no_work: Some("the trace does not tell the shapes".to_owned()),
+                ..KernelRow::default()
+            }),
+        }
+    }
+    rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    rows
+}
+
+/// The lints of a profile that mean something for one step of a training that is known to run. `idle` is the share of an unprofiled step
+/// in which the device has no kernel. A training on the CPU has no device; a copy is at fault where the device waits for it, because
+/// every training copies its batches; and the device waits for the host only where it does so without the profiler, too.
+fn lints(figures: &Summary, idle: f64, on_cpu: bool) -> Vec<Lint> {
     let ledger = figures.ledger.filter(|it| it.wall > 0);
-    let waits_for_copies = ledger.is_some_and(|it| share(it.copies, it.wall) > COPIES);
+    let waits_for_copies = ledger.is_some_and(|it| it.copies as f64 > COPIES * it.wall as f64);
     let counts = |name: &str| match name {
         "no-device-activity" => !on_cpu,
         "copy-in-step" => waits_for_copies,
+        "launch-bound" => idle > HOST,
         _ => true,
     };
     let told = figures.lints.iter().filter(|lint| counts(lint.name));
@@ -113,14 +142,13 @@ fn lints(figures: &Summary, on_cpu: bool) -> Vec<Lint> {
             next: lint.next.clone(),
         })
         .collect();
-    let host = ledger.and_then(|it| Some(share(it.host_bound?, it.wall)));
     let is_told = found.iter().any(|lint| lint.name == "launch-bound");
-    if let Some(host) = host.filter(|host| *host > HOST && !is_told) {
+    if idle > HOST && figures.kernels > 0 && !is_told {
         found.push(Lint {
             name: "host-bound".to_owned(),
             why: format!(
-                "For {:.0} % of the step no kernel runs, because the host has not launched the next one.",
-                100.0 * host
+                "For {:.0} % of a step no kernel runs: the host has not launched the next one.",
+                100.0 * idle
             ),
             next: "Look at what the host does between launches: Python, logging, tokens made on the spot. Fuse or replay many small kernels."
                 .to_owned(),

@@ -21,6 +21,8 @@ pub(super) struct WrittenProfile {
     pub step: u64,
     /// Length of that step in milliseconds, where it is told.
     pub ms: Option<f64>,
+    /// Median length of the steps before it in milliseconds, without the profiler.
+    pub usual_ms: Option<f64>,
     pub file: String,
 }
 
@@ -137,6 +139,7 @@ impl WatchedRank {
                     slot,
                     step,
                     ms,
+                    usual_ms: self.times.spread().map(|spread| spread.median),
                     file,
                 });
                 return Ok(());

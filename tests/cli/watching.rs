@@ -217,3 +217,91 @@ fn a_reader_that_leaves_and_a_full_disk_end_only_us() {
         );
     }
 }
+
+/// What names the fault of each stage in a watched training, and nothing is said of the trainings without one. `docs/watch.md` has the
+/// same table.
+#[test]
+fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
+    let learner = Learner::new();
+    let folder = |name: &str| format!("{}/tests/data/watched/{name}", env!("CARGO_MANIFEST_DIR"));
+    let watched = |name: &str| {
+        let said = learner.run(&["watch", &folder(name), "--record", &format!("{name}.jsonl")]);
+        said.succeeds(&["first", "peak"]);
+        let recorded = fs::read_to_string(learner.path(&format!("{name}.jsonl")));
+        let recorded = recorded.expect("a recording");
+        let lines = recorded
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        (said.out, lines.collect::<Vec<serde_json::Value>>())
+    };
+    let copies_ms = |lines: &[serde_json::Value]| {
+        let profiles = lines.iter().filter(|line| line["event"] == "kernels");
+        let rows = profiles.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let copies = rows.filter(|row| row["op"] == "copy");
+        copies.filter_map(|row| row["ms"].as_f64()).sum::<f64>()
+    };
+    let peak = |lines: &[serde_json::Value]| {
+        let peaks = lines.iter().filter_map(|line| line["peak_bytes"].as_u64());
+        peaks.max().expect("a peak")
+    };
+    let (said, healthy) = watched("healthy");
+    assert!(said.contains("lints      none"), "{said}");
+    let (said, of_f16) = watched("healthy-f16");
+    assert!(said.contains("lints      none"), "{said}");
+    let documentation = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/watch.md"));
+    let documentation = documentation.expect("docs/watch.md");
+    let named = [
+        (1, "first-loss"),
+        (3, "sync-in-step"),
+        (4, "one-kernel-dominates"),
+        (5, "launch-bound"),
+        (6, "gradient-coverage"),
+        (7, "launch-bound"),
+    ];
+    for (stage, lint) in named {
+        let (said, _) = watched(&format!("stage-{stage}"));
+        assert!(said.contains(&format!("{lint}: ")), "{stage}: {said}");
+        let mut rows = documentation.lines();
+        let row = rows.find(|row| row.starts_with(&format!("| {stage} |")));
+        assert!(
+            row.is_some_and(|row| row.contains(&format!("`{lint}`"))),
+            "{stage}"
+        );
+    }
+    // Three have no lint: a panel shows them beside what is usual.
+    let (_, strides) = watched("stage-2");
+    assert!(copies_ms(&strides) > 3.0 * copies_ms(&healthy));
+    let (_, memory) = watched("stage-8");
+    assert!(peak(&memory) as f64 > 1.5 * peak(&healthy) as f64);
+    let (_, bits) = watched("stage-9");
+    let zeros = |lines: &[serde_json::Value]| {
+        let audits = lines.iter().filter(|line| line["event"] == "gradients");
+        let rows = audits.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let shares = rows.filter_map(|row| row["zero_pct"].as_f64());
+        shares.fold(0.0, f64::max)
+    };
+    assert!(
+        zeros(&bits) > 10.0 * zeros(&of_f16),
+        "{} {}",
+        zeros(&bits),
+        zeros(&of_f16)
+    );
+}
+
+/// Rows of a profile add up to the device time of the kernels in the table of `torch.profiler` itself, of the same step.
+#[test]
+fn kernels_are_those_of_the_profiler_s_own_table() {
+    let learner = Learner::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/watched/stage-1");
+    learner
+        .run(&["watch", folder, "--record", "run.jsonl"])
+        .succeeds(&[]);
+    let recorded = fs::read_to_string(learner.path("run.jsonl")).expect("a recording");
+    let mut lines = recorded
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let profile = lines.find(|it: &serde_json::Value| it["event"] == "kernels");
+    let device_ms = profile.expect("a profile")["device_ms"].as_f64();
+    let device_ms = device_ms.expect("a time");
+    assert!((device_ms - 9.718_091).abs() < 1e-3, "{device_ms}");
+}

@@ -387,3 +387,65 @@ fn a_recording_of_a_free_run_has_no_lesson() {
         }
     }
 }
+
+/// A process of a watched training.
+fn rank(number: u32, forward: f64, silent_s: Option<u64>) -> RankReading {
+    RankReading {
+        rank: number,
+        step: Some(20),
+        step_ms: Some(20.0),
+        phases: Some(PhaseTimes::of([forward, 16.0 - forward, 1.0], 20.0)),
+        own_ms: Some(0.1),
+        silent_s,
+        ..RankReading::default()
+    }
+}
+
+#[test]
+fn a_watched_training_shows_each_process_and_what_it_does_not_report() {
+    let recording = Replay {
+        file: "python train.py".to_owned(),
+        device: Device::default(),
+        date: String::new(),
+        stage: None,
+        paused: false,
+        speed: 1.0,
+        unsolved: false,
+        watched: true,
+    };
+    let options = Options {
+        recording: Some(recording),
+        ..Options::default()
+    };
+    let mut app = session::begin(Course::builtin(), options).0;
+    let waiting = text_at((160, 45), &mut app);
+    assert!(waiting.contains("Waiting for the first line"), "{waiting}");
+    let run = ForeignRun {
+        name: "train.py".to_owned(),
+        ..ForeignRun::default()
+    };
+    let step = Step {
+        loss: Some(Num(4.0)),
+        ms: 20.0,
+        ..Step::default()
+    };
+    let ranks = vec![rank(0, 5.0, None), rank(1, 9.0, Some(34))];
+    for event in [Event::Run(run), Event::Step(step), Event::Ranks { ranks }] {
+        hear(&mut app, event);
+    }
+    let shown = text_at((200, 50), &mut app);
+    for text in [
+        "silent for 34 s: it may be gone",
+        "rank 1: silent for 34 s",
+        "The others wait for rank 1 in forward.",
+        "0.100 ms of a step",
+        "perflings.watch(model, optimizer, samples=32)",
+        "not reported:",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(!shown.contains("running train.py"), "{shown}");
+    act(&mut app, Action::MarkB);
+    let small = text_at((60, 16), &mut app);
+    assert!(small.contains("rank 1: silent"), "{small}");
+}

@@ -240,7 +240,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, main),
     bind(&[Char('>')], A::ReplayFaster, "faster", RECORDING, Run, main),
     bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, main),
-    bind(&[Char('b')], A::MarkB, "B from here", "watching: what comes from here is B", Run, main),
+    bind(&[Char('b')], A::MarkB, "B from here", "", Run, main),
     bind(&[Char('r')], A::Restart, "", AGAIN, Run, main),
     bind(&[Char('P')], A::Profile, "", "profile the next step", Run, main),
     bind(&[Char('D')], A::Open(Overlay::Devices), "", "devices; enter moves the run", Run, free),

@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
+use super::watched;
 use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
@@ -250,6 +251,14 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
+    // A process of a watched training that does not go on is not running.
+    let (text, style) = match watched::trouble(app, theme) {
+        Some(trouble) => (
+            format!("{} {trouble}", theme.symbols.warning),
+            theme.warning,
+        ),
+        None => (text, style),
+    };
     let mut spans = vec![Span::styled(text, style)];
     if !run.description.name.is_empty() {
         let name = format!(" {}", app.shown_run().slot_name(app.shown_run().active));

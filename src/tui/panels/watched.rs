@@ -247,6 +247,23 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     }
 }
 
+/// The process that is worst off, where one has ended early, is silent or makes no step.
+pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
+    let ranks = &app.shown_run().story.ranks;
+    let ended_early = |it: &&RankReading| it.ended.as_ref().is_some_and(|why| !why.is_empty());
+    let worst = ranks
+        .iter()
+        .find(ended_early)
+        .or(ranks.iter().find(|it| it.silent_s.is_some()))
+        .or(ranks.iter().find(|it| it.no_step_s.is_some()))
+        .filter(|_| app.mode.watches())?;
+    let said = state(worst, theme).0;
+    Some(match ranks.len() {
+        1 => said,
+        _ => format!("rank {}: {said}", worst.rank),
+    })
+}
+
 /// The median and the worst of each phase, where there are several processes.
 fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     let (theme, phases) = (w.theme, rank_phases(ranks));
