@@ -66,8 +66,8 @@ pub fn has_foot() -> bool {
     !NO_PROGRESS.load(Ordering::Relaxed) && io::stderr().is_terminal()
 }
 
-/// Replaces the line at the foot of the terminal with the line that `next` returns; an empty line removes it. The old line stays where `next`
-/// returns `None`.
+/// Replaces the line at the foot of the terminal with the line that `next` returns; an empty line removes it. The old line stays where
+/// `next` returns `None`.
 pub fn foot(next: impl FnOnce() -> Option<String>) {
     let mut foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(next) = next() {

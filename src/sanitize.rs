@@ -44,8 +44,8 @@ pub fn bounded(text: &str, limit: usize) -> String {
     clean
 }
 
-/// Removes control characters and escape sequences. Returns the text, and the numbers (from 1) of the lines where something was removed. Line
-/// breaks stay; a tab becomes four spaces.
+/// Removes control characters and escape sequences. Returns the text, and the numbers (from 1) of the lines where something was removed.
+/// Line breaks stay; a tab becomes four spaces.
 pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.len());
     let mut removed = Vec::new();

@@ -35,8 +35,8 @@ pub fn filled(text: &str, width: usize, right: bool) -> String {
     }
 }
 
-/// Returns a line for each row, the head first. With `figures` all columns but the first are aligned right. In a row that is shorter than the
-/// head, the last cell may be wider than its column.
+/// Returns a line for each row, the head first. With `figures` all columns but the first are aligned right. In a row that is shorter than
+/// the head, the last cell may be wider than its column.
 pub fn lines(rows: &[Vec<String>], figures: bool) -> Vec<String> {
     let columns = rows.first().map_or(0, Vec::len);
     let bounded = rows.iter().map(|row| match row.as_slice() {

@@ -30,8 +30,8 @@ const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2
 const FISH_WAITS: &str =
     "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
 
-/// Returns the line for fish with the words that a command takes, such as the keys of `config`, because `clap_complete` writes only the words
-/// of flags. `None` if the command takes no words.
+/// Returns the line for fish with the words that a command takes, such as the keys of `config`, because `clap_complete` writes only the
+/// words of flags. `None` if the command takes no words.
 fn fish_words(command: &Command) -> Option<String> {
     let values = command.get_positionals().next()?.get_possible_values();
     if values.is_empty() {

@@ -1,5 +1,5 @@
-//! `perflings run all` prints a table of every stage, broken and fixed, against the plain baseline. Into a folder it writes a log, the kernels
-//! and a trace of each of them. `measure::stage_table` measures.
+//! `perflings run all` prints a table of every stage, broken and fixed, against the plain baseline. Into a folder it writes a log, the
+//! kernels and a trace of each of them. `measure::stage_table` measures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -8,7 +8,7 @@ use protocol::machine;
 use protocol::stats::operations;
 use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
-use protocol::{Finished, GradSummary, PhaseTimes};
+use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes};
 
 /// Returns the summary without a line break at its end. With `lints` false the lints are left out, because they would reveal a recording's
 /// fault.
@@ -63,7 +63,7 @@ fn row(name: &str, text: impl Into<String>) -> Vec<String> {
 }
 
 fn speed(f: &Finished) -> String {
-    let enqueued = f.clock == "enqueue";
+    let enqueued = f.clock == ENQUEUE;
     let clock = match f.enqueue_samples_per_s {
         Some(rate) => format!(
             "wall time; these steps were only submitted, at {} samples/s",

@@ -321,7 +321,8 @@ impl ExerciseRunner {
         Ok(in_folder(exercise, &kernels, &open.folder, seed))
     }
 
-    /// Runs the open exercise's kernel on the host and records one workgroup. A message brings the recording, or the reason why there is none.
+    /// Runs the open exercise's kernel on the host and records one workgroup. A message brings the recording, or the reason why there is
+    /// none.
     pub fn record_lanes(&mut self, context: &CourseContext, wanted: LanesWanted) {
         let begin = || {
             let open = self.open.as_ref().context("No exercise is open")?;

@@ -248,8 +248,8 @@ impl Part<'_> {
         } else {
             format!("{mark} Not correct. The answer is: ")
         };
-        let answer = question.choices.get(question.answer);
-        let answer = answer.map_or("", String::as_str);
+        let right_choice = question.choices.get(question.answer);
+        let answer = right_choice.map_or("", String::as_str);
         self.w.course_text_in(&marker, style, answer, theme.strong);
         self.w.blank();
         let finished = detective.finished();

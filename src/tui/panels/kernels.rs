@@ -45,8 +45,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         content.add(None, Block::Lines(missing(reason, theme, area)));
         return content;
     }
-    let other = app.shown_run().slot(slot.other()).typical();
-    let other = other.as_ref().filter(|profile| profile.reason.is_none());
+    let typical = app.shown_run().slot(slot.other()).typical();
+    let other = typical.as_ref().filter(|profile| profile.reason.is_none());
     let names = !app.reading().withholds("names");
     let table = Table::new((slot, run), &kernels, other, area.width, names, theme);
     content.head = vec![summary, table.head()];

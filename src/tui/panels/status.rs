@@ -16,8 +16,8 @@ use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Fitted, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
-use protocol::Throughput;
 use protocol::units::{ms, number, show};
+use protocol::{ENQUEUE, Throughput};
 
 /// Returns the notice that progress is not saved, with the reason. It stands above everything else. Empty while progress is saved.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
@@ -153,7 +153,7 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if let Some(throughput) = throughput
         && throughput.step_ms.median > 0.0
     {
-        let unsynced = throughput.clock == "enqueue";
+        let unsynced = throughput.clock == ENQUEUE;
         parts.push(part(1, rate_and_spread(throughput), theme.strong));
         let style = if unsynced { theme.warning } else { theme.text };
         parts.push(part(3, format!("{} clock", throughput.clock), style));
@@ -187,7 +187,7 @@ fn rate_and_spread(throughput: &Throughput) -> String {
     let times = throughput.step_ms;
     let rate = number(throughput.samples_per_s);
     // The times of unsynced steps say nothing about the spread of the rate.
-    if throughput.clock == "enqueue" {
+    if throughput.clock == ENQUEUE {
         return format!("{rate} samples/s by wall time");
     }
     if times.n < FEW {

@@ -250,8 +250,8 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     });
     let wall = number(throughput.wall_samples_per_s);
     parts.push(format!("wall average {wall} samples/s, profiles included"));
-    let parts = parts.iter().map(String::as_str);
-    Line::styled(joined(parts, columns, "  ·  "), theme.dim)
+    let texts = parts.iter().map(String::as_str);
+    Line::styled(joined(texts, columns, "  ·  "), theme.dim)
 }
 
 /// Returns recent step times as a row of heights between the shortest and the longest time. `None` without step times.
@@ -304,8 +304,8 @@ fn beside_numerals(
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
-    let other = app.shown_run().other();
-    let other = other.and_then(|run| Some((run.description.slot, run.throughput.as_ref()?)));
+    let other_run = app.shown_run().other();
+    let other = other_run.and_then(|run| Some((run.description.slot, run.throughput.as_ref()?)));
     lines.push(match other {
         Some((slot, throughput)) => {
             let rate = number(throughput.samples_per_s);

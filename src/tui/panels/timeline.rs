@@ -34,9 +34,9 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((view, slot, step, profile)) = app.view.timeline_of(app.shown_run()) else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let step = step.map_or(String::new(), |step| format!(" · step {step}"));
+    let of_step = step.map_or(String::new(), |step| format!(" · step {step}"));
     let aside = format!(
-        "{}{step}, profile of step {profile}",
+        "{}{of_step}, profile of step {profile}",
         app.shown_run().slot_name(slot)
     );
     if app.reading().withholds("clocks") {
