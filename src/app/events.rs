@@ -172,8 +172,7 @@ impl App {
             self.tell(text, false);
         } else if let Some(longer) = run.longer_a() {
             let steps = longer.steps();
-            let text =
-                format!("A was restarted; its earlier run ({steps} steps) stays in the chart");
+            let text = format!("A restarted; its run of {steps} steps stays in the chart");
             self.tell(&text, false);
         }
     }

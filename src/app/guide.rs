@@ -464,7 +464,7 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     let given = app.may(A::Pair).is_ok();
     match state.and_then(|state| state.measured.as_ref()) {
         None if !given => {
-            "What do you expect? {pick-previous}/{pick-next}: select · {pick}: confirm · {edit}: open file"
+            "What do you expect? {pick-previous}/{pick-next}: select · {pick}: confirm · {edit}: edit"
         }
         None => "{pair} measures and compares with your answers; {edit} opens the file",
         Some(found) if !found.passed => "{edit} opens your answer, {pair} measures again",

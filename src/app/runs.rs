@@ -46,8 +46,7 @@ impl App {
         self.leave_exercise();
         self.end_presentation();
         self.mode = Mode::Free;
-        self.lesson.study.pair = None;
-        self.lesson.study.report = None;
+        self.lesson.study.forget_results();
         self.bench.compare(Comparison::free(config));
         self.begin_with_a();
         self.view.open_knobs();

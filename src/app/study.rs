@@ -105,8 +105,7 @@ impl Study {
     /// Moves to the stage at index `at` and drops the measurements of the last one.
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
-        self.pair = None;
-        self.report = None;
+        self.forget_results();
         self.solution = false;
         self.end_walk();
         self.range = None;
@@ -114,6 +113,12 @@ impl Study {
         self.progress.current = Some(stage.id.clone());
         let known = self.progress_mut(&stage.id);
         known.state = known.state.max(StageState::Seen);
+    }
+
+    /// Forgets the results of pairs and of the last judgement.
+    pub fn forget_results(&mut self) {
+        self.pair = None;
+        self.report = None;
     }
 
     /// Forgets what the learner did in a stage.

@@ -31,7 +31,7 @@ pub enum TimelineMove {
     Whole,
     /// Also shows operations and calls of the host, or hides them.
     Everything,
-    /// Marks the slice of a row at a time, or one at most so many nanoseconds away, and holds that time for `Drag`.
+    /// Marks the slice of a row at a time, or the nearest one within a reach in nanoseconds, and holds that time for `Drag`.
     Pick(usize, i64, u64),
     /// Moves the view so that the held time is shown where this time is now.
     Drag(i64),

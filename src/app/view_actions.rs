@@ -306,8 +306,7 @@ impl View {
         // `lesson_open` is set on a large screen too, because the terminal may become smaller, for example beside an editor.
         self.lesson_open = true;
         self.expanded = false;
-        self.focus = Some(Panel::Lesson);
-        self.knobs = false;
+        self.show_lesson();
         self.scroll.remove(&Panel::Lesson);
     }
 

@@ -318,7 +318,7 @@ fn a_knob_that_restarts_b_and_is_turned_back_loses_nothing_of_a() {
     play.train(10);
     play.assert_consistent();
     assert_eq!(parity(&play), before, "the figures of A stay");
-    assert!(super::notice(&play.app).contains("earlier run (120 steps) stays"));
+    assert!(super::notice(&play.app).contains("run of 120 steps stays in the chart"));
     let drawn = play.text_at(120, 36);
     assert!(
         drawn.contains(" at step 119"),

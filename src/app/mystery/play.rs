@@ -42,8 +42,7 @@ impl App {
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
         let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
         self.mode = Mode::Mystery(Box::new(run));
-        self.lesson.study.pair = None;
-        self.lesson.study.report = None;
+        self.lesson.study.forget_results();
         self.view.scroll.clear();
         self.view.overlay = None;
         self.view.confirm = None;
