@@ -394,7 +394,7 @@ fn rank(number: u32, forward: f64, silent_s: Option<u64>) -> RankReading {
         rank: number,
         step: Some(20),
         step_ms: Some(20.0),
-        phases: Some(PhaseTimes::of([forward, 16.0 - forward, 1.0], 20.0)),
+        phases: Some(PhaseTimes::from_parts([forward, 16.0 - forward, 1.0], 20.0)),
         own_ms: Some(0.1),
         silent_s,
         ..RankReading::default()
