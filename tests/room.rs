@@ -15,6 +15,8 @@ mod log;
 mod network;
 #[path = "room/screen.rs"]
 mod screen;
+#[path = "room/state.rs"]
+mod state;
 
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::board::Board;
 use super::folder::{RecordFile, RoomFolder};
 use super::link::{InstructorLink, RoomError};
-use super::lock::{Owner, RoomLock, SILENCE};
+use super::lock::{LockWatch, Owner, RoomLock, SILENCE};
 use super::log::{LOG, LogFile, Origin, read};
 use super::phone::{PhoneRequest, PhoneView};
 use super::record::{ClassState, InstructorRequest, Participant, VERSION};
@@ -86,13 +86,23 @@ pub enum HearError {
 impl RoomHandle {
     /// Opens a room in a folder. `shared` means that participants have access to the folder.
     pub fn open(dir: PathBuf, shared: bool, course: Course) -> Result<Self, OpenError> {
+        Self::open_after(SILENCE, dir, shared, course)
+    }
+
+    /// Opens a room; another board has it where its lock counts on within `silence`.
+    fn open_after(
+        silence: Duration,
+        dir: PathBuf,
+        shared: bool,
+        course: Course,
+    ) -> Result<Self, OpenError> {
         let folder = RoomFolder::new(dir.clone());
         folder.create(!shared).map_err(OpenError::Failed)?;
         if shared {
             folder.check_version().map_err(OpenError::Failed)?;
         }
         let failed = |error: std::io::Error| OpenError::Failed(folder.failed(&error));
-        let lock = RoomLock::take(&dir, &host_name(), SILENCE);
+        let lock = RoomLock::take(&dir, &host_name(), silence);
         let lock = lock.map_err(failed)?.map_err(OpenError::Taken)?;
         let path = dir.join(LOG);
         let (entries, whole, damaged) = read(&path).map_err(failed)?;
@@ -163,7 +173,7 @@ impl RoomHandle {
         Ok(room)
     }
 
-    /// The room's state. The lock is never held while the disk is waited for.
+    /// The room's state. Its lock is not held while lines are brought to the disk.
     pub fn state(&self) -> MutexGuard<'_, RoomState> {
         self.0.state()
     }
@@ -386,8 +396,11 @@ fn hear_file(room: &mut RoomState, file: String, record: RecordFile, course: &Co
     room.note(file, why);
 }
 
-/// A board that only looks at a room in a folder, because another program has it. Its orders are left in the folder for that one.
+/// A board that only looks at a room in a folder, because another program has it. Its orders are left in the folder for that one. Once
+/// that program has ended, this one takes the room over.
 pub struct RoomLooker {
+    own: Option<RoomHandle>,
+    watch: LockWatch,
     dir: PathBuf,
     folder: RoomFolder,
     room: RoomState,
@@ -400,6 +413,8 @@ pub struct RoomLooker {
 impl RoomLooker {
     pub fn new(dir: PathBuf, course: Course) -> Self {
         Self {
+            own: None,
+            watch: LockWatch::new(&dir),
             folder: RoomFolder::new(dir.clone()),
             dir,
             room: RoomState::default(),
@@ -412,6 +427,13 @@ impl RoomLooker {
 
 impl InstructorLink for RoomLooker {
     fn board(&mut self) -> Result<Board, RoomError> {
+        if self.own.is_none() && self.watch.is_over() {
+            let (dir, course) = (self.dir.clone(), self.course.clone());
+            self.own = RoomHandle::open_after(Duration::ZERO, dir, true, course).ok();
+        }
+        if let Some(handle) = &self.own {
+            return Ok(RoomHandle::board(handle));
+        }
         let path = self.dir.join(LOG);
         let bytes = std::fs::metadata(&path).map_or(0, |meta| meta.len());
         if bytes != self.seen {
@@ -423,6 +445,9 @@ impl InstructorLink for RoomLooker {
     }
 
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
+        if let Some(handle) = &self.own {
+            return RoomHandle::order(handle, order).map_err(RoomError::Later);
+        }
         let left = self.folder.leave_order(order);
         left.map_err(|error| RoomError::Later(self.folder.failed(&error)))
     }

@@ -105,6 +105,32 @@ fn read(path: &Path) -> Option<Held> {
     serde_json::from_slice(&bytes).ok()
 }
 
+/// Looks at the lock of another board, by this program's clock.
+pub struct LockWatch {
+    path: PathBuf,
+    last: Option<Held>,
+    since: Instant,
+}
+
+impl LockWatch {
+    pub fn new(dir: &Path) -> Self {
+        Self {
+            path: dir.join(LOCK),
+            last: None,
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether the board has ended, or was silent for long enough to be replaced.
+    pub fn is_over(&mut self) -> bool {
+        let now = read(&self.path);
+        if now != self.last {
+            (self.last, self.since) = (now, Instant::now());
+        }
+        self.last.is_none() || self.since.elapsed() > SILENCE
+    }
+}
+
 /// The board whose lock counts on. Waits for a beat, for `silence` at most.
 fn alive(path: &Path, host: &str, silence: Duration) -> Option<Owner> {
     let first = read(path)?;

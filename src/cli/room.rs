@@ -173,9 +173,9 @@ fn tunnel(address: &str) -> Result<String> {
 fn lines(open: &mut Open, json: bool) -> Result<Exit> {
     let mut before = (None, String::new());
     loop {
-        let board = open.board();
         let revision = open.source.revision();
         if revision.is_none() || revision != before.0 {
+            let board = open.board();
             let line = match json {
                 true => serde_json::to_string(&board)?,
                 false => format!(

@@ -80,32 +80,30 @@ impl TomlFile<'_> {
         let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
         let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
         let mut root: DeTable<'_> = wanted.collect();
-        let mut unknown: Vec<FileError> = Vec::new();
+        let mut faults: Vec<FileError> = Vec::new();
         loop {
             let all = Spanned::new(self.root.span(), root.clone());
-            let fault = match (T::deserialize(Deserializer::from(all)), unknown.pop()) {
-                (Ok(value), None) => return Ok(value),
-                (Ok(_), Some(last)) => Err(last),
-                (Err(error), earlier) => {
-                    unknown.extend(earlier);
-                    let fault = self.explain(&error, keys);
-                    // Without an unknown key the others are found, too.
-                    let place = error.span().map(|span| span.start);
-                    let is_unknown = error.message().starts_with("unknown field");
-                    match place.filter(|place| is_unknown && remove(&mut root, *place)) {
-                        Some(_) => Ok(fault),
-                        None => Err(fault),
-                    }
-                }
+            let error = match T::deserialize(Deserializer::from(all)) {
+                Ok(value) if faults.is_empty() => return Ok(value),
+                Ok(_) => break,
+                Err(error) => error,
             };
-            match fault {
-                Ok(fault) => unknown.push(fault),
-                Err(last) => {
-                    self.found.borrow_mut().extend(unknown);
-                    return Err(last);
-                }
+            // A key that is missing because it is misspelt is told once.
+            let field = error.message().strip_prefix("missing field ");
+            let misspelt = |field| faults.iter().any(|fault| fault.what.ends_with(field));
+            if !field.is_some_and(misspelt) {
+                faults.push(self.explain(&error, keys));
+            }
+            // Without an unknown key the other faults are found, too.
+            let is_unknown = error.message().starts_with("unknown field");
+            let place = error.span().filter(|_| is_unknown);
+            if !place.is_some_and(|place| remove(&mut root, place.start)) {
+                break;
             }
         }
+        let last = faults.pop();
+        self.found.borrow_mut().extend(faults);
+        Err(last.unwrap_or_else(|| self.fault("", "cannot be read")))
     }
 
     /// Notes a fault that does not keep the others from being found.

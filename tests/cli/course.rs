@@ -275,3 +275,58 @@ fn progress_of_an_older_course_is_kept_by_id() {
     let kept = std::fs::read_to_string(kept).expect("progress");
     assert!(kept.contains("[stage.gone-stage]"), "{kept}");
 }
+
+#[test]
+fn an_author_begins_with_examples_that_pass_and_reads_every_fault_at_once() {
+    let learner = Learner::new();
+    for (what, label) in [("stage", "01"), ("kernel", "k01"), ("recording", "d01")] {
+        let name = format!("my-{what}");
+        learner
+            .run(&["course", "new", what, &name, "--course", "own"])
+            .succeeds(&[&format!("wrote exercises/{label}-{name}")]);
+    }
+    learner
+        .run(&["course", "check", "--text", "--course", "own"])
+        .succeeds(&["passed: 1 stages and 2 exercises"]);
+    // A recorded run needs no device, and the others are left alone.
+    learner
+        .run(&["course", "check", "d01", "--course", "own"])
+        .succeeds(&["passed: d01"]);
+    for (args, why) in [
+        (&["stage", "my-stage"], "has this name"),
+        (&["stage", "../x"], "lower-case letters"),
+    ] {
+        let args = [&["course", "new"], &args[..], &["--course", "own"]].concat();
+        learner.run(&args).fails(2, &[why]);
+    }
+    learner
+        .run(&["course", "check", "k07", "--course", "own"])
+        .fails(2, &["no stage or exercise k07"]);
+    let file = learner.path("own/exercises/01-my-stage/stage.toml");
+    let text = std::fs::read_to_string(&file).expect("there");
+    let wrong = text
+        .replace("level =", "lvel = \"beginner\"\nlevel =")
+        .replace("steps = 40", "stepz = 3\nsteps = 40")
+        .replace("{{run.loss_first}}", "{{run.optimizer_ms}}")
+        .replace("\"1\", \"ln V\"", "\"ln V\"")
+        .replace("varies = [\"train.data\"]", "varies = [\"train.dat\"]");
+    std::fs::write(&file, &wrong).expect("written");
+    let said = learner.run(&["course", "check", "1", "--text", "--course", "own"]);
+    for part in ["unknown key `lvel`", "unknown key `stepz`"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let wrong = wrong
+        .replace("lvel = \"beginner\"\n", "")
+        .replace("stepz = 3\n", "");
+    std::fs::write(&file, &wrong).expect("written");
+    let said = learner.run(&["course", "check", "01", "--text", "--course", "own"]);
+    assert_eq!(said.code, Some(1));
+    for part in ["has 3 choices; write 4", "train.dat"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let wrong = text.replace("{{run.loss_first}}", "{{run.optimizer_ms}}");
+    std::fs::write(&file, &wrong).expect("written");
+    let said = learner.run(&["course", "check", "--text", "--course", "own"]);
+    let nearest = "the nearest known figure is `{{run.phases.optimizer}}`";
+    assert!(said.out.contains(nearest), "{}", said.out);
+}

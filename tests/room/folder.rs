@@ -68,6 +68,14 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     wait("the other's order", || {
         handle.state().class.open_vote().is_none().then_some(())
     });
+    // Once the board has ended, the other takes the room over.
+    drop(handle);
+    let reopen = InstructorRequest::OpenVote("broken-init".to_owned());
+    wait("the room", || {
+        other.order(&reopen).expect("left or obeyed");
+        let board = other.board().expect("the log");
+        board.vote.is_some_and(|it| it.open).then_some(())
+    });
 }
 
 #[test]
