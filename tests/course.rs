@@ -898,8 +898,12 @@ proptest! {
 fn the_guide_for_authors_lists_every_key_figure_and_formula() {
     let mut keys = "| key | what it does | values |\n|---|---|---|\n".to_owned();
     for knob in KNOBS {
-        let (path, about, values) = (knob.path, knob.about, knob.allowed());
-        keys += &format!("| `{path}` | {about} | {values} |\n");
+        keys += &format!(
+            "| `{}` | {} | {} |\n",
+            knob.path,
+            knob.about,
+            knob.allowed()
+        );
     }
     readme::holds("exercises/README.md", "configuration", &keys);
     let mut figures = "| figure | unit | what it is |\n|---|---|---|\n".to_owned();

@@ -1,4 +1,4 @@
-//! A pseudo-terminal that the program runs in, with an empty home, and a parser that reads what it drew.
+//! A pseudo-terminal in which the program runs with a home of its own, and a parser that reads the screen.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{Read, Write};
@@ -16,36 +16,38 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use tempfile::TempDir;
 
-/// Far above what a healthy program needs.
+/// A healthy program meets each condition long before this time is over.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often a condition is checked again.
+/// The time between two looks at a condition.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What the terminal received, and what it shows.
+/// The output of the program.
 pub(crate) struct Shown {
+    /// All bytes that the terminal received.
     pub raw: Vec<u8>,
+    /// The screen that these bytes draw.
     pub parser: vt100::Parser,
 }
 
-/// The program in a terminal of its own, with an empty home.
+/// The program in a terminal of its own. It is killed when this is dropped.
 pub(crate) struct Terminal {
     child: Child,
-    /// None once the terminal is closed.
+    /// `None` once the terminal is closed.
     pty: Option<Arc<Pty>>,
     shown: Arc<Mutex<Shown>>,
-    /// Asks the reader to stop; it notices at the program's next output.
+    /// Asks the reader to stop. The reader notices it at the program's next output.
     close: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
     pub home: TempDir,
 }
 
-/// The learner's progress.
+/// Returns the folder of the learner's progress.
 pub(crate) fn state(home: &TempDir) -> PathBuf {
     let course = Course::builtin().id;
     home.path().join("STATE/perflings").join(course)
 }
 
-/// Starts the program in a terminal of this size, with `home` for everything it keeps.
+/// Starts the program in a terminal of this size, with `home` for all its files and `more` environment variables.
 pub(crate) fn launch(
     home: &TempDir,
     size: Size,
@@ -75,24 +77,24 @@ pub(crate) fn launch(
 }
 
 impl Terminal {
-    /// Somebody who was welcomed before.
+    /// Starts the program for a learner who was welcomed before, with `more` environment variables.
     pub(crate) fn start(more: &[(&str, &str)]) -> Self {
         Self::start_with(&[], more)
     }
 
-    /// The same with further arguments.
+    /// Starts the program as [`Self::start`] does, with these arguments.
     pub(crate) fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         save_file::save(&state(&home), &[ProgressChange::Welcomed]).expect("written");
         Self::start_in(home, args, more)
     }
 
-    /// Somebody who was never here.
+    /// Starts the program for a learner who never used it.
     pub(crate) fn start_first() -> Self {
         Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
     }
 
-    /// The same learner comes back: the program is started anew over what it kept.
+    /// Kills the program and starts it again in its home.
     pub(crate) fn again(mut self, args: &[&str]) -> Self {
         let empty = tempfile::tempdir().expect("a folder");
         let home = std::mem::replace(&mut self.home, empty);
@@ -108,11 +110,12 @@ impl Terminal {
         }));
         let close = Arc::new(AtomicBool::new(false));
         let reader = std::thread::spawn({
-            let (shown, close) = (Arc::clone(&shown), Arc::clone(&close));
+            let shown = Arc::clone(&shown);
+            let close = Arc::clone(&close);
             let pty = Arc::clone(&pty);
             move || {
                 let mut buffer = [0; 16 * 1024];
-                // An error is the end: nobody holds the other side any more.
+                // Reading returns an error once no process has the terminal open.
                 while let Ok(n @ 1..) = (&*pty).read(&mut buffer) {
                     let mut shown = shown.lock().expect("not poisoned");
                     shown.raw.extend_from_slice(&buffer[..n]);
@@ -163,31 +166,31 @@ impl Terminal {
         wait("output", || self.shown().raw.len() > before);
     }
 
-    /// Waits until the screen shows all of these.
+    /// Waits until the screen shows all these texts.
     pub(crate) fn see(&mut self, texts: &[&str]) {
         self.see_that(&format!("{texts:?}"), |screen| {
             texts.iter().all(|text| screen.contains(text))
         });
     }
 
-    /// Waits until the text of the screen meets the condition; `what` is what the message says was missing.
-    pub(crate) fn see_that(&mut self, what: &str, met: impl Fn(&str) -> bool) {
-        let begun = Instant::now();
+    /// Waits until the text of the screen meets a condition. If it does not, the message says that there is no `expected`.
+    pub(crate) fn see_that(&mut self, expected: &str, is_met: impl Fn(&str) -> bool) {
+        let began = Instant::now();
         loop {
             let text = self.text();
-            if met(&text) {
+            if is_met(&text) {
                 return;
             }
             let ended = self.child.try_wait().expect("our child");
             assert!(
-                begun.elapsed() < HANG_TIMEOUT && ended.is_none(),
-                "no {what}; ended: {ended:?}; the screen:\n{text}"
+                began.elapsed() < HANG_TIMEOUT && ended.is_none(),
+                "no {expected}; ended: {ended:?}; the screen:\n{text}"
             );
             std::thread::sleep(POLL);
         }
     }
 
-    /// Stage 1 trains: its first loss and its last are in the legend.
+    /// Waits until stage 1 trains: the legend then shows the first loss and the last one.
     pub(crate) fn see_training(&mut self) {
         self.see_that("losses of A", |text| {
             let legend = text.lines().find(|line| line.contains("A broken 1"));
@@ -195,23 +198,22 @@ impl Terminal {
         });
     }
 
-    /// The program.
+    /// Returns the process id of the program.
     pub(crate) fn program(&self) -> u32 {
         self.child.id()
     }
 
-    /// The engine, once the program has started one.
+    /// Waits until the program has started an engine, and returns the engine's process id.
     pub(crate) fn engine(&self) -> u32 {
-        let ours = self.child.id();
-        let mut found = None;
+        let mut engine = None;
         wait("an engine", || {
-            found = engine_of(ours);
-            found.is_some()
+            engine = engine_of(self.program());
+            engine.is_some()
         });
-        found.expect("waited for")
+        engine.expect("waited for")
     }
 
-    /// Waits for the program's own end; the result is its exit code.
+    /// Waits until the program ends by itself, and returns its exit code.
     pub(crate) fn ended(&mut self) -> i32 {
         let mut status = None;
         wait("end of the program", || {
@@ -223,7 +225,7 @@ impl Terminal {
         status.code().expect("not by a signal")
     }
 
-    /// Everything that was ever sent to the terminal. The program has ended.
+    /// Returns all output of the program. Call it after the program's end.
     pub(crate) fn all_output(&mut self) -> Vec<u8> {
         let reader = self.reader.take().expect("joined once");
         wait("end of the output", || reader.is_finished());
@@ -231,7 +233,7 @@ impl Terminal {
         self.shown().raw.clone()
     }
 
-    /// Hangs up, as a closed terminal window does: nobody holds the other side any more.
+    /// Closes the terminal, as a closed window does.
     pub(crate) fn hang_up(&mut self) {
         self.close.store(true, Ordering::SeqCst);
         let reader = self.reader.take().expect("open");
@@ -248,31 +250,34 @@ impl Drop for Terminal {
     }
 }
 
-pub(crate) fn wait(what: &str, mut until: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !until() {
-        assert!(begun.elapsed() < HANG_TIMEOUT, "no {what}");
+/// Waits until a condition is met. If it is not met in time, the message says that there is no `expected`.
+pub(crate) fn wait(expected: &str, mut is_met: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_met() {
+        assert!(began.elapsed() < HANG_TIMEOUT, "no {expected}");
         std::thread::sleep(POLL);
     }
 }
 
-/// State and parent of a process, if there is one.
+/// Returns the state and the parent of a process; `None` if there is no such process.
 pub(crate) fn stat(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Whether this is a living engine; a zombie that somebody else has to reap is dead.
+/// Returns true if a process is a living engine. A zombie, which another process must reap, is dead.
 pub(crate) fn is_engine(pid: u32) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let alive = stat(pid).is_some_and(|(state, _)| state != 'Z');
     alive && command.split(|byte| *byte == 0).any(|arg| arg == b"engine")
 }
 
-pub(crate) fn engine_of(parent: u32) -> Option<u32> {
+/// Returns the process id of a program's engine; `None` if it has none.
+pub(crate) fn engine_of(program: u32) -> Option<u32> {
+    let is_child = |pid: u32| stat(pid).is_some_and(|(_, parent)| parent == program);
     std::fs::read_dir("/proc")
         .expect("Linux")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .find(|pid| stat(*pid).is_some_and(|(_, of)| of == parent) && is_engine(*pid))
+        .find(|pid| is_child(*pid) && is_engine(*pid))
 }

@@ -50,8 +50,9 @@ impl RankedAdapter {
 
     /// Returns the driver's name and version.
     pub(crate) fn driver(&self) -> String {
-        let (name, version) = (&self.info.driver, &self.info.driver_info);
-        format!("{name} {version}").trim().to_owned()
+        let info = &self.info;
+        let driver = format!("{} {}", info.driver, info.driver_info);
+        driver.trim().to_owned()
     }
 }
 

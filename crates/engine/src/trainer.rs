@@ -327,6 +327,7 @@ impl Trainer {
             && last.is_none_or(|last| last.elapsed() >= BRACKET_PAUSE)
     }
 
+    /// Takes one step without the profiler, and reports what is due after it.
     fn timed_step(&mut self) -> Result<()> {
         let first = self.stats.counted == 0;
         let watch = match &self.compiling {
