@@ -37,7 +37,7 @@ const KEYS: &str =
     "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
 /// The commands that a lesson may name.
 const COMMANDS: &str =
-    "run compare check course list hint reset init doctor replay export bench open";
+    "run compare check course list hint reset init doctor replay watch export bench open";
 
 /// Returns all problems of a course, one in each line.
 fn problems(source: &CourseFiles) -> Vec<String> {

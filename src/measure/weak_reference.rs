@@ -156,7 +156,7 @@ mod tests {
             assert!(said.starts_with(words), "{said}");
         };
         says(
-            "y[i] = 1.0000004 * x[i] * 0.9999999 * 0.9999999;",
+            "y[i] = ((x[i] + 1000.0) - 1000.0) + x[i] * 0.0000001;",
             "`x` as it is",
         );
         // Nothing is left of the digits of x.

@@ -30,9 +30,9 @@ fn plus_product(sum: mat4x4<f32>, a: vec4<f32>, b: vec4<f32>) -> mat4x4<f32> {
 }
 
 // Adds every row of the block times every column, for the inner value whose lines are staged from these places on.
-fn plus_value(sums: Block, a_at: u32, b_at: u32) -> Block {
+fn add_value(sums: ptr<function, Block>, a_at: u32, b_at: u32) {
   {{ lines_of_block }}
-  return Block({{ products_of_block }});
+  {{ products_of_block }}
 }{{ functions }}
 
 @compute @workgroup_size({{ threads }})

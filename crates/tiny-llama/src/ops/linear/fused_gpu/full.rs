@@ -32,7 +32,10 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
     let [a_step, b_step] = strides_of_block(plan);
     let rows = (0..down).map(|i| format!("let rows{i} = staged[a_at + {}u];", i * a_step));
     let columns = (0..across).map(|j| format!("let columns{j} = staged[b_at + {}u];", j * b_step));
-    let product = |i, j| format!("plus_product(sums.b{i}{j}, rows{i}, columns{j})");
+    let product = |i, j| {
+        let sum = format!("(*sums).b{i}{j}");
+        format!("{sum} = plus_product({sum}, rows{i}, columns{j});")
+    };
     Ok(context! {
         bindings => all.bindings(),
         // Vectors of workgroup memory.
@@ -40,7 +43,7 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
         threads => plan.threads(),
         fields => flowed(pairs(plan, |i, j| format!("b{i}{j}: mat4x4<f32>")), ",", 15),
         lines_of_block => flowed(rows.chain(columns), "", 2),
-        products_of_block => flowed(pairs(plan, product), ",", 15),
+        products_of_block => flowed(pairs(plan, product), "", 2),
         functions,
         position => position(plan),
         products => all.dispatched(&bodies),
@@ -155,7 +158,7 @@ impl FullProduct<'_> {
         };
         let add = |u: usize| {
             let [a, b] = [&a, &b].map(|it| u * it.pitch);
-            format!("sums = plus_value(sums, a_at + {a}u, b_at + {b}u);")
+            format!("add_value(&sums, a_at + {a}u, b_at + {b}u);")
         };
         let values = context! {
             n => self.n,
