@@ -8,12 +8,16 @@ use perflings::app::bench::Asked;
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::guide::{SentencePart, confirmation, next_move};
+use perflings::app::member::JoinSettings;
 use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Panel, Replay, ThemeName,
     update,
 };
+use perflings::class::news::RoomNews;
+use perflings::class::record::{InstructorRequest, Question};
+use perflings::class::state::RoomState;
 use perflings::course::Course;
 use perflings::course::save_file::{Prediction, StageState};
 use perflings::judge::Outcome;
@@ -525,6 +529,7 @@ fn the_rest(reached: &mut ReachedSentences) {
         app.view.confirm = Some(confirm);
         reached.check(&app);
     }
+    asked_by_the_room(reached);
     // All beats of all stages.
     for number in 1..=9 {
         let mut app = at_stage(number);
@@ -537,6 +542,36 @@ fn the_rest(reached: &mut ReachedSentences) {
             reached.check_without_notice(&mut app);
             act(&mut app, Action::NextBeat);
         }
+    }
+}
+
+/// The instructor asks the class a free question, and asks it again.
+fn asked_by_the_room(reached: &mut ReachedSentences) {
+    let options = Options {
+        room: Some(JoinSettings {
+            id: "a".repeat(32),
+            name: "Ana".to_owned(),
+            at: "class".to_owned(),
+            instructor: false,
+        }),
+        ..Options::default()
+    };
+    let (mut app, _) = begin(Course::builtin(), options);
+    train(&mut app, 3);
+    let question = Question {
+        prompt: "Who has seen this?".to_owned(),
+        choices: vec!["yes".to_owned(), "no".to_owned()],
+    };
+    let mut room = RoomState::default();
+    for order in [
+        InstructorRequest::Ask(question.clone()),
+        InstructorRequest::CloseVote,
+        InstructorRequest::Ask(question),
+    ] {
+        room.obey(&order, &app.lesson.course, 0).expect("obeyed");
+        let news = RoomNews::Class(Box::new(room.class.clone()));
+        update(&mut app, Message::Room(news));
+        reached.check_without_notice(&mut app);
     }
 }
 

@@ -148,14 +148,12 @@ fn instructor_call(app: &App) -> Option<String> {
             "The room votes on stage {}: {{take-up}} shows the question",
             number(at)
         ),
-        InstructorCall::Ask { again } => format!(
-            "The room {}: {{take-up}} shows the question",
-            if again {
-                "votes again"
-            } else {
-                "asks you something"
-            }
-        ),
+        InstructorCall::Ask { again: true } => {
+            "The room votes again: {take-up} shows the question".to_owned()
+        }
+        InstructorCall::Ask { again: false } => {
+            "The room asks a question: {take-up} shows it".to_owned()
+        }
         InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
             number(at)

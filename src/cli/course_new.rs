@@ -74,6 +74,10 @@ pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
                     format!("{folder}/exercise.toml"),
                     include_str!("course_new/kernel.toml").to_owned(),
                 ),
+                (
+                    format!("{folder}/reference.wgsl"),
+                    include_str!("course_new/reference.wgsl").to_owned(),
+                ),
                 (format!("{folder}/starter.wgsl"), starter),
                 (
                     format!("{folder}/solution/kernel.wgsl"),
