@@ -563,12 +563,12 @@ fn asked_by_the_room(reached: &mut ReachedSentences) {
         choices: vec!["yes".to_owned(), "no".to_owned()],
     };
     let mut room = RoomState::default();
-    for order in [
-        InstructorRequest::Ask(question.clone()),
-        InstructorRequest::CloseVote,
-        InstructorRequest::Ask(question),
-    ] {
-        room.obey(&order, &app.lesson.course, 0).expect("obeyed");
+    room.obey(&InstructorRequest::Ask(question), &app.lesson.course, 0)
+        .expect("obeyed");
+    for round in [0, 1] {
+        for vote in room.class.votes.values_mut() {
+            vote.round = round;
+        }
         let news = RoomNews::Class(Box::new(room.class.clone()));
         update(&mut app, Message::Room(news));
         reached.check_without_notice(&mut app);

@@ -156,7 +156,7 @@ mod tests {
             assert!(said.starts_with(words), "{said}");
         };
         says(
-            "y[i] = ((x[i] + 1000.0) - 1000.0) + x[i] * 0.0000001;",
+            "y[i] = ((x[i] + 10000.0) - 10000.0) + x[i] * 0.0000003;",
             "`x` as it is",
         );
         // Nothing is left of the digits of x.
