@@ -187,6 +187,9 @@ fn unmet_checks(app: &App) -> Option<String> {
 fn next_text(app: &App) -> &'static str {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
+        Mode::Replay(shown) if shown.watched && app.bench.run.state.has_ended() => {
+            return "The training has ended; {glossary} explains its first lint";
+        }
         Mode::Replay(shown) if shown.watched => {
             return "{mark-b} makes what comes from here B, {glossary} explains the first lint";
         }

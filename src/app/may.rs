@@ -172,7 +172,7 @@ impl App {
             A::ReplayStep | A::ReplayFaster | A::ReplaySlower => {
                 here(!self.mode.is_live() && !self.mode.watches())
             }
-            A::MarkB => here(self.mode.watches()),
+            A::MarkB => here(self.mode.watches() && !self.bench.run.state.has_ended()),
             // What is seen.
             A::Open(overlay) => here(view.overlay == Some(overlay) || self.has_card(overlay)),
             A::Search => {

@@ -33,12 +33,17 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Returns true if no step of the run comes any more.
+    pub fn has_ended(&self) -> bool {
+        matches!(
+            self,
+            Self::Finished | Self::Failed { .. } | Self::EngineGone { .. }
+        )
+    }
+
     /// Returns true if the run has begun or was requested, and has not ended. A paused run is active.
     pub fn is_active(&self) -> bool {
-        !matches!(
-            self,
-            Self::Idle | Self::Finished | Self::Failed { .. } | Self::EngineGone { .. }
-        )
+        *self != Self::Idle && !self.has_ended()
     }
 
     /// Returns true if the run is paused, or about to be.
