@@ -33,7 +33,7 @@ pub struct Board {
     /// Every vote so far, for the presenter.
     pub votes: Vec<VoteTally>,
     pub race: Option<Race>,
-    /// Whether nobody else may join, and whether who joins has to give a name.
+    /// True if nobody else may join; `names_required` is true if everybody who joins has to give a name.
     #[serde(default)]
     pub locked: bool,
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct ParticipantRow {
     /// Position among the raised hands, from 1.
     pub hand: Option<usize>,
     pub presence: Presence,
-    /// Whether something was predicted or passed.
+    /// True if something was predicted or passed.
     pub started: bool,
     /// Number of passed stages and exercises.
     pub passed: usize,

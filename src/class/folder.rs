@@ -34,7 +34,7 @@ type Stamp = (SystemTime, u64);
 /// What is in a participant's file, or why it cannot be read.
 pub type RecordFile = Result<Participant, String>;
 
-/// Whether a folder holds a room.
+/// Returns true if a folder holds a room.
 pub fn is_room(dir: &Path) -> bool {
     dir.join(LOG).is_file()
 }
@@ -157,7 +157,7 @@ impl RoomFolder {
         }
     }
 
-    /// Whether a file belongs to this program's user: only they give orders.
+    /// Returns true if a file belongs to this program's user: only they give orders.
     fn is_own(&self, name: &str) -> bool {
         #[cfg(unix)]
         {
@@ -184,7 +184,7 @@ impl RoomFolder {
         Ok(())
     }
 
-    /// Whether group or permissions of the folder have changed since the last call.
+    /// Returns true if group or permissions of the folder have changed since the last call.
     pub fn access_changed(&mut self) -> bool {
         #[cfg(unix)]
         {
@@ -275,7 +275,7 @@ impl RoomFolder {
         Some((stamp, own))
     }
 
-    /// Whether this file existed when the folder was last read.
+    /// Returns true if this file existed when the folder was last read.
     pub fn has(&self, name: &str) -> bool {
         self.seen.contains_key(name)
     }

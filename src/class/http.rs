@@ -28,7 +28,7 @@ pub struct Request {
     /// The address that the client was told: `HOST:PORT`.
     pub host: String,
     pub body: Vec<u8>,
-    /// Whether the client keeps this connection open.
+    /// True if the client keeps this connection open.
     keeps: bool,
 }
 

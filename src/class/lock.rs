@@ -121,7 +121,7 @@ impl LockWatch {
         }
     }
 
-    /// Whether the board has ended, or was silent for long enough to be replaced.
+    /// Returns true if the board has ended, or was silent for long enough to be replaced.
     pub fn is_over(&mut self) -> bool {
         let now = read(&self.path);
         if now != self.last {
@@ -151,7 +151,7 @@ fn alive(path: &Path, host: &str, silence: Duration) -> Option<Owner> {
     None
 }
 
-/// Whether a process of this machine is gone.
+/// Returns true if a process of this machine is gone.
 fn has_ended(process: u32) -> bool {
     #[cfg(unix)]
     {

@@ -162,7 +162,7 @@ pub struct Origin {
 }
 
 impl Fact {
-    /// Whether this is an order of the instructor that can be taken back.
+    /// Returns true if this is an order of the instructor that can be taken back.
     pub fn is_order(&self) -> bool {
         matches!(
             self,

@@ -41,7 +41,7 @@ pub struct PhoneView {
     /// The name on the board.
     pub name: String,
     pub raised: bool,
-    /// Whether this phone sits in the seat of a computer.
+    /// True if this phone sits in the seat of a computer.
     pub seated: bool,
     pub closed: bool,
     /// What the class does, in a sentence.

@@ -52,7 +52,7 @@ pub struct Participant {
     /// Seconds since it was opened.
     pub here_s: u64,
     pub raised: bool,
-    /// Whether the learner quit.
+    /// True if the learner quit.
     pub left: bool,
     pub stages: BTreeMap<String, SharedWork>,
     /// Ballots, a = 0, by the number of the round (`Vote::asked`).
@@ -113,7 +113,7 @@ pub struct ClassState {
     pub sequence: u64,
     /// The day on which the room was first opened.
     pub opened: String,
-    /// Whether the instructor has closed the room.
+    /// True if the instructor has closed the room.
     pub closed: bool,
     /// Votes by stage, or by the id of a free question.
     pub votes: BTreeMap<String, Vote>,
@@ -126,7 +126,7 @@ pub struct ClassState {
     pub offer: Option<String>,
     /// The exercise or mystery of the race: `k04-matmul`, `mystery 7-1`.
     pub race: Option<String>,
-    /// Whether nobody else may join, and whether who joins has to give a name.
+    /// True if nobody else may join; `names_required` is true if everybody who joins has to give a name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -216,7 +216,7 @@ pub enum InstructorRequest {
     Close(bool),
     /// Lets nobody else join, or everybody again.
     Lock(bool),
-    /// Whether who joins has to give a name.
+    /// Requires a name of everybody who joins, or no longer.
     RequireNames(bool),
     /// Removes participants by their ids or by their numbers on the board, and keeps them out.
     Remove(BTreeSet<String>),
@@ -400,7 +400,7 @@ impl RaceResult {
     }
 }
 
-/// Whether a ratio is in its interval, and the interval below a limit.
+/// Returns true if a ratio is in its interval, and the interval below a limit.
 fn holds([ratio, low, high]: [f64; 3], most: f64) -> bool {
     0.0 < low && low <= ratio && ratio <= high && high <= most
 }
@@ -474,7 +474,7 @@ impl SharedWork {
         self.state == "passed"
     }
 
-    /// Whether the learner did more than open it.
+    /// Returns true if the learner did more than open it.
     pub fn has_begun(&self) -> bool {
         self.vote.is_some() || !matches!(self.state.as_str(), "" | "new" | "seen" | "skipped")
     }

@@ -90,7 +90,7 @@ fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
     })
 }
 
-/// Whether mysteries are tried: they are the program's, so an author's own course leaves them out.
+/// Returns true if mysteries are tried: they are the program's, so an author's own course leaves them out.
 fn with_mysteries(args: &CourseCheckArgs) -> bool {
     args.course.course.is_none() && args.item.is_none() && !args.text
 }

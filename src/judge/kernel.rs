@@ -26,7 +26,7 @@ pub struct KernelVerdict {
     #[serde(serialize_with = "criteria_as_json")]
     pub criteria: Vec<CriterionResult>,
     pub card: Vec<CardLine>,
-    /// Whether no criterion failed and the text differs from the starter.
+    /// True if no criterion failed and the text differs from the starter.
     pub passed: bool,
     /// Kernels for the training engine, if every file is right and the exercise replaces a part of the model.
     pub swap: Option<KernelSwap>,
@@ -158,7 +158,7 @@ pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
     }
 }
 
-/// Whether every file ran and was right.
+/// Returns true if every file ran and was right.
 fn right(report: &KernelReport, job: &KernelJob) -> bool {
     let fine = |result: &KernelResult| {
         result.error.is_none() && result.fault.is_none() && !result.shapes.is_empty()
@@ -257,7 +257,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     }
 }
 
-/// Whether the kernel ran and read nothing from workgroup memory.
+/// Returns true if the kernel ran and read nothing from workgroup memory.
 fn is_shared_idle(report: &KernelReport) -> bool {
     let mut access = report.files.iter().flat_map(|result| &result.access);
     let ran = access.clone().next().is_some();

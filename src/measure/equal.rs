@@ -80,7 +80,7 @@ fn outputs(file: &KernelFile, text: &ParsedText, inputs: &[Vec<u32>]) -> Option<
     Some(numbers.collect())
 }
 
-/// Whether the kernel's error is everywhere at most a few times the solution's.
+/// Returns true if the kernel's error is everywhere at most a few times the solution's.
 fn is_rounding(expected: &[Real], right: &[f64], found: &[f64]) -> bool {
     let largest_error = |expected: &[Real], found: &[f64]| {
         let pairs = expected.iter().zip(found);

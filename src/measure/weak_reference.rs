@@ -63,7 +63,7 @@ pub fn weakness(
 struct WrongOutput {
     output: usize,
     what: String,
-    /// Whether it is not simply the right values.
+    /// True if it is not simply the right values.
     differs: bool,
 }
 

@@ -96,7 +96,7 @@ impl WatchSource {
         self.job.as_mut()
     }
 
-    /// Whether nothing more will come: the command ended, or each process said that it is over.
+    /// Returns true if nothing more will come: the command ended, or each process said that it is over.
     pub fn is_over(&self) -> bool {
         self.over
     }

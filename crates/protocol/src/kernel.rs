@@ -24,14 +24,14 @@ pub struct KernelJob {
     pub checks: Vec<KernelCheck>,
     /// Part of the model whose kernel these can replace.
     pub replaces: Option<String>,
-    /// Whether the last shape is run and timed; on a CPU driver it never is.
+    /// True if the last shape is run and timed; on a CPU driver it never is.
     pub timed: bool,
-    /// Whether the last shape, too, is held against the plain Rust reference; that can take seconds.
+    /// True if the last shape, too, is held against the plain Rust reference; that can take seconds.
     pub thorough: bool,
 }
 
 impl KernelJob {
-    /// Whether the learner has changed nothing yet.
+    /// Returns true if the learner has changed nothing yet.
     pub fn is_starter(&self) -> bool {
         self.files
             .iter()
@@ -56,7 +56,7 @@ impl KernelJob {
     }
 }
 
-/// Whether two texts are the same, whatever the editor does to the ends of lines.
+/// Returns true if two texts are the same, whatever the editor does to the ends of lines.
 pub fn same_text(one: &str, other: &str) -> bool {
     fn lines(text: &str) -> impl Iterator<Item = &str> {
         text.trim().lines().map(str::trim_end)
@@ -146,7 +146,7 @@ pub struct KernelShape {
     /// The numbers of `KernelFill::Written`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<f64>,
-    /// Whether accesses are counted here.
+    /// True if accesses are counted here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
     #[serde(flatten)]
@@ -154,12 +154,12 @@ pub struct KernelShape {
 }
 
 impl KernelShape {
-    /// Whether it was drawn for this check, and nobody can know it before.
+    /// Returns true if it was drawn for this check, and nobody can know it before.
     pub fn is_drawn(&self) -> bool {
         !self.values.is_empty()
     }
 
-    /// Whether it was drawn because the learner's text names its size.
+    /// Returns true if it was drawn because the learner's text names its size.
     pub fn is_of_text(&self) -> bool {
         self.values == KernelFill::OF_TEXT
     }
@@ -395,9 +395,9 @@ pub struct KernelFacts {
     pub workgroup: [u32; 3],
     /// Bytes of workgroup memory, at the largest shape.
     pub workgroup_bytes: u64,
-    /// Whether it asks for the length of a buffer.
+    /// True if it asks for the length of a buffer.
     pub array_length: bool,
-    /// Whether its outputs are made of products of matrix cores, and not only a text that names them.
+    /// True if its outputs are made of products of matrix cores, and not only a text that names them.
     #[serde(default)]
     pub matrix_cores: bool,
 }
@@ -435,7 +435,7 @@ pub struct KernelProgress {
     pub file: Option<u64>,
     /// Label of the shape; empty while the text is read.
     pub shape: String,
-    /// Whether the kernel is running.
+    /// True if the kernel is running.
     pub running: bool,
     /// Other programs keep the machine busy: seconds that this piece of work has taken so far.
     pub waits: Option<KernelWait>,
@@ -600,7 +600,7 @@ pub struct KernelTime {
     pub bytes: f64,
     /// Time at the device's measured roof over time taken.
     pub share_of_peak: Option<f64>,
-    /// Whether the roof that binds is the memory's.
+    /// True if the roof that binds is the memory's.
     pub memory_bound: bool,
     /// `device` or `host`.
     pub clock: String,

@@ -53,7 +53,7 @@ impl Reference {
         Ok(Self { shader })
     }
 
-    /// Whether the bounds are wider for a device than for the host.
+    /// Returns true if the bounds are wider for a device than for the host.
     pub fn is_less_exact_on_a_device(&self) -> bool {
         self.shader.is_less_exact_on_a_device()
     }

@@ -30,7 +30,7 @@ pub struct Model {
     versions: Versions,
     parameters: Parameters,
     device: Device,
-    /// Whether f16 products may use them.
+    /// True if f16 products may use them.
     matrix_cores: bool,
 }
 

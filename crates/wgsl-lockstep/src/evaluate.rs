@@ -38,7 +38,7 @@ pub(crate) struct Code<'a> {
     pub(crate) nodes: Vec<ExpressionInfo<'a>>,
     /// What is looked at after each expression.
     pub(crate) watches: Vec<Watch>,
-    /// Whether each expression depends on the contents of a buffer.
+    /// True if each expression depends on the contents of a buffer.
     pub(crate) is_data: Vec<bool>,
     /// The expressions that stand for each argument.
     pub(crate) arguments: Vec<Vec<Handle<Expression>>>,

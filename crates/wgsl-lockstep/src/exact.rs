@@ -119,7 +119,7 @@ impl Shader {
 }
 
 impl Shader {
-    /// Whether numbers may be less exact on a device than on the host.
+    /// Returns true if numbers may be less exact on a device than on the host.
     pub fn is_less_exact_on_a_device(&self) -> bool {
         use MathFunction::{Cos, Log, Log2, Pow, Sin, Tanh};
         let plain = self.module.functions.iter().map(|(_, function)| function);

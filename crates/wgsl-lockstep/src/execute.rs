@@ -37,7 +37,7 @@ pub(crate) struct Frame {
     /// As in `LaneValues`, for each local variable.
     pub(crate) numbers: Vec<Vec<Number>>,
     result: LaneValues,
-    /// Whether its constants are set.
+    /// True if its constants are set.
     ready: bool,
 }
 

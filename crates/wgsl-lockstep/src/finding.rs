@@ -88,7 +88,7 @@ pub struct OtherAccess {
     pub location: Location,
     /// The invocation that made it.
     pub invocation: Invocation,
-    /// Whether it reads or writes.
+    /// The access reads or writes.
     pub access: AccessKind,
 }
 
@@ -110,7 +110,7 @@ impl Finding {
 }
 
 impl FindingKind {
-    /// Whether a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
+    /// Returns true if a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
     /// value twice, or writes parts of a vector; workgroup memory starts as zeros, and most devices give an exponential that
     /// overflows its limit.
     pub fn is_fault(self, space: Space) -> bool {
@@ -123,7 +123,7 @@ impl FindingKind {
 }
 
 impl AccessKind {
-    /// Whether the access changes memory.
+    /// Returns true if the access changes memory.
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Load | Self::AtomicLoad)
     }

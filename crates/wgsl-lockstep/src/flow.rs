@@ -131,13 +131,13 @@ impl Flow {
         }
     }
 
-    /// Whether an expression of a function depends on the contents of a buffer. Functions are numbered as in the module, the entry
+    /// Returns true if an expression of a function depends on the contents of a buffer. Functions are numbered as in the module, the entry
     /// points after them.
     pub(crate) fn is_data(&self, function: usize, handle: Handle<Expression>) -> bool {
         self.functions[function].ever[handle.index()] & DATA != 0
     }
 
-    /// Whether a barrier is under a condition on memory that another invocation may write.
+    /// Returns true if a barrier is under a condition on memory that another invocation may write.
     pub(crate) fn is_open(&self, barrier: Span) -> bool {
         self.barriers.contains(&key(barrier))
     }

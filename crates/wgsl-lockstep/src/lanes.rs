@@ -48,7 +48,7 @@ pub struct WorkgroupRun {
     pub steps: Vec<WorkgroupStep>,
     /// In the order in which they were found.
     pub faults: Vec<WorkgroupFault>,
-    /// Whether more steps followed that are not recorded.
+    /// True if more steps followed that are not recorded.
     pub cut: bool,
 }
 
@@ -70,11 +70,11 @@ pub struct WorkgroupStep {
 /// One load or store of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkgroupAccess {
-    /// Whether the lanes read or write.
+    /// The lanes read or write.
     pub kind: AccessKind,
     /// The variable's name.
     pub variable: String,
-    /// Whether the variable is in workgroup memory; otherwise it is a buffer.
+    /// True if the variable is in workgroup memory; otherwise it is a buffer.
     pub in_workgroup: bool,
     /// Size of each lane's element.
     pub bytes: u32,

@@ -15,7 +15,7 @@ pub(crate) struct TypeSize {
     pub(crate) words: u64,
     /// Width of the smallest scalar.
     pub(crate) granule: u32,
-    /// Whether the type has 64-bit numbers, 16-bit integers, or no numbers at all.
+    /// True if the type has 64-bit numbers, 16-bit integers, or no numbers at all.
     pub(crate) odd: bool,
 }
 

@@ -178,7 +178,7 @@ pub struct Buffer {
     pub binding: u32,
     /// The contents: before a launch those that the shader reads, afterwards those that it left.
     pub bytes: Vec<u8>,
-    /// Whether the bytes are defined before the launch; if not, reading them before they are written is a finding.
+    /// True if the bytes are defined before the launch; if not, reading them before they are written is a finding.
     pub initialized: bool,
 }
 
@@ -274,7 +274,7 @@ pub enum AccessKind {
 
 /// One load or store of shared memory by all active lanes.
 pub struct Access<'a> {
-    /// Whether it reads or writes.
+    /// The access reads or writes.
     pub kind: AccessKind,
     /// The place in the source.
     pub location: Location,
@@ -324,9 +324,9 @@ pub struct Arrival<'a> {
     pub lanes: &'a [u32],
     /// Lanes that never reach the barrier; empty if all do.
     pub missing: &'a [u32],
-    /// Whether it orders accesses of workgroup memory.
+    /// True if it orders accesses of workgroup memory.
     pub workgroup_memory: bool,
-    /// Whether it orders accesses of storage.
+    /// True if it orders accesses of storage.
     pub storage: bool,
 }
 
@@ -344,7 +344,7 @@ pub trait Observer {
     fn barrier(&mut self, _arrival: &Arrival<'_>) {}
     /// Called the first time that something is found.
     fn finding(&mut self, _finding: &Finding) {}
-    /// Whether statements, accesses and barriers are observed; a run without them is faster.
+    /// Returns true if statements, accesses and barriers are observed; a run without them is faster.
     fn watches(&self) -> bool {
         true
     }
@@ -598,7 +598,7 @@ impl Shader {
         })
     }
 
-    /// Whether two contents of a buffer are the same, or floats that differ by rounding.
+    /// Returns true if two contents of a buffer are the same, or floats that differ by rounding.
     fn agree(&self, own: &Buffer, other: &Buffer) -> bool {
         let floats = self.variable(own).is_some_and(|(_, variable)| {
             let layout = layout::Layout::new(&self.module);

@@ -74,7 +74,7 @@ pub(crate) struct Shared<'a> {
     /// Log2 of the bytes in a granule.
     shift: u32,
     space: Space,
-    /// Whether memory may be read before it is written.
+    /// True if memory may be read before it is written.
     initialized: bool,
     /// Faults of the last access.
     pub(crate) conflicts: Vec<Conflict>,
@@ -127,7 +127,7 @@ impl<'a> Shared<'a> {
         self.space
     }
 
-    /// Whether it held defined bytes before the launch.
+    /// Returns true if it held defined bytes before the launch.
     pub(crate) fn is_initialized(&self) -> bool {
         self.initialized
     }
@@ -356,7 +356,7 @@ impl Epochs {
         self.start = self.now;
     }
 
-    /// Whether nothing orders these two accesses.
+    /// Returns true if nothing orders these two accesses.
     fn meets(self, other: AccessStamp, me: AccessStamp) -> bool {
         (other.epoch == me.epoch && other.lane != me.lane)
             || (other.epoch < self.start && other.epoch != 0)

@@ -228,7 +228,7 @@ pub(crate) fn watch(
     }
 }
 
-/// Whether two expressions are written the same, loads of one variable included.
+/// Returns true if two expressions are written the same, loads of one variable included.
 fn same(all: &Arena<Expression>, a: Handle<Expression>, b: Handle<Expression>) -> bool {
     let pair = (&all[a], &all[b]);
     a == b

@@ -37,7 +37,7 @@ pub(crate) struct LaneValues {
     /// mean nothing.
     pub(crate) numbers: Vec<Number>,
     pub(crate) root: Option<Root>,
-    /// Whether all lanes have the same offset.
+    /// True if all lanes have the same offset.
     pub(crate) uniform: bool,
     /// Lanes whose offset is `OUTSIDE`, and why.
     pub(crate) outside: Vec<Outside>,
@@ -132,7 +132,7 @@ impl Mask {
         self.lanes.len() == self.total
     }
 
-    /// Whether working on all lanes is faster than selecting the active ones.
+    /// Returns true if working on all lanes is faster than selecting the active ones.
     pub(crate) fn is_dense(&self) -> bool {
         self.lanes.len() * 4 >= self.total
     }

@@ -290,7 +290,7 @@ impl Membership {
         });
     }
 
-    /// Whether a round that was open ends in this state of the class without the learner's vote, which was given.
+    /// Returns true if a round that was open ends in this state of the class without the learner's vote, which was given.
     fn came_late(&self, class: &ClassState) -> bool {
         let Some((id, vote)) = self.class.open_vote() else {
             return false;

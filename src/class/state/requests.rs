@@ -133,7 +133,7 @@ impl RoomState {
         Ok(())
     }
 
-    /// Whether somebody may be in the room: who is in it stays in it.
+    /// Refuses somebody who may not be in the room. A participant who is in it stays in it.
     fn admit(&self, who: &str, name: &str) -> Result<(), JoinError> {
         let refused = match self.people.contains_key(who) {
             _ if self.class.removed.contains(who) => JoinError::Removed,

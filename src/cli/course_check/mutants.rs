@@ -96,7 +96,7 @@ impl Subject<'_> {
         &self.kernels.kernels[self.number].file.solution
     }
 
-    /// Whether naga takes it, at the first shape.
+    /// Returns true if naga takes it, at the first shape.
     fn is_program(&self, text: &str) -> bool {
         let shape = self.kernels.shapes.first();
         let filled = shape.and_then(|shape| template::fill(text, &shape.sizes).ok());

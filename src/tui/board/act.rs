@@ -125,7 +125,7 @@ impl BoardView {
         }
     }
 
-    /// Whether the room ends with this program.
+    /// Returns true if the room ends with this program.
     pub(super) fn serves(&self) -> bool {
         !self.own.is_empty()
     }

@@ -129,7 +129,7 @@ const FIGURES: [ReportedFigure; 12] = [
     ),
 ];
 
-/// Whether what is shown is the training of another program.
+/// Returns true if what is shown is the training of another program.
 pub(super) fn is_shown(app: &App) -> bool {
     let run = app.shown_run().shown();
     app.mode.watches() || run.has_begun() && run.description.is_foreign()

@@ -596,7 +596,7 @@ fn other(
     gpu.compile(&parsed.filled.text, parsed.grid).map(Some)
 }
 
-/// Whether most elements of the buffers differ.
+/// Returns true if most elements of the buffers differ.
 fn differ(one: &[Vec<u32>], other: &[Vec<u32>]) -> bool {
     let pairs = one.iter().zip(other).filter(|(one, other)| one != other);
     let (changed, all) = pairs.fold((0, 0), |(changed, all), (one, other)| {

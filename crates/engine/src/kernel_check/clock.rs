@@ -20,7 +20,7 @@ pub(super) struct WorkClock {
     processor: Option<Duration>,
     /// Wall time while no other program kept the machine busy.
     quiet: Duration,
-    /// Whether others kept the machine busy when the load was last read, and when that was.
+    /// True if others kept the machine busy when the load was last read, and when that was.
     busy: bool,
     looked: Instant,
     load: Option<ProcessorTime>,
@@ -81,7 +81,7 @@ impl WorkClock {
 }
 
 impl TimeUsed {
-    /// Whether the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
+    /// Returns true if the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
     pub(super) fn is_over(self, limit: Duration) -> bool {
         self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
     }

@@ -35,7 +35,7 @@ pub(super) struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     pub info: protocol::Device,
-    /// Whether the driver computes on the CPU: its results are right, its times say nothing about a GPU.
+    /// True if the driver computes on the CPU: its results are right, its times say nothing about a GPU.
     pub on_cpu: bool,
     pub timestamps: bool,
     pub matrix_cores: bool,

@@ -34,13 +34,13 @@ const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HostLaunch<'a> {
     pub steps: u64,
-    /// Whether the kernel ended at another size: then it may only be slow, and a device decides.
+    /// True if the kernel ended at another size: then it may only be slow, and a device decides.
     pub ends: bool,
     /// Run only these workgroups; with none, all.
     pub only: &'a [[u32; 3]],
     /// What the device may do with arithmetic, by number of the liberty.
     pub liberties: [bool; Liberty::ALL.len()],
-    /// Whether to record the pattern of the accesses.
+    /// True if the pattern of the accesses is recorded.
     pub counted: bool,
     /// Matrix products add nothing to their sums.
     pub without_products: bool,

@@ -61,7 +61,7 @@ impl KernelTrial<'_> {
         })
     }
 
-    /// Whether a device's outputs have no wider bounds than the host's.
+    /// Returns true if a device's outputs have no wider bounds than the host's.
     pub(super) fn is_same_on_device(&self) -> Result<bool, String> {
         let reference = self.text.reference(&self.file.spec, &self.shape.sizes)?;
         Ok(!reference.is_less_exact_on_a_device())

@@ -44,9 +44,9 @@ pub(super) struct CheckState {
     /// None while the device is opened.
     pub file: Option<usize>,
     pub shape: String,
-    /// Whether a kernel is running.
+    /// True if a kernel is running.
     pub running: bool,
-    /// Whether a kernel is being read or compiled.
+    /// True if a kernel is being read or compiled.
     pub compiling: bool,
 }
 

@@ -6,7 +6,7 @@ use burn_wgpu::wgpu;
 pub const MATRIX_CORES: wgpu::Features =
     wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16);
 
-/// Whether subgroups of 32 multiply 16×16 matrices of f16 and add in f32.
+/// Returns true if subgroups of 32 multiply 16×16 matrices of f16 and add in f32.
 pub fn has_matrix_cores(adapter: &wgpu::Adapter) -> bool {
     let info = adapter.get_info();
     let of_32 = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32);

@@ -57,7 +57,7 @@ pub trait NaiveAttention: Backend {
 }
 
 impl Attention {
-    /// Whether the products before it rotate q and k of x `[n, d]`, and this operation rotates their gradients back. Its own products
+    /// Returns true if the products before it rotate q and k of x `[n, d]`, and this operation rotates their gradients back. Its own products
     /// then run on matrix cores, if the run has any.
     pub fn takes_rotated(&self, x: &Tensor<2>) -> bool {
         let sizes = self.sizes(x.dims()[0]);

@@ -148,7 +148,7 @@ where
         .expect("the device was checked by the caller")
 }
 
-/// Whether this is our CPU device, with or without autodiff.
+/// Returns true if this is our CPU device, with or without autodiff.
 pub fn is_cpu(device: &Device) -> bool {
     let device = device.clone().inner();
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))

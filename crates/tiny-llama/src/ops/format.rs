@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// Whether products run on matrix cores.
+    /// Returns true if products run on matrix cores.
     pub fn on_matrix_cores(self) -> bool {
         matches!(self, Self::Split | Self::Native)
     }

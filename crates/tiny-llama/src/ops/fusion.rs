@@ -20,7 +20,7 @@ pub enum Fusion {
 }
 
 impl Fusion {
-    /// Whether the rule is applied, if the operations' formats and sizes allow it.
+    /// Returns true if the rule is applied, if the operations' formats and sizes allow it.
     pub fn is_on(self) -> bool {
         static OFF: OnceLock<Vec<Fusion>> = OnceLock::new();
         let off = OFF.get_or_init(|| {
@@ -30,7 +30,7 @@ impl Fusion {
         !off.contains(&self)
     }
 
-    /// Whether a list of names, separated by commas, has this rule's, or is `all`.
+    /// Returns true if a list of names, separated by commas, has this rule's, or is `all`.
     fn is_named(self, list: &str) -> bool {
         list == "all" || list.split(',').any(|name| name.trim() == self.into_str())
     }

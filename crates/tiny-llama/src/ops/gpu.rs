@@ -47,7 +47,7 @@ pub(super) fn operand_type(format: Format, x: &CubeTensor) -> DType {
     }
 }
 
-/// Whether the tensor holds f16.
+/// Returns true if the tensor holds f16.
 pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
     tensor.dtype == DType::F16
 }

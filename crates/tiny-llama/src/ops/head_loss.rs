@@ -18,7 +18,7 @@ pub struct HeadLoss {
     pub head: Linear,
     /// Its version decides how many rows a part has.
     pub loss: CrossEntropy,
-    /// Whether there is a backward pass, for which the forward pass then computes the gradients.
+    /// True if there is a backward pass, for which the forward pass then computes the gradients.
     pub with_gradients: bool,
 }
 

@@ -154,7 +154,7 @@ impl LearnerKernels {
     }
 }
 
-/// Whether a learner's kernel computes in the models of this thread.
+/// Returns true if a learner's kernel computes in the models of this thread.
 pub fn any() -> bool {
     HERE.with_borrow(|here| !locked(&here.0).parts.is_empty())
 }
@@ -173,12 +173,12 @@ pub fn without<R>(work: impl FnOnce() -> R) -> R {
 }
 
 impl LivePart {
-    /// Whether results are still compared with those of the part's own kernel.
+    /// Returns true if results are still compared with those of the part's own kernel.
     pub fn is_new(&self) -> bool {
         self.launches() <= COMPARED
     }
 
-    /// Whether a launch agrees with the part's own kernel. If not, the kernels are removed.
+    /// Returns true if a launch agrees with the part's own kernel. If not, the kernels are removed.
     pub fn agrees(&self, found: &[f32], own: &[f32]) -> bool {
         let largest = own
             .iter()

@@ -131,7 +131,7 @@ pub struct LinearResidual {
     pub operand: Option<Tensor<2>>,
     /// With the norm that follows.
     pub shared: SharedWork,
-    /// Whether x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
+    /// True if x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
     /// activation's.
     pub gated: bool,
 }
@@ -194,7 +194,7 @@ impl LinearResidual {
     }
 }
 
-/// Whether a product of these widths can have gates beside their ups.
+/// Returns true if a product of these widths can have gates beside their ups.
 pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
     hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }

@@ -75,7 +75,7 @@ impl ScaleState {
         }
     }
 
-    /// Whether the last step was skipped although the factor is the smallest possible: scaling can no longer help.
+    /// Returns true if the last step was skipped although the factor is the smallest possible: scaling can no longer help.
     pub fn exhausted(self) -> bool {
         self.inverse == 0.0 && self.factor <= 1.0
     }

@@ -18,7 +18,7 @@ use protocol::config::Norm;
 #[derive(Clone, Debug, Default)]
 pub struct RmsNorm {
     pub version: Norm,
-    /// Whether x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
+    /// True if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
     /// backward pass adds it.
     pub on_trunk: bool,
     /// Format of the products that take y.

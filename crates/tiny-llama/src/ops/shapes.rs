@@ -171,6 +171,6 @@ pub struct Rotation {
     pub head_dim: usize,
     /// Rows per sequence: the position of row n is n mod context.
     pub context: usize,
-    /// Whether to rotate by the opposite angle, as in the backward pass.
+    /// True if the rotation is by the opposite angle, as in the backward pass.
     pub inverse: bool,
 }

@@ -176,7 +176,7 @@ impl Versions {
         }
     }
 
-    /// Whether the products around the activation of x `[n, d]` do its work. A learner's activation is an operation of its own.
+    /// Returns true if the products around the activation of x `[n, d]` do its work. A learner's activation is an operation of its own.
     fn swiglu_in_product(&self, x: &Tensor<2>) -> bool {
         let c = &self.config;
         let fits = match self.format {
@@ -189,7 +189,7 @@ impl Versions {
             && learner_kernel::of("mlp.activation").is_none()
     }
 
-    /// Whether the norm of a part and the products around it are our own kernels.
+    /// Returns true if the norm of a part and the products around it are our own kernels.
     pub(super) fn own_norm(&self, part: &str) -> bool {
         let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
         own && learner_kernel::of(part).is_none()

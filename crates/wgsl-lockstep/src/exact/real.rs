@@ -20,9 +20,9 @@ const SMALLEST: f64 = 1e-30;
 /// Where a kernel runs whose results a reference judges: WGSL lets a device be less exact than the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accuracy {
-    /// Whether `sin`, `cos`, `tanh` and logarithms are a device's.
+    /// True if `sin`, `cos`, `tanh` and logarithms are a device's.
     pub device: bool,
-    /// Whether sums may be cut off in place of rounded, as on matrix cores.
+    /// True if sums may be cut off in place of rounded, as on matrix cores.
     pub cuts_sums: bool,
 }
 

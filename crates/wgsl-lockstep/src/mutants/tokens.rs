@@ -179,7 +179,7 @@ impl<'a> WgslTokens<'a> {
         (1..self.list.len()).filter(is_one)
     }
 
-    /// Whether a sign is a unary operator.
+    /// Returns true if a sign is a unary operator.
     pub(crate) fn is_prefix(&self, token: usize) -> bool {
         let before = token.checked_sub(1);
         let operand = |at: usize| {

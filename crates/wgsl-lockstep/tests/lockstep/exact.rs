@@ -43,7 +43,7 @@ fn numbers() -> Vec<f32> {
     (-400_i16..400).map(|step| f32::from(step) * 0.11).collect()
 }
 
-/// Whether all of these are within the bounds.
+/// Returns true if all of these are within the bounds.
 fn holds(expected: &[Real], found: impl Fn(usize, f32) -> f32) -> bool {
     let x = numbers();
     assert_eq!(x.len(), expected.len());

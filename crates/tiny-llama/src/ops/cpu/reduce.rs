@@ -11,7 +11,7 @@ pub(crate) const STEP: usize = 2 * WIDTH;
 ///
 /// A type's functions may only run where its instruction set does: the `simd` macro pairs them.
 pub(crate) trait Lanes: Copy {
-    /// Whether the instruction set multiplies and adds in one instruction.
+    /// True if the instruction set multiplies and adds in one instruction.
     const FUSED: bool;
     /// Loads the numbers into registers.
     fn new(values: &[f32; WIDTH]) -> Self;

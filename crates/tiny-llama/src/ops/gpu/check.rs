@@ -70,7 +70,7 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     }
 }
 
-/// Whether an adapter of this machine has the matrix cores that f16 needs.
+/// Returns true if an adapter of this machine has the matrix cores that f16 needs.
 pub fn has_matrix_cores() -> bool {
     let backends = wgpu::Backends::PRIMARY;
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {

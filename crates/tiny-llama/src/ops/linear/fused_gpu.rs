@@ -69,12 +69,12 @@ impl FusedLinear for Cube {
 /// Most elements of an f32 operand that the product itself converts: reading twice the bytes takes less time than a launch.
 const ROUNDED_ON_THE_WAY: usize = 1 << 20;
 
-/// Whether products read an operand of `count` elements from a copy in f16, which needs whole vectors.
+/// Returns true if products read an operand of `count` elements from a copy in f16, which needs whole vectors.
 pub(crate) fn is_copied(count: usize) -> bool {
     count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
 }
 
-/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension.
+/// Returns true if a product as large as x `[n, d]` is computed in parts of its inner dimension.
 pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     if is_cpu(&x.device()) {
         return false;

@@ -30,7 +30,7 @@ impl Problem {
         }
     }
 
-    /// Whether tiles extend past an edge of the result.
+    /// Returns true if tiles extend past an edge of the result.
     pub(crate) fn is_ragged(&self, (height, width): (usize, usize)) -> bool {
         !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
     }
@@ -251,7 +251,7 @@ pub(crate) enum Planner {
 pub(crate) struct Limits {
     pub shared_bytes: usize,
     pub threads: usize,
-    /// Whether it is a CPU.
+    /// True if it is a CPU.
     pub is_cpu: bool,
 }
 

@@ -229,7 +229,7 @@ fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
     Tile::choose(sizes, available).filter(|_| fits)
 }
 
-/// Whether [`backward`] takes tables: a tile fits, pairs of pairs are whole vectors, and the device has a binding for each buffer.
+/// Returns true if [`backward`] takes tables: a tile fits, pairs of pairs are whole vectors, and the device has a binding for each buffer.
 pub(crate) fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
     let bindings = like.client.properties().hardware.max_bindings as usize;
     bindings >= QUERIES.len() && tile(sizes, like).is_some()

@@ -21,7 +21,7 @@ const WIDEST: usize = 256;
 /// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
 const SLACK: usize = 8;
 
-/// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
+/// Returns true if tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
 /// loaded by as many invocations as [`backward_tile`] leaves it.
 pub(crate) fn fits(sizes: &Heads) -> bool {
     let columns = (2 * SIDE).max(4 * INVOCATIONS / backward_tile(sizes.head_dim));

@@ -30,7 +30,7 @@ pub(crate) enum Store {
     Plain,
     /// Adds a matrix of the same shape.
     Onto {
-        /// Whether a part of the norm that follows is stored as well.
+        /// True if a part of the norm that follows is stored as well.
         for_norm: bool,
     },
     /// Rotates its columns.
@@ -109,7 +109,7 @@ pub(crate) fn finish<const N: usize>(
 }
 
 impl Store {
-    /// Whether the stored sum of two results is the stored result of their sum, with R added to one of them.
+    /// Returns true if the stored sum of two results is the stored result of their sum, with R added to one of them.
     pub(crate) fn is_linear(&self) -> bool {
         matches!(self, Self::Plain | Self::Onto { .. })
     }

@@ -135,7 +135,7 @@ fn functions_of_launch(all: &Products) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Whether a step's inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
+/// Returns true if a step's inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
 fn is_reordered(problem: &Problem) -> bool {
     !problem.a_transposed || problem.b_transposed
 }

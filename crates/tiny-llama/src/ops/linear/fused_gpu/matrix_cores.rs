@@ -22,7 +22,7 @@ const LANES: usize = 4;
 /// Padding between rows of workgroup memory, in values, against bank conflicts.
 const PADDING: usize = 8;
 
-/// Whether the operands' rows start at whole vectors.
+/// Returns true if the operands' rows start at whole vectors.
 pub(super) fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
@@ -92,7 +92,7 @@ pub(super) fn values_of_launch(all: &Products) -> Value {
     }
 }
 
-/// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
+/// Returns true if results pass through workgroup memory, where an invocation reads four adjacent values of a row.
 fn by_vectors(it: &Product) -> bool {
     let sums = it.plan.slices > 1 || it.store == Store::Onto { for_norm: true };
     let ragged = it.problem.is_ragged(it.plan.tile);

@@ -13,7 +13,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 pub struct TileRun {
     /// The tile, the slices of a step, and the parts of the inner dimension.
     pub name: String,
-    /// Whether the planner takes it.
+    /// True if the planner takes it.
     pub planned: bool,
     launch: Box<dyn Fn()>,
 }

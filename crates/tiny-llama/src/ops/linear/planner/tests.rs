@@ -11,7 +11,7 @@ const NATIVE: Planner = Planner::Cores { halves: false };
 const HALVES: Planner = Planner::Cores { halves: true };
 
 impl Plan {
-    /// Whether the fields have the values that kernels require.
+    /// Returns true if the fields have the values that kernels require.
     pub(crate) fn is_sound(&self) -> bool {
         let fours = [self.tile.0, self.tile.1, self.block.0, self.block.1];
         let slice = self.step / self.slices;
