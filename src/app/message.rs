@@ -132,7 +132,7 @@ pub enum Action {
     TurnPage(i32),
     // The class.
     RaiseHand,
-    /// FollowUps the instructor's call: shows the vote, goes to the stage, or begins the race.
+    /// Follows the instructor's call: shows the vote, goes to the stage, or begins the race.
     TakeUp,
     /// Opens the vote of the beat, closes it, or opens its second round, as the instructor.
     OpenVote,

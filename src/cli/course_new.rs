@@ -7,12 +7,16 @@ use anyhow::Result;
 
 use super::args::{CourseNewArgs, NewItem};
 use crate::course::CourseFiles;
+use crate::course::stage::plain_name;
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
 /// The recorded run that a new exercise begins with.
 const RECORDING: &str = "exercises/d03-missing-time/run.jsonl";
+/// The reference of the kernel that a new exercise asks for.
+const REFERENCE: &str = "exercises/k03-copy/reference.wgsl";
 
+/// Writes the files of a new item into the folder of a course. Refuses a name that is taken, and one that no folder can have.
 pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
     let dir = args
         .course
@@ -20,8 +24,7 @@ pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
     let name = args.name.as_str();
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if name.is_empty() || name.len() > 48 || !name.bytes().all(plain) {
+    if !plain_name(name) {
         let said = "a name takes lower-case letters, digits and `-`, such as slow-loader";
         return Err(usage(said));
     }
@@ -76,7 +79,7 @@ pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
                 ),
                 (
                     format!("{folder}/reference.wgsl"),
-                    include_str!("course_new/reference.wgsl").to_owned(),
+                    CourseFiles::Embedded.read(REFERENCE)?,
                 ),
                 (format!("{folder}/starter.wgsl"), starter),
                 (

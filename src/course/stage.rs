@@ -3,9 +3,8 @@
 
 mod read;
 
-pub(super) use read::{
-    check_head, check_id, check_keys, check_question, plain_file, plain_name, read,
-};
+pub use read::plain_name;
+pub(super) use read::{check_head, check_id, check_keys, check_question, plain_file, read};
 
 use serde::{Deserialize, Deserializer};
 

@@ -221,7 +221,7 @@ fn scope_problems(stage: &Stage) -> Vec<String> {
 }
 
 /// Returns true for a name of lower-case letters, digits and `-`, with at most 64 characters.
-pub(in crate::course) fn plain_name(name: &str) -> bool {
+pub fn plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
         && name
