@@ -50,7 +50,7 @@ pub(super) struct WatchedRank {
     pub slot: Slot,
     step: Option<u64>,
     times: StepTimes,
-    /// The same of the time of a step that the program spends on being watched.
+    /// The milliseconds of a step that the program spends on being watched.
     own: StepTimes,
     phases: VecDeque<PhaseTimes>,
     phase: Option<String>,

@@ -338,15 +338,15 @@ pub enum KernelMetric {
     /// Every output of every shape within the tolerance.
     #[default]
     Correct,
-    /// At least so many times as fast as the starter; counts on a real GPU only.
+    /// The kernel is at least this many times as fast as the starter; the check counts on a real GPU only.
     Speed,
-    /// At least so many invocations in a workgroup.
+    /// A workgroup has at least this number of invocations.
     Invocations,
     /// Reads `var<workgroup>` memory when it runs.
     Shared,
-    /// Fetches each number of an input at most so many times.
+    /// The kernel fetches each number of an input at most this many times.
     Fetches,
-    /// At least so many invocations in a row take elements that lie side by side.
+    /// At least this number of invocations in a row take elements that lie side by side.
     Neighbours,
     /// Multiplies with `coopMultiplyAdd`.
     Cores,
@@ -482,7 +482,7 @@ pub enum KernelUntimed {
     NotAsked,
 }
 
-/// So many uses of a number are looked at together: a kernel without tiles fetches it for every one of them.
+/// The number of uses of an element that are counted together. A kernel without tiles fetches the element for each of them.
 pub const USES: f64 = 16.0;
 
 /// How one place in the text takes elements of an array that invocations share.

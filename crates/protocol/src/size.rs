@@ -70,7 +70,7 @@ impl SizeProduct {
         }
     }
 
-    /// The same of an amount of work: without a limit, and with fractions.
+    /// Returns an amount of work, without a limit and with fractions.
     ///
     /// # Errors
     /// When a size is missing.

@@ -4,7 +4,7 @@
 /// Share of a step by which forward, backward and optimizer may miss it: more than the clock's own calls and the loop around
 /// them take.
 pub const PHASES_MISS_STEP: f64 = 0.05;
-/// The same of a step of another program: its loop may do more than train.
+/// The limit for a step of another program, whose loop may do more than train.
 pub const WATCHED_PHASES_MISS_STEP: f64 = 0.15;
 /// Share of a step above which waiting for the next batch is reported.
 pub const WAITS_FOR_DATA: f64 = 0.10;

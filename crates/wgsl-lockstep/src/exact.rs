@@ -141,7 +141,7 @@ fn number(value: &LaneValues, at: usize) -> Number {
 }
 
 impl<'a> Interpreter<'a> {
-    /// Runs all invocations, so many at a time as there are lanes.
+    /// Runs all invocations, at each time as many as there are lanes.
     pub(crate) fn run_exact(&mut self, entry: &'a naga::EntryPoint) -> Result<(), EarlyEnd> {
         let lanes = self.lanes as u64;
         let total = self.exact.as_ref().map_or(0, |exact| exact.total);

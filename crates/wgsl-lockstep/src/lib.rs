@@ -332,7 +332,7 @@ pub struct Arrival<'a> {
 
 /// Observes a run while it proceeds.
 pub trait Observer {
-    /// A workgroup with so many lanes begins.
+    /// A workgroup with this number of lanes begins.
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
     /// The workgroup has ended, or was given up.
     fn workgroup_end(&mut self, _id: [u32; 3]) {}

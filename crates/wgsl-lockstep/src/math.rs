@@ -308,7 +308,7 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
     })
 }
 
-/// Parts of so many bits in one word, the first one lowest.
+/// Returns one word that holds the parts, each of `bits` bits, the first part lowest.
 fn pack(bits: u32, parts: impl DoubleEndedIterator<Item = i32>) -> Vec<u32> {
     let low = |part: i32| part as u32 & ((1 << bits) - 1);
     vec![parts.rev().fold(0, |all, part| all << bits | low(part))]

@@ -39,7 +39,7 @@ struct Tally {
     /// For each window size: how many windows accessed elements of one contiguous range no longer than the window, in any order, and
     /// how many windows there were.
     windows: [[u64; 2]; WINDOWS.len()],
-    /// How often so many invocations ran the access together.
+    /// How often the access was run, by the number of invocations that ran it together.
     together: HashMap<usize, u64>,
     /// Loads and stores of single invocations.
     loads: u64,

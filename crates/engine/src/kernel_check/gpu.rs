@@ -167,7 +167,7 @@ impl Gpu {
         })
     }
 
-    /// Launches so many workgroups once and waits.
+    /// Launches the given number of workgroups once and waits.
     pub(super) fn launch(
         &self,
         kernel: &KernelPipeline,

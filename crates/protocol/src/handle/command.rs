@@ -58,7 +58,7 @@ impl EngineCommand {
         self
     }
 
-    /// Engines that this process starts from now on compute on so many threads.
+    /// Engines that this process starts from now on compute on this number of threads.
     pub fn limit_threads(threads: u32) {
         // The command line is read once.
         let _ = THREADS.set(threads);

@@ -16,7 +16,7 @@ pub enum EngineMessage {
     Malformed { line: String, why: String },
     /// Nothing came for this long. Said once per silence; the next line ends it.
     Silent(Duration),
-    /// The command that is driven has come no further for so many seconds; at the limit the engine is ended. Said once for a command.
+    /// The command has made no progress for this number of seconds; at the limit the engine is ended. Each command reports it once.
     Slow { seconds: u64, limit_s: u64 },
     /// The engine is gone; nothing follows.
     Over(EngineEnd),

@@ -59,7 +59,7 @@ pub struct LookResult {
 }
 
 impl PairPlan {
-    /// A plan of at most so many pairs.
+    /// Returns a plan for at most this number of pairs.
     pub const fn new(most: u32) -> Self {
         Self {
             most,

@@ -175,7 +175,7 @@ impl Series {
 /// Points of a thinned curve; where there are more, every second one is left out.
 const THIN: usize = 400;
 
-/// A figure at every so many steps, finite or not, for a page that shows the whole run.
+/// Figures at equally spaced steps, finite or not, for a page that shows the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThinCurve {
     pub points: Vec<(u64, Num)>,
