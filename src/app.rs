@@ -20,6 +20,7 @@ pub mod kernel_rows;
 mod lane_card;
 pub mod lane_view;
 mod lanes;
+pub mod learner;
 mod lesson;
 pub mod log;
 mod may;
@@ -35,7 +36,6 @@ pub mod presenter;
 pub mod run;
 mod runs;
 pub mod source;
-pub mod study;
 pub mod timeline;
 pub mod view;
 mod view_actions;
@@ -62,9 +62,9 @@ pub use view::{
 use bench::Bench;
 use devices::Devices;
 use exercise::{ExerciseState, Exercises};
+use learner::LearnerState;
 pub use lesson::Lesson;
 use member::{JoinSettings, Membership};
-use study::Study;
 
 /// The options of the command line that the screen starts with.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +138,7 @@ impl App {
         let mut app = Self {
             lesson: Lesson {
                 course: Arc::new(course),
-                study: Study::new(progress, replayed),
+                learner: LearnerState::new(progress, replayed),
                 journey: None,
             },
             bench: Bench {
@@ -185,17 +185,17 @@ impl App {
         let at = first.unwrap_or(0);
         match (options.mystery, options.free) {
             (Some((seed, level)), _) => {
-                app.lesson.study.at = at;
+                app.lesson.learner.at = at;
                 let seed =
-                    seed.unwrap_or_else(|| mystery::unsolved(&app.lesson.study.progress, level));
+                    seed.unwrap_or_else(|| mystery::unsolved(&app.lesson.learner.progress, level));
                 app.run_mystery(seed, level);
             }
             (None, Some(config)) => {
-                app.lesson.study.at = at;
+                app.lesson.learner.at = at;
                 app.run_free(config);
             }
             // The learner's own run begins when the presentation is left.
-            (None, None) if options.present && !replayed => app.lesson.study.at = at,
+            (None, None) if options.present && !replayed => app.lesson.learner.at = at,
             (None, None) => {
                 if !options.present {
                     let skipped = app.lesson.mark_skipped(at, &app.mode);
@@ -337,7 +337,7 @@ impl App {
         let second_passed = now_ms / 1000 != self.clock.now_ms / 1000;
         let before_ms = std::mem::replace(&mut self.clock.now_ms, now_ms);
         let shown_ms = now_ms.saturating_sub(before_ms);
-        self.presenter.count_beat(self.lesson.study.at, shown_ms);
+        self.presenter.count_beat(self.lesson.learner.at, shown_ms);
         self.replace_silent_engine(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);

@@ -9,7 +9,10 @@ const RULES: [(&str, &str); 12] = [
     ("shell", "crate::cli"),
     ("tui", "crate::cli crate::shell std::fs"),
     // A beat shows its own runs: panels read `App::shown_bench`, `shown_run` and `shown_pair`.
-    ("tui/panels", "crossterm Mutex app.bench .bench study.pair"),
+    (
+        "tui/panels",
+        "crossterm Mutex app.bench .bench learner.pair",
+    ),
     (
         "app",
         "crate::cli crate::shell crate::tui ratatui crossterm",

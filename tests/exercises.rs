@@ -285,7 +285,7 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
         "the run waits: {effects:?}"
     );
     assert_eq!(
-        app.lesson.study.progress.stage("swiglu").state,
+        app.lesson.learner.progress.stage("swiglu").state,
         StageState::Seen
     );
     // Opening it again begins nothing anew.
@@ -510,7 +510,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
             .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
     );
     assert_eq!(
-        app.lesson.study.progress.stage("swiglu").state,
+        app.lesson.learner.progress.stage("swiglu").state,
         StageState::New
     );
     assert_eq!(app.reading().hints().0, 0);
@@ -656,7 +656,7 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     assert!(sends(&effects, &Command::Resume), "{effects:?}");
     assert_eq!(
-        app.lesson.study.progress.stage(&id).state,
+        app.lesson.learner.progress.stage(&id).state,
         StageState::Passed
     );
     let quiz = app.exercise().expect("open").quiz.clone();
@@ -664,7 +664,10 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
         assert_eq!(app.question(), Some(question));
         act(&mut app, Action::Answer(question.answer));
     }
-    assert_eq!(app.lesson.study.progress.stage(&id).quiz.len(), quiz.len());
+    assert_eq!(
+        app.lesson.learner.progress.stage(&id).quiz.len(),
+        quiz.len()
+    );
 }
 
 #[test]
@@ -697,7 +700,10 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     // What it still says comes too late.
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.lesson.study.progress.stage(&id).state, StageState::Seen);
+    assert_eq!(
+        app.lesson.learner.progress.stage(&id).state,
+        StageState::Seen
+    );
     // Leaving does the same.
     let mut app = measuring();
     let effects = act(&mut app, Action::LeaveExercise);

@@ -204,11 +204,11 @@ fn stage(reached: &mut ReachedSentences, number: u32) {
         reached.check_without_notice(&mut app);
     }
     app.view.confirm = None;
-    let known = app.lesson.study.progress.stages.get_mut(&of.id);
+    let known = app.lesson.learner.progress.stages.get_mut(&of.id);
     known.expect("seen").state = StageState::Predicted;
     check(reached, app.clone());
     // The stage is passed, but its range may still wait for pairs.
-    app.lesson.study.progress_mut(&of.id).state = StageState::Passed;
+    app.lesson.learner.progress_mut(&of.id).state = StageState::Passed;
     reached.check_without_notice(&mut app);
     app.bench.comparison.set_b(of.fixed.clone(), false);
     act(&mut app, Action::Toggle);
@@ -230,16 +230,16 @@ fn stage(reached: &mut ReachedSentences, number: u32) {
         (StageState::Predicted, None),
     ] {
         let mut leaves = app.clone();
-        let known = leaves.lesson.study.progress_mut(&of.id);
+        let known = leaves.lesson.learner.progress_mut(&of.id);
         known.state = state;
         known.prediction = prediction;
         leaves.view.confirm = Some(Confirm::Leave { to: 2 });
         reached.check(&leaves);
-        leaves.lesson.study.pair = None;
-        leaves.lesson.study.report = None;
+        leaves.lesson.learner.pair = None;
+        leaves.lesson.learner.report = None;
         reached.check(&leaves);
     }
-    app.lesson.study.progress_mut(&of.id).measured = Some(1.0);
+    app.lesson.learner.progress_mut(&of.id).measured = Some(1.0);
     for _ in 0..of.quiz.len() {
         reached.act(&mut app, Action::Question);
         reached.act(&mut app, Action::Answer(0));
@@ -254,7 +254,7 @@ fn check(reached: &mut ReachedSentences, mut app: App) {
     let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     train(&mut app, 3);
-    app.lesson.study.note_fix_tried(&of);
+    app.lesson.learner.note_fix_tried(&of);
     app.view.knobs = false;
     reached.check_without_notice(&mut app);
     app.bench.comparison.set_b(of.fixed.clone(), false);
@@ -288,7 +288,7 @@ fn check(reached: &mut ReachedSentences, mut app: App) {
 
 /// Checks the sentences if a single check fails or was not measured, and if all are met.
 fn unmet_checks(reached: &mut ReachedSentences, app: &App) {
-    let Some(report) = app.lesson.study.report.clone() else {
+    let Some(report) = app.lesson.learner.report.clone() else {
         return;
     };
     let with = |name: &str, outcome: Outcome| {
@@ -309,7 +309,7 @@ fn unmet_checks(reached: &mut ReachedSentences, app: &App) {
         for outcome in [Outcome::Failed, Outcome::NotMeasured] {
             for active in [Slot::A, Slot::B] {
                 let mut app = app.clone();
-                app.lesson.study.report = Some(with(name, outcome));
+                app.lesson.learner.report = Some(with(name, outcome));
                 app.bench.run.active = active;
                 reached.check(&app);
             }

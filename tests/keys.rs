@@ -395,7 +395,7 @@ fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     let beside = mouse::action(at(CLICK, 0, 0), &app);
     assert_eq!(beside, Some(Action::Close));
     act(&mut app, Action::ChooseLine(2));
-    assert_eq!(app.lesson.study.at, 2);
+    assert_eq!(app.lesson.learner.at, 2);
 }
 
 /// The keys of docs/keys.md are the table's: one Markdown table under each heading.

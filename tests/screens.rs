@@ -557,7 +557,7 @@ fn hostile() -> App {
                 ],
             },
         );
-        app.lesson.study.pair = Some(Pair {
+        app.lesson.learner.pair = Some(Pair {
             n: u32::MAX,
             wanted: 1,
             ratio: value,

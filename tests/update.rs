@@ -47,9 +47,9 @@ use perflings::app::busy;
 use perflings::app::devices::GpuWarmUp;
 use perflings::app::figures::truth;
 use perflings::app::guide::SentencePart;
+use perflings::app::learner::Activity;
 use perflings::app::pages::LessonPage;
 use perflings::app::source::{FromEngine, ReplayControl};
-use perflings::app::study::Activity;
 use perflings::app::{
     Action, AfterSkip, App, Confirm, DrawnFrame, Effect, Message, Options, Overlay, Panel, Replay,
     RunState, update,
@@ -87,7 +87,7 @@ fn running(steps: u64) -> App {
 /// Returns true if the cause of the present stage may be shown.
 fn revealed(app: &App) -> bool {
     app.stage()
-        .is_some_and(|stage| app.lesson.study.revealed(stage))
+        .is_some_and(|stage| app.lesson.learner.revealed(stage))
 }
 
 fn commands(effects: &[Effect]) -> Vec<&Command> {

@@ -67,7 +67,7 @@ impl App {
             }
             Action::Report => self.effects.push(Effect::WriteReport(Box::new(
                 self.presenter
-                    .own_study(&self.lesson.study)
+                    .own_learner(&self.lesson.learner)
                     .progress
                     .clone(),
             ))),
@@ -91,7 +91,7 @@ impl App {
             Action::Pair if self.mode.plays_mystery() => self.ask_for_verdict(),
             Action::Pair => self.after_prediction(AfterSkip::Pair),
             Action::LeaveExercise => self.leave_exercise(),
-            Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
+            Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.learner.at),
             Action::Profile => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile { request: 0 });
@@ -134,12 +134,12 @@ impl App {
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
                 let id = self.exercise().map(|exercise| exercise.id.clone());
-                let known = id.and_then(|id| self.lesson.study.progress.stages.remove(&id));
+                let known = id.and_then(|id| self.lesson.learner.progress.stages.remove(&id));
                 self.in_open_exercise(|exercise, context| exercise.reset(known, context));
             }
             Some(Confirm::Reset) => {
                 self.in_lesson(Lesson::reset);
-                self.enter(self.lesson.study.at);
+                self.enter(self.lesson.learner.at);
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
@@ -164,11 +164,11 @@ impl App {
                 &exercise.id
             }
             None => {
-                self.lesson.study.solution = true;
-                &course.stages[self.lesson.study.at].id
+                self.lesson.learner.solution = true;
+                &course.stages[self.lesson.learner.at].id
             }
         };
-        self.lesson.study.progress_mut(id).solution_shown = true;
+        self.lesson.learner.progress_mut(id).solution_shown = true;
         self.effects.push(self.lesson.saved(id));
     }
 
@@ -176,7 +176,7 @@ impl App {
     pub(super) fn leave_for(&mut self, to: usize) {
         if self.mode.mystery().is_some() {
             self.leave_mystery(to);
-        } else if to != self.lesson.study.at && leaving(self).is_some() {
+        } else if to != self.lesson.learner.at && leaving(self).is_some() {
             self.view.confirm = Some(Confirm::Leave { to });
         } else {
             self.go_to(to);
@@ -189,7 +189,7 @@ impl App {
         if self.beat().is_some() {
             return self.show_beat(at, 0);
         }
-        if at == self.lesson.study.at && self.stage().is_some() {
+        if at == self.lesson.learner.at && self.stage().is_some() {
             return;
         }
         if matches!(self.mode, Mode::Free | Mode::Mystery(_)) {
@@ -208,7 +208,7 @@ impl App {
 
     /// Shows B or lets the learner change it. Asks for confirmation first while the stage's prediction is open.
     pub(super) fn after_prediction(&mut self, then: AfterSkip) {
-        let open = |stage| !self.lesson.study.predicted(stage);
+        let open = |stage| !self.lesson.learner.predicted(stage);
         if self.keeps_progress() && self.stage().is_some_and(open) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
@@ -248,8 +248,8 @@ impl App {
                 None => self.leave_for(line),
                 Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),
                 Some(at) if at > self.lesson.course.exercises.len() => {
-                    let level = next_level(&self.lesson.study.progress);
-                    let seed = unsolved(&self.lesson.study.progress, level);
+                    let level = next_level(&self.lesson.learner.progress);
+                    let seed = unsolved(&self.lesson.learner.progress, level);
                     self.run_mystery(seed, level);
                 }
                 Some(_) => {

@@ -2,7 +2,7 @@
 //! an action: it looks the same when it is reached from the next beat or from the one before, and its measurements are not repeated.
 //!
 //! A beat consists of stage, variant, panel, page, hints, vote and pairs. `beats` derives all of it from `[[beat]]`, so that a beat depends
-//! only on its place. `show_beat` brings screen, study and run into that state. `presenter.rs` keeps the measurements of each beat.
+//! only on its place. `show_beat` brings screen, learner state and run into that state. `presenter.rs` keeps the measurements of each beat.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl App {
         };
         self.presenter
             .keep_beats_before(beat, &self.lesson, &self.mode, &self.bench);
-        if at != self.lesson.study.at {
+        if at != self.lesson.learner.at {
             self.view.notice = None;
             if self.mode.is_live() {
                 self.bench.run.story = self.presenter.story_of(at);
@@ -161,7 +161,7 @@ impl App {
             }
         }
         self.presenter.go_to(beat);
-        self.lesson.study.progress.presented = Some((stage.id.clone(), beat.at));
+        self.lesson.learner.progress.presented = Some((stage.id.clone(), beat.at));
         let presented = ProgressChange::Presented(stage.id.clone(), beat.at);
         self.effects.push(Effect::Save(presented));
         self.measure_beat(beat, stage);

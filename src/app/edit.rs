@@ -76,8 +76,8 @@ impl App {
     /// Handles a change of B: drops the results of the old B and runs the new one, with a delay if more changes may come (`delayed`).
     pub(super) fn b_changed(&mut self, delayed: bool) {
         self.lesson.note_fix_tried(&self.mode);
-        self.lesson.study.report = None;
-        self.lesson.study.pair = self.bench.pairs_of_b();
+        self.lesson.learner.report = None;
+        self.lesson.learner.pair = self.bench.pairs_of_b();
         // While the old B runs, it stays on the screen until the new one takes over.
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();

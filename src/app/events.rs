@@ -191,11 +191,11 @@ impl App {
     /// Enters the stage that the recording is about, given by its number. Does nothing for a live run.
     fn follow_recording(&mut self, number: u32) {
         if let Some(at) = self.lesson.place_of_number(number)
-            && at != self.lesson.study.at
+            && at != self.lesson.learner.at
             && !self.mode.is_live()
         {
             let course = Arc::clone(&self.lesson.course);
-            self.lesson.study.enter(at, &course.stages[at]);
+            self.lesson.learner.enter(at, &course.stages[at]);
             self.bench.run.story.forget();
         }
     }
@@ -283,7 +283,7 @@ impl App {
         if !self.mode.pairs_with_good() {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
-        self.lesson.study.pair = Some(pair.clone());
+        self.lesson.learner.pair = Some(pair.clone());
         if done && let Some(place) = self.reading().place_of_result() {
             self.tell(&format!("The pairs are done{place}"), false);
         }
@@ -302,7 +302,7 @@ impl App {
         let Some(stage) = self.stage() else {
             return;
         };
-        if self.presenter.presentation.is_some() || !self.lesson.study.tried(stage) {
+        if self.presenter.presentation.is_some() || !self.lesson.learner.tried(stage) {
             return;
         }
         // Late figures of a B that was changed since are not about the present one.

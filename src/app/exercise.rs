@@ -15,7 +15,7 @@ use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
 use super::devices::Devices;
 use super::lane_view::LaneView;
-use super::study::Study;
+use super::learner::LearnerState;
 use super::{Bench, View};
 use crate::course::Exercise;
 use crate::course::save_file::StageProgress;
@@ -39,7 +39,7 @@ pub(super) struct Context<'a> {
     pub at: usize,
     /// The exercise is on the screen instead of the stage's text.
     pub is_open: bool,
-    pub study: &'a Study,
+    pub learner: &'a LearnerState,
     pub bench: &'a Bench,
     pub devices: &'a Devices,
     pub view: &'a View,
@@ -127,7 +127,7 @@ impl ExerciseState {
 
 impl Context<'_> {
     fn progress(&self) -> StageProgress {
-        self.study.progress.stage(&self.exercise.id)
+        self.learner.progress.stage(&self.exercise.id)
     }
 }
 

@@ -20,8 +20,8 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
         .map(RunStory::summary),
         shown: app.shown_run().active,
         pair: app.shown_pair(),
-        choice: app.lesson.study.answered(stage),
-        estimate: app.lesson.study.progress_of(stage).estimate,
+        choice: app.lesson.learner.answered(stage),
+        estimate: app.lesson.learner.progress_of(stage).estimate,
     })
 }
 
@@ -44,11 +44,11 @@ pub(super) fn count_loss_of(stage: &Stage, summary: &mut Finished, run: &RunStor
 
 /// Returns the measured figure that the stage's estimate is about. `None` until it is measured.
 pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
-    let study = &app.lesson.study;
+    let learner = &app.lesson.learner;
     let figure = &stage.estimate.as_ref()?.of;
     if figure.starts_with("pair.") {
-        let paired = study.pair.as_ref().is_some_and(|pair| pair.done);
-        if !paired || study.other_differing_knob(stage).is_some() {
+        let paired = learner.pair.as_ref().is_some_and(|pair| pair.done);
+        if !paired || learner.other_differing_knob(stage).is_some() {
             return None;
         }
     }

@@ -5,9 +5,9 @@ mod missing;
 mod vitals;
 
 use super::devices::GpuWarmUp;
+use super::learner::{Activity, LessonPage};
 use super::member::InstructorCall;
 use super::mystery::{JudgeStep, MysteryRun};
-use super::study::{Activity, LessonPage};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
@@ -249,7 +249,7 @@ const VERDICT_GIVEN: &str =
 
 /// Returns the next move at the open knobs.
 fn knobs_move(app: &App) -> &'static str {
-    let looks_back = |stage| app.lesson.study.activity(stage) == Activity::LookBack;
+    let looks_back = |stage| app.lesson.learner.activity(stage) == Activity::LookBack;
     if app.bench.comparison.b_equals_a() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.bench.pairing() {
@@ -269,24 +269,24 @@ fn knobs_move(app: &App) -> &'static str {
 
 /// Returns the next move in a stage.
 fn stage_move(app: &App, stage: &Stage) -> &'static str {
-    let study = &app.lesson.study;
+    let learner = &app.lesson.learner;
     let reads = app.view.lesson_visible();
-    match study.activity(stage) {
-        Activity::Predict if !reads && study.predicted(stage) => {
+    match learner.activity(stage) {
+        Activity::Predict if !reads && learner.predicted(stage) => {
             "Estimate how much; {lesson} goes back to the question"
         }
         Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
-        Activity::Predict if study.estimate(stage).is_some() && study.range.is_none() => {
+        Activity::Predict if learner.estimate(stage).is_some() && learner.range.is_none() => {
             "How much? {down} and {up} place a range on the scale, or type the figure"
         }
-        Activity::Predict if study.estimate(stage).is_some() => {
+        Activity::Predict if learner.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps"
         }
         Activity::Predict if app.reading().reads_on() => {
             "Answer the question: {a} to {last}; {page} reads on"
         }
         Activity::Predict => "Answer the question: {a} to {last}",
-        Activity::Evidence => match study.pointer {
+        Activity::Evidence => match learner.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} continues to the cause",
             Some(_) => "{pointer} shows the next panel, {close} returns to the lesson",
             None if app.reading().asks_where() => {
@@ -306,29 +306,29 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "A and your B run in turns until the verdict is clear"
         }
         Activity::Check if app.bench.switching() => "The knobs change at the next step",
-        Activity::Check if study.looks_back(stage) => {
+        Activity::Check if learner.looks_back(stage) => {
             "Passed. Your range is not checked yet: {pair} compares A and B in pairs"
         }
         Activity::Check if app.pairs_ended() => VERDICT_GIVEN,
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
         Activity::LookBack
-            if study.question(stage).is_some()
+            if learner.question(stage).is_some()
                 && app.reading().asked_here()
                 && app.reading().reads_on() =>
         {
             "Answer the question: {a} to {last}; {page} shows the rest of the reasons"
         }
-        Activity::LookBack if study.question(stage).is_some() && app.reading().asked_here() => {
+        Activity::LookBack if learner.question(stage).is_some() && app.reading().asked_here() => {
             "Answer the question: {a} to {last}; {page-back} turns back"
         }
-        Activity::LookBack if study.question(stage).is_some() => match app.reading().page().0 {
+        Activity::LookBack if learner.question(stage).is_some() => match app.reading().page().0 {
             LessonPage::Result | LessonPage::LookBack => {
                 "{question} goes to the questions; {page} reads on"
             }
             _ => "{question} goes to the questions; {page} reads on to your result",
         },
-        Activity::LookBack if study.at + 1 < app.lesson.course.stages.len() => {
+        Activity::LookBack if learner.at + 1 < app.lesson.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
         Activity::LookBack => {
@@ -374,12 +374,12 @@ pub(super) fn leaving(app: &App) -> Option<&'static str> {
         return None;
     }
     let stage = app.stage()?;
-    let study = &app.lesson.study;
-    let predicted = study.answered(stage).is_some();
-    let begun = (predicted || study.tried(stage)) && !study.has_passed(stage);
+    let learner = &app.lesson.learner;
+    let predicted = learner.answered(stage).is_some();
+    let begun = (predicted || learner.tried(stage)) && !learner.has_passed(stage);
     // A stage that was measured in an earlier session does not ask for its answers again.
-    let measured = study.report.is_some() || study.pair.is_some();
-    let question = measured && matches!(study.question(stage), Some((Some(_), _)));
+    let measured = learner.report.is_some() || learner.pair.is_some();
+    let question = measured && matches!(learner.question(stage), Some((Some(_), _)));
     Some(match (question, begun) {
         (true, true) => "A question is still open, and the stage is not passed; go on? {yes} {no}",
         (true, false) => "A question is still open; go on without it? {yes} {no}",

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::estimate::{self, RangeSteps};
+use super::learner::{LearnerState, LessonPage, pages};
 use super::may::neighbour;
 use super::pages::Reading;
 use super::part::{FollowUp, FollowUps, Place};
-use super::study::{LessonPage, Study, pages};
 use super::{Action, Bench, Confirm, Effect, Mode, Overlay, View};
 use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
@@ -20,7 +20,7 @@ use protocol::config::RunConfig;
 #[derive(Clone, Debug)]
 pub struct Lesson {
     pub course: Arc<Course>,
-    pub study: Study,
+    pub learner: LearnerState,
     /// The last table of `perflings run all`. `None` until it was read, and if there is none.
     pub journey: Option<LastJourney>,
 }
@@ -39,7 +39,7 @@ impl Lesson {
     /// Returns the stage that the learner is in. `None` in an empty course and in a run without a stage.
     pub(super) fn stage(&self, mode: &Mode) -> Option<&Stage> {
         if mode.has_stage() {
-            self.course.stages.get(self.study.at)
+            self.course.stages.get(self.learner.at)
         } else {
             None
         }
@@ -64,14 +64,14 @@ impl Lesson {
 
     /// Returns the index of the stage and the beat at which the last presentation ended.
     pub(super) fn presented(&self) -> Option<(usize, usize)> {
-        let (id, beat) = self.study.progress.presented.as_ref()?;
+        let (id, beat) = self.learner.progress.presented.as_ref()?;
         Some((self.place_of(id)?, *beat))
     }
 
     /// Returns the indices of the skipped stages before the present one.
     pub fn skipped_stages(&self) -> Vec<usize> {
-        let state = |at: usize| self.study.progress_of(&self.course.stages[at]).state;
-        (0..self.study.at)
+        let state = |at: usize| self.learner.progress_of(&self.course.stages[at]).state;
+        (0..self.learner.at)
             .filter(|at| state(*at) == StageState::Skipped)
             .collect()
     }
@@ -79,7 +79,7 @@ impl Lesson {
     /// Returns the sum of the points for all ranges that were judged.
     pub fn range_points(&self) -> u32 {
         let points = |stage: &Stage| {
-            let known = self.study.progress_of(stage);
+            let known = self.learner.progress_of(stage);
             let estimate = stage.estimate.as_ref()?;
             Some(estimate::points(estimate, known.estimate?, known.measured?))
         };
@@ -88,44 +88,44 @@ impl Lesson {
 
     /// Returns the effect that saves the progress of a stage or an exercise.
     pub(super) fn saved(&self, id: &str) -> Effect {
-        let progress = Box::new(self.study.progress.stage(id));
+        let progress = Box::new(self.learner.progress.stage(id));
         Effect::Save(ProgressChange::Stage(id.to_owned(), progress))
     }
 
     /// Returns the follow-up that opens a page from its first line. `None` if the page cannot be read yet.
     pub(super) fn opened(&self, stage: &Stage, page: LessonPage) -> Option<FollowUp> {
-        page.can_open(&self.study, stage)
+        page.can_open(&self.learner, stage)
             .then_some(FollowUp::Page(page))
     }
 
     /// Carries out an action that a stage handles itself, live or recorded. `None` for any other action.
     pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<FollowUps> {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at)?;
+        let stage = course.stages.get(self.learner.at)?;
         let follows = match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage, context),
             Action::RangeShift(by) => {
-                self.study.set_range(by, RangeSteps::shift);
+                self.learner.set_range(by, RangeSteps::shift);
                 Vec::new()
             }
             Action::RangeWiden(by) => {
-                self.study.set_range(by, RangeSteps::widen);
+                self.learner.set_range(by, RangeSteps::widen);
                 Vec::new()
             }
             Action::Type(_) | Action::Erase if !context.view.typing() => {
-                let estimate = self.study.estimate(stage)?;
+                let estimate = self.learner.estimate(stage)?;
                 let letter = match action {
                     Action::Type(letter) => Some(letter),
                     _ => None,
                 };
-                self.study.type_range(estimate, letter);
+                self.learner.type_range(estimate, letter);
                 Vec::new()
             }
             Action::RangeKeep => {
-                self.study.keep_range(stage);
+                self.learner.keep_range(stage);
                 let mut follows = Vec::from_iter(self.opened(stage, LessonPage::Evidence));
                 follows.push(FollowUp::Effect(self.saved(&stage.id)));
                 follows
@@ -141,7 +141,7 @@ impl Lesson {
                 FollowUp::ShowLesson,
                 FollowUp::Page(LessonPage::Start),
             ],
-            Action::Solution if self.study.solution => {
+            Action::Solution if self.learner.solution => {
                 vec![FollowUp::View(Action::Open(Overlay::Solution))]
             }
             Action::Solution => vec![FollowUp::Confirm(Confirm::ShowSolution)],
@@ -159,15 +159,15 @@ impl Lesson {
 
     /// Goes to the next stage or the one before. After the last stage, shows the summary.
     fn go_by(&self, by: isize) -> FollowUps {
-        let to = neighbour(self.study.at, by, self.course.stages.len(), "stage");
+        let to = neighbour(self.learner.at, by, self.course.stages.len(), "stage");
         let summary = FollowUp::View(Action::Open(Overlay::Summary));
         vec![to.map_or(summary, |at| FollowUp::Go(Place::Stage(at)))]
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) -> FollowUps {
-        let asked = self.study.question(stage);
+        let asked = self.learner.question(stage);
         let quiz = asked.is_some_and(|(quiz, _)| quiz.is_some());
-        self.study.answer(stage, choice);
+        self.learner.answer(stage, choice);
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
         // whether it was right, and why.
         let pages: &[LessonPage] = if quiz {
@@ -185,7 +185,7 @@ impl Lesson {
     /// Goes to the page of the open question. If no question is open, first asks the wrongly answered ones of the quiz again.
     fn show_question(&mut self, stage: &Stage, context: &Context) -> FollowUps {
         if Reading::new(self, context).asked_on().is_none() {
-            self.study.ask_again(stage);
+            self.learner.ask_again(stage);
         }
         let page = Reading::new(self, context).asked_on();
         match page.and_then(|page| self.opened(stage, page)) {
@@ -196,8 +196,8 @@ impl Lesson {
 
     /// Forgets what the learner did in the stage.
     pub(super) fn reset(&mut self, _: &Context) -> Option<FollowUps> {
-        let stage = self.course.stages.get(self.study.at)?;
-        self.study.forget(stage);
+        let stage = self.course.stages.get(self.learner.at)?;
+        self.learner.forget(stage);
         Some(vec![FollowUp::Effect(Effect::ResetStage {
             stage: stage.id.clone(),
         })])
@@ -206,20 +206,20 @@ impl Lesson {
     /// Notes that the learner looks at the fix without a prediction.
     pub(super) fn skip_prediction(&mut self, _: &Context) -> Option<FollowUps> {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at)?;
-        self.study.skip(stage);
+        let stage = course.stages.get(self.learner.at)?;
+        self.learner.skip(stage);
         Some(vec![FollowUp::Effect(self.saved(&stage.id))])
     }
 
     /// Notes that the learner continues without choosing the panel that shows the fault.
     pub(super) fn skip_locating(&mut self, _: &Context) -> Option<FollowUps> {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at)?;
-        self.study
+        let stage = course.stages.get(self.learner.at)?;
+        self.learner
             .progress_mut(&stage.id)
             .located
             .get_or_insert(false);
-        self.study.second_try = false;
+        self.learner.second_try = false;
         let mut follows = vec![FollowUp::Effect(self.saved(&stage.id))];
         follows.extend(self.next_pointer(stage));
         Some(follows)
@@ -228,9 +228,9 @@ impl Lesson {
     /// Notes that the learner has tried the fix of the stage.
     pub(super) fn note_fix_tried(&mut self, mode: &Mode) {
         if mode.has_stage()
-            && let Some(stage) = self.course.stages.get(self.study.at)
+            && let Some(stage) = self.course.stages.get(self.learner.at)
         {
-            self.study.note_fix_tried(stage);
+            self.learner.note_fix_tried(stage);
         }
     }
 
@@ -246,10 +246,10 @@ impl Lesson {
             .iter()
             .filter(|pointer| pointer.shows && pointer.panel == panel);
         let right = pointers.clone().any(|pointer| pointer.is_row(&row));
-        let again = !right && !self.study.second_try;
+        let again = !right && !self.learner.second_try;
         let name = panel.into_str();
         let text = match pointers.next() {
-            Some(_) if right && self.study.second_try => {
+            Some(_) if right && self.learner.second_try => {
                 format!("Right, at the second try: you can see it in the panel {name}")
             }
             Some(_) if right => format!("Right: you can see it in the panel {name}"),
@@ -269,9 +269,9 @@ impl Lesson {
                 format!("The panel {name} does not show it; {other} does")
             }
         };
-        let located = &mut self.study.progress_mut(&stage.id).located;
+        let located = &mut self.learner.progress_mut(&stage.id).located;
         located.get_or_insert(right);
-        self.study.second_try = again;
+        self.learner.second_try = again;
         let tell = if right {
             FollowUp::Tell
         } else {
@@ -279,7 +279,7 @@ impl Lesson {
         };
         let mut follows = vec![FollowUp::Effect(self.saved(&stage.id)), tell(text)];
         if !again {
-            self.study.pointer = Some(0);
+            self.learner.pointer = Some(0);
             let first = stage.evidence.first();
             follows.extend(first.map(|pointer| FollowUp::Mark(pointer.panel)));
         }
@@ -288,14 +288,14 @@ impl Lesson {
 
     /// Shows the next panel that the evidence names. After the last one, opens the first page before or at the cause.
     fn next_pointer(&mut self, stage: &Stage) -> FollowUps {
-        let at = self.study.pointer.map_or(0, |at| at + 1);
+        let at = self.learner.pointer.map_or(0, |at| at + 1);
         if let Some(pointer) = stage.evidence.get(at) {
-            self.study.pointer = Some(at);
+            self.learner.pointer = Some(at);
             return vec![FollowUp::Mark(pointer.panel)];
         }
-        self.study.note_evidence_seen(stage);
+        self.learner.note_evidence_seen(stage);
         // The background pages come first, because the cause refers to them.
-        let next = pages(&self.study, stage)
+        let next = pages(&self.learner, stage)
             .into_iter()
             .find(|page| !matches!(page, LessonPage::Start | LessonPage::Evidence));
         let open = self.opened(stage, next.unwrap_or(LessonPage::Cause));
@@ -304,8 +304,8 @@ impl Lesson {
 
     /// Returns from the walk through the evidence to the text. `None` if the learner is not on that walk.
     pub(super) fn leave_walk(&mut self, _: &Context) -> Option<FollowUps> {
-        self.study.pointer.take()?;
-        let stage = self.course.stages.get(self.study.at)?;
+        self.learner.pointer.take()?;
+        let stage = self.course.stages.get(self.learner.at)?;
         let page = self.opened(stage, LessonPage::Evidence);
         Some([FollowUp::ShowLesson].into_iter().chain(page).collect())
     }
@@ -318,7 +318,7 @@ impl Lesson {
         let mut follows = FollowUps::new();
         let course = Arc::clone(&self.course);
         for stage in course.stages.iter().take(to) {
-            let known = self.study.progress_mut(&stage.id);
+            let known = self.learner.progress_mut(&stage.id);
             if known.state < StageState::Skipped {
                 known.state = StageState::Skipped;
                 follows.push(FollowUp::Effect(self.saved(&stage.id)));
@@ -329,7 +329,7 @@ impl Lesson {
 
     /// Shows one more hint of the stage or exercise with this id. Returns the effect that saves this.
     pub(super) fn next_hint(&mut self, id: &str) -> Effect {
-        self.study.progress_mut(id).hints += 1;
+        self.learner.progress_mut(id).hints += 1;
         self.saved(id)
     }
 
@@ -343,12 +343,12 @@ impl Lesson {
         context: &Context,
     ) -> Option<FollowUps> {
         let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.study.at)?;
+        let stage = course.stages.get(self.learner.at)?;
         let measured = StageFacts {
             config,
             finished,
-            pair: self.study.pair.as_ref().filter(|pair| pair.done),
-            quiz_right: self.study.quiz_right(stage),
+            pair: self.learner.pair.as_ref().filter(|pair| pair.done),
+            quiz_right: self.learner.quiz_right(stage),
         };
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
@@ -365,8 +365,8 @@ impl Lesson {
             .iter()
             .find(|line| key.is_some_and(|key| key.name == line.name))
             .map(|line| line.measured.clone());
-        self.study.report = Some(report);
-        let known = self.study.progress_mut(&stage.id);
+        self.learner.report = Some(report);
+        let known = self.learner.progress_mut(&stage.id);
         let before = known.clone();
         if passed {
             // Only the first measurement that passes the checks judges the range.

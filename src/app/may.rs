@@ -252,10 +252,10 @@ impl App {
         unless(exercise.configs().is_none(), why)?;
         // Before the answer was judged, the knobs would measure what the learner has to predict.
         let why = "The knobs open after your answer was measured; before, they would give it away";
-        let study = &self.lesson.study;
+        let learner = &self.lesson.learner;
         let judged = self
             .open_state()
-            .is_some_and(|state| state.is_judged(exercise, study));
+            .is_some_and(|state| state.is_judged(exercise, learner));
         unless(!judged, why)?;
         self.may_move_run()
     }

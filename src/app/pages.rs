@@ -6,12 +6,12 @@
 
 use super::estimate::RangeSteps;
 use super::kernel_rows::name;
+use super::learner::Activity;
+pub use super::learner::{LessonPage, pages};
 use super::lesson::Context;
 use super::may::Refusal::{self, NothingHere};
 use super::may::{here, neighbour, not_now, unless};
-use super::study::Activity;
-pub use super::study::{LessonPage, pages};
-use super::{Action, Lesson, Study};
+use super::{Action, LearnerState, Lesson};
 use crate::course::Stage;
 use crate::panel::Panel;
 
@@ -33,8 +33,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn study(&self) -> &'a Study {
-        &self.lesson.study
+    fn learner(&self) -> &'a LearnerState {
+        &self.lesson.learner
     }
 
     fn stage(&self) -> Option<&'a Stage> {
@@ -53,7 +53,7 @@ impl<'a> Reading<'a> {
     /// Returns the learner's next activity in the stage whose text is on the screen.
     pub fn activity(&self) -> Option<Activity> {
         let stage = self.stage_read();
-        stage.map(|stage| self.study().activity(stage))
+        stage.map(|stage| self.learner().activity(stage))
     }
 
     /// Returns the page on the screen, its number from 1, and the number of pages.
@@ -61,7 +61,7 @@ impl<'a> Reading<'a> {
         let Some(stage) = self.stage() else {
             return (LessonPage::Start, 1, 1);
         };
-        let all = pages(self.study(), stage);
+        let all = pages(self.learner(), stage);
         let shown = self.context.view.lesson_page;
         match all.iter().position(|page| *page == shown) {
             Some(at) => (all[at], at + 1, all.len()),
@@ -72,10 +72,10 @@ impl<'a> Reading<'a> {
     /// Returns the page with the stage's open question or range: the last page for the quiz, else the first. `None` if nothing is asked.
     pub fn asked_on(&self) -> Option<LessonPage> {
         let stage = self.stage()?;
-        if self.study().estimate(stage).is_some() {
+        if self.learner().estimate(stage).is_some() {
             return Some(LessonPage::Start);
         }
-        let (quiz, _) = self.study().question(stage)?;
+        let (quiz, _) = self.learner().question(stage)?;
         Some(quiz.map_or(LessonPage::Start, |_| LessonPage::Quiz))
     }
 
@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
     /// Returns true if the learner is asked to estimate a figure of the stage on the screen.
     pub fn estimates(&self) -> bool {
         let stage = self.stage_read();
-        stage.is_some_and(|stage| self.study().estimate(stage).is_some())
+        stage.is_some_and(|stage| self.learner().estimate(stage).is_some())
     }
 
     /// Returns `; page 5 of the lesson shows the result`, for a message at the end of a run. `None` while that page is on the screen. The
@@ -96,7 +96,7 @@ impl<'a> Reading<'a> {
         if self.context.presents {
             return None;
         }
-        let all = pages(self.study(), self.stage_read()?);
+        let all = pages(self.learner(), self.stage_read()?);
         let at = all.iter().position(|page| *page == LessonPage::Result)?;
         let number = at + 1;
         (self.page().1 != number).then(|| format!("; page {number} of the lesson shows the result"))
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
 
     /// Returns the page `by` places after the one on the screen. `None` past either end.
     pub(super) fn page_after(&self, by: i32) -> Option<LessonPage> {
-        let all = pages(self.study(), self.stage()?);
+        let all = pages(self.learner(), self.stage()?);
         let to = (self.page().1 - 1).checked_add_signed(by as isize)?;
         all.get(to).copied()
     }
@@ -130,22 +130,22 @@ impl<'a> Reading<'a> {
     /// Returns true if the learner is asked which panel shows the fault, before the evidence is pointed out.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
-            let study = self.study();
-            let asked = study.second_try || !self.points_out(stage);
-            asked && study.activity(stage) == Activity::Evidence
+            let learner = self.learner();
+            let asked = learner.second_try || !self.points_out(stage);
+            asked && learner.activity(stage) == Activity::Evidence
         };
         !self.context.presents && self.stage_read().is_some_and(asks)
     }
 
     /// Returns true if the panels of the evidence may be pointed out: the learner has answered where the fault shows, or need not find it.
     pub fn points_out(&self, stage: &Stage) -> bool {
-        let study = self.study();
-        let located = study.progress_of(stage).located.is_some() && !study.second_try;
+        let learner = self.learner();
+        let located = learner.progress_of(stage).located.is_some() && !learner.second_try;
         self.context.presents
             || !self.context.mode.reads_stage()
             || located
-            || study.pointer.is_some()
-            || study.revealed(stage)
+            || learner.pointer.is_some()
+            || learner.revealed(stage)
     }
 
     /// Returns the panels that the stage's evidence names and that are not hidden, in the order of the screen, as in
@@ -187,14 +187,14 @@ impl<'a> Reading<'a> {
 
     /// Returns true if something is hidden until the learner has predicted, or the class has voted. `what` names a panel or a part of one.
     pub fn withholds(&self, what: &str) -> bool {
-        let withheld = |stage| self.study().withholds(stage, what);
+        let withheld = |stage| self.learner().withholds(stage, what);
         !self.context.mode.is_watching() && self.stage().is_some_and(withheld)
     }
 
     /// Like `withholds`, but for anything that gives the fault away at a glance (a header figure, the lints). It stays hidden until the
     /// learner has answered where the fault shows.
     pub fn withholds_mark(&self, what: &str) -> bool {
-        let open = |stage: &Stage| Study::hides(stage, what) && !self.points_out(stage);
+        let open = |stage: &Stage| LearnerState::hides(stage, what) && !self.points_out(stage);
         self.withholds(what) || !self.context.mode.is_watching() && self.stage().is_some_and(open)
     }
 
@@ -207,7 +207,7 @@ impl<'a> Reading<'a> {
             (None, Some(stage)) => (&stage.id, stage.hints.len()),
             (None, None) => return (0, 0),
         };
-        let progress = self.study().progress.stages.get(id);
+        let progress = self.learner().progress.stages.get(id);
         let shown = progress.map_or(0, |progress| progress.hints as usize);
         (shown.min(count), count)
     }
@@ -216,7 +216,7 @@ impl<'a> Reading<'a> {
 impl Reading<'_> {
     /// Returns an error with the reason if an action on the text is not possible now. `None` if the action is not about the text.
     pub(super) fn may(&self, action: Action) -> Option<Result<(), Refusal>> {
-        let (view, study) = (self.context.view, self.study());
+        let (view, learner) = (self.context.view, self.learner());
         Some(match action {
             Action::Stage(number) => self.may_go_to(number),
             Action::NextStage => self.may_go_by(1),
@@ -225,7 +225,7 @@ impl Reading<'_> {
             Action::RangeShift(by) => self.may_set_range(by, RangeSteps::shift),
             Action::RangeWiden(by) => self.may_set_range(by, RangeSteps::widen),
             Action::RangeKeep if self.estimates() => unless(
-                study.range.is_none(),
+                learner.range.is_none(),
                 "No range yet: the arrow keys place one on the scale",
             ),
             Action::RangeKeep => Err(NothingHere),
@@ -234,7 +234,7 @@ impl Reading<'_> {
             Action::Type(letter) if self.estimates() && !view.typing() => {
                 here(letter.is_ascii_digit() || letter == '.')
             }
-            Action::Erase if self.estimates() && !view.typing() => here(!study.typed.is_empty()),
+            Action::Erase if self.estimates() && !view.typing() => here(!learner.typed.is_empty()),
             Action::NextPointer => here(self.activity() == Some(Activity::Evidence)),
             Action::Evidence => {
                 let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
@@ -250,12 +250,12 @@ impl Reading<'_> {
         let Some(at) = self.lesson.place_of_number(number) else {
             return Err(not_now(format!("There is no stage {number}")));
         };
-        let there = at == self.study().at && self.context.mode.reads_stage();
+        let there = at == self.learner().at && self.context.mode.reads_stage();
         here(!there || self.context.presents || self.context.view.overlay.is_some())
     }
 
     fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
-        let (course, at) = (&self.lesson.course, self.study().at);
+        let (course, at) = (&self.lesson.course, self.learner().at);
         if let Some(at) = self.context.mode.exercise() {
             return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
         }
@@ -271,13 +271,13 @@ impl Reading<'_> {
         let stage = self.stage_read().ok_or(NothingHere)?;
         here(match self.asked_on() {
             Some(_) => !(self.context.view.lesson_visible() && self.asked_here()),
-            None => self.study().can_ask_again(stage),
+            None => self.learner().can_ask_again(stage),
         })
     }
 
     fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
         here(self.estimates())?;
-        let stays = self.study().range.is_some_and(|range| {
+        let stays = self.learner().range.is_some_and(|range| {
             let mut changed = range;
             change(&mut changed, by);
             changed == range
@@ -306,7 +306,7 @@ impl Reading<'_> {
         here(hints > 0 && !self.context.mode.is_replay())?;
         unless(shown == hints, "All hints are shown")?;
         // The second and third hints of a stage nearly give the answer to the prediction.
-        let predicted = |stage| self.study().predicted(stage);
+        let predicted = |stage| self.learner().predicted(stage);
         let open = self.stage_read().is_some_and(|stage| !predicted(stage));
         let why = "The next hint comes once you have answered the question";
         unless(open && shown > 0, why)

@@ -21,11 +21,11 @@
 //! | `View` | `view_actions.rs` |
 
 use super::exercise::{self, ExerciseState, Exercises};
+use super::learner::LessonPage;
 use super::lesson::{self, Lesson};
 use super::member::{Membership, share};
 use super::mystery::{MysteryRun, play};
 use super::pages::Reading;
-use super::study::LessonPage;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
@@ -145,7 +145,7 @@ impl App {
                 exercise: self.lesson.course.exercises.get(at)?,
                 at,
                 is_open: self.mode.exercise() == Some(at),
-                study: &self.lesson.study,
+                learner: &self.lesson.learner,
                 bench: &self.bench,
                 devices: &self.devices,
                 view: &self.view,
@@ -213,7 +213,7 @@ impl App {
         to: impl FnOnce(&mut MysteryRun, &play::Context) -> F,
     ) -> bool {
         let context = play::Context {
-            study: &self.lesson.study,
+            learner: &self.lesson.learner,
             bench: &self.bench,
             now_ms: self.clock.now_ms,
         };
@@ -232,11 +232,11 @@ impl App {
                 FollowUp::Tell(text) => self.tell(&text, false),
                 FollowUp::Warn(text) => self.tell(&text, true),
                 FollowUp::Keep(id, progress) => {
-                    *self.lesson.study.progress_mut(&id) = *progress;
+                    *self.lesson.learner.progress_mut(&id) = *progress;
                     self.effects.push(self.lesson.saved(&id));
                 }
                 FollowUp::KeepScore(name, points) => {
-                    let known = self.lesson.study.progress.mysteries.entry(name.clone());
+                    let known = self.lesson.learner.progress.mysteries.entry(name.clone());
                     let score = known.or_default();
                     score.last = points;
                     score.best = score.best.max(points);

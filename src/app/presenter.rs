@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::beats::{BeatState, VoteState, beats, cues};
 use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
+use super::learner::LearnerState;
 use super::part::{FollowUp, FollowUps, Place};
 use super::run::RunState;
-use super::study::Study;
 use super::view::View;
 use super::{Action, App, Bench, Lesson, Mode, RequestedRun};
 use crate::course::Stage;
@@ -40,7 +40,7 @@ pub struct Presentation {
     pub(super) kept: BTreeMap<(usize, usize), KeptBeat>,
     /// The run is paused because a kept beat is on the screen. It continues at its own beat.
     waits: bool,
-    learner: Learner,
+    set_aside: SetAside,
     /// The content of the learner's file if it was saved meanwhile. It becomes B when the presentation ends.
     pub(super) saved: Option<Result<Box<RunConfig>, String>>,
 }
@@ -54,8 +54,8 @@ pub(super) struct KeptBeat {
 
 /// The learner's own state, stored while a presentation is shown.
 #[derive(Clone, Debug, Default)]
-struct Learner {
-    study: Study,
+struct SetAside {
+    learner: LearnerState,
     /// The learner's bench. `None` while a recording is presented, because its bench stays on the screen.
     bench: Option<Bench>,
     view: View,
@@ -84,7 +84,7 @@ impl Presenter {
         lesson: &Lesson,
         mode: &Mode,
     ) -> Option<FollowUps> {
-        let here = lesson.study.at;
+        let here = lesson.learner.at;
         let place = match action {
             Action::Present if self.presentation.is_some() => Place::Own,
             Action::EndPresentation => Place::Own,
@@ -149,7 +149,7 @@ impl Presenter {
     /// Returns the beat on the screen. `None` without a presentation and while an exercise is open.
     pub(super) fn beat(&self, lesson: &Lesson, mode: &Mode) -> Option<BeatState> {
         let presentation = self.shown_presentation(mode)?;
-        let all = beats(lesson.study.at, lesson.stage(mode)?);
+        let all = beats(lesson.learner.at, lesson.stage(mode)?);
         all.get(presentation.beat).copied()
     }
 
@@ -181,11 +181,11 @@ impl Presenter {
         }
     }
 
-    /// Returns the learner's own study. This is `study`, unless a presentation has replaced it.
-    pub(super) fn own_study<'a>(&'a self, study: &'a Study) -> &'a Study {
+    /// Returns the learner's own state. This is `learner`, unless a presentation has replaced it.
+    pub(super) fn own_learner<'a>(&'a self, learner: &'a LearnerState) -> &'a LearnerState {
         match &self.presentation {
-            Some(presentation) => &presentation.learner.study,
-            None => study,
+            Some(presentation) => &presentation.set_aside.learner,
+            None => learner,
         }
     }
 
@@ -198,7 +198,9 @@ impl Presenter {
     /// Returns the kept measurements of the beat on the screen. `None` while the beat is still measured.
     fn kept_beat(&self, lesson: &Lesson, mode: &Mode) -> Option<&KeptBeat> {
         let presentation = self.shown_presentation(mode)?;
-        presentation.kept.get(&(lesson.study.at, presentation.beat))
+        presentation
+            .kept
+            .get(&(lesson.learner.at, presentation.beat))
     }
 
     /// Returns A and B as the screen shows them.
@@ -374,15 +376,15 @@ impl Bench {
     }
 }
 
-impl Study {
-    /// Returns the study that an audience sees at a beat: without a learner's progress, and with nothing hidden after the vote.
+impl LearnerState {
+    /// Returns the learner state that an audience sees at a beat: without a learner's progress, and with nothing hidden after the vote.
     fn at_beat(beat: BeatState, stage: &Stage, presented: Option<(String, usize)>) -> Self {
-        let mut study = Self::default();
-        study.progress.presented = presented;
-        study.enter(beat.stage, stage);
-        study.progress_mut(&stage.id).hints = beat.hints;
-        study.nothing_hidden = beat.vote == VoteState::Closed;
-        study
+        let mut learner = Self::default();
+        learner.progress.presented = presented;
+        learner.enter(beat.stage, stage);
+        learner.progress_mut(&stage.id).hints = beat.hints;
+        learner.nothing_hidden = beat.vote == VoteState::Closed;
+        learner
     }
 }
 
@@ -405,7 +407,7 @@ impl App {
     pub fn shown_pair(&self) -> Option<&Pair> {
         match self.kept_beat() {
             Some(kept) => kept.pair.as_ref(),
-            None => self.lesson.study.pair.as_ref(),
+            None => self.lesson.learner.pair.as_ref(),
         }
     }
 
@@ -428,16 +430,16 @@ impl App {
         }
         let empty = self.bench.emptied();
         let bench = live.then(|| std::mem::replace(&mut self.bench, empty));
-        let study = std::mem::take(&mut self.lesson.study);
-        self.lesson.study.at = at;
+        let learner = std::mem::take(&mut self.lesson.learner);
+        self.lesson.learner.at = at;
         if !live {
-            self.lesson.study.pair = study.pair.clone();
+            self.lesson.learner.pair = learner.pair.clone();
         }
-        self.lesson.study.progress.presented = study.progress.presented.clone();
-        let learner = match self.presenter.presentation.take() {
-            Some(before) => before.learner,
-            None => Learner {
-                study,
+        self.lesson.learner.progress.presented = learner.progress.presented.clone();
+        let set_aside = match self.presenter.presentation.take() {
+            Some(before) => before.set_aside,
+            None => SetAside {
+                learner,
                 bench: bench.map(Bench::stopped),
                 view: self.view.clone(),
                 device: self.devices.using.clone(),
@@ -445,7 +447,7 @@ impl App {
         };
         self.presenter.presentation = Some(Box::new(Presentation {
             beat,
-            learner,
+            set_aside,
             ..Presentation::default()
         }));
         self.show_beat(at, beat);
@@ -456,18 +458,18 @@ impl App {
         let Some(presentation) = self.presenter.presentation.take() else {
             return;
         };
-        let learner = presentation.learner;
-        let view = std::mem::replace(&mut self.view, learner.view);
+        let set_aside = presentation.set_aside;
+        let view = std::mem::replace(&mut self.view, set_aside.view);
         // The size and the look of the terminal may have changed during the presentation.
         self.view.size = view.size;
         self.view.theme = view.theme;
         self.view.markers = view.markers;
         self.view.revision = view.revision;
         self.view.unsaved = view.unsaved;
-        let shown = std::mem::replace(&mut self.lesson.study, learner.study);
-        self.lesson.study.progress.presented = shown.progress.presented;
-        let Some(bench) = learner.bench else {
-            self.lesson.study.pair = shown.pair;
+        let shown = std::mem::replace(&mut self.lesson.learner, set_aside.learner);
+        self.lesson.learner.progress.presented = shown.progress.presented;
+        let Some(bench) = set_aside.bench else {
+            self.lesson.learner.pair = shown.pair;
             return;
         };
         let before = std::mem::replace(&mut self.bench, bench);
@@ -477,9 +479,9 @@ impl App {
         } else if before.run.state.is_active() {
             self.send(Command::Stop);
         }
-        if learner.device != self.devices.using {
+        if set_aside.device != self.devices.using {
             self.bench.run.story.forget();
-            self.lesson.study.pair = None;
+            self.lesson.learner.pair = None;
         }
         if let Some(config) = presentation.saved {
             let follows = self.bench.take_saved_file(config);
@@ -493,7 +495,7 @@ impl App {
         if self.mode.is_live() && !self.bench.run.shown().has_begun() {
             match self.bench.run.wanted.clone() {
                 Some(run) => self.start(run),
-                None => self.enter(self.lesson.study.at),
+                None => self.enter(self.lesson.learner.at),
             }
         }
         let text = "Presenter mode is off; your own progress is as it was";
@@ -508,12 +510,12 @@ impl App {
 
     /// Brings the runs and the progress of the presentation to a beat of this stage.
     pub(super) fn measure_beat(&mut self, beat: BeatState, stage: &Stage) {
-        let presented = self.lesson.study.progress.presented.take();
-        let pair = self.lesson.study.pair.take();
-        self.lesson.study = Study::at_beat(beat, stage, presented);
+        let presented = self.lesson.learner.progress.presented.take();
+        let pair = self.lesson.learner.pair.take();
+        self.lesson.learner = LearnerState::at_beat(beat, stage, presented);
         if !self.mode.is_live() {
             // The recording continues at every beat.
-            self.lesson.study.pair = pair;
+            self.lesson.learner.pair = pair;
             if self.bench.run.slot(beat.variant).has_begun() {
                 self.bench.run.active = beat.variant;
             }
@@ -522,7 +524,7 @@ impl App {
         self.bench.present(stage);
         if self.shows_kept_beat() {
             if self.bench.pairing() {
-                self.lesson.study.pair = pair;
+                self.lesson.learner.pair = pair;
             }
             self.carry_out(vec![FollowUp::Wait]);
             return;
@@ -543,7 +545,7 @@ impl App {
             self.pair();
         }
         self.bench.run.active = beat.variant;
-        self.lesson.study.pair = if self.bench.pairing() {
+        self.lesson.learner.pair = if self.bench.pairing() {
             pair.filter(|pair| !pair.done)
         } else {
             measured
@@ -552,14 +554,14 @@ impl App {
 
     /// Forgets the measurements of the presented stage and repeats those of its beat.
     pub(super) fn measure_beat_again(&mut self) {
-        let at = self.lesson.study.at;
+        let at = self.lesson.learner.at;
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.kept.retain(|(stage, _), _| *stage != at);
         }
         self.bench.run.story.forget();
         self.end_pairs();
         self.bench.run.wanted = None;
-        self.lesson.study.pair = None;
+        self.lesson.learner.pair = None;
         self.show_beat_again();
     }
 }

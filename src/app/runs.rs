@@ -21,9 +21,9 @@ impl App {
         let Some(stage) = course.stages.get(at) else {
             return self.probe_devices();
         };
-        self.lesson.study.enter(at, stage);
+        self.lesson.learner.enter(at, stage);
         self.view.to_top();
-        self.view.lesson_page = LessonPage::to_resume(&self.lesson.study, stage);
+        self.view.lesson_page = LessonPage::to_resume(&self.lesson.learner, stage);
         self.view.confirm = None;
         self.view.third = None;
         // A notice about the previous stage would cover the first hint at what to do in this one.
@@ -46,7 +46,7 @@ impl App {
         self.leave_exercise();
         self.end_presentation();
         self.mode = Mode::Free;
-        self.lesson.study.forget_results();
+        self.lesson.learner.forget_results();
         self.bench.compare(Comparison::free(config));
         self.begin_with_a();
         self.view.open_knobs();
@@ -101,7 +101,7 @@ impl App {
         let ended = self.bench.pairing();
         if ended {
             self.bench.pending.asked = Asked::Nothing;
-            self.lesson.study.pair = self.bench.pairs_of_b();
+            self.lesson.learner.pair = self.bench.pairs_of_b();
         }
         ended
     }
@@ -148,7 +148,7 @@ impl App {
         self.renew_engine();
         self.show_present_b();
         let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
-        self.lesson.study.pair = None;
+        self.lesson.learner.pair = None;
         self.lesson.note_fix_tried(&self.mode);
         self.carry_out(vec![FollowUp::Pairs([a, b])]);
     }
@@ -169,7 +169,7 @@ impl App {
         match self.bench.run.wanted.clone() {
             Some(run) => self.start(run),
             None if self.can_edit() => self.start(self.bench.comparison.run_a()),
-            None => self.enter(self.lesson.study.at),
+            None => self.enter(self.lesson.learner.at),
         }
     }
 
@@ -182,7 +182,7 @@ impl App {
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
         self.bench.run.story.forget();
-        self.lesson.study.pair = None;
+        self.lesson.learner.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.kept.clear();
         }

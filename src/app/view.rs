@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::kernel_rows::KernelTexts;
-use super::study::LessonPage;
+use super::learner::LessonPage;
 use super::timeline::TimelineSeen;
 use crate::panel::Panel;
 use crate::sanitize::harmful;

@@ -2,9 +2,9 @@
 //! view's own state; `App::act_on_view` carries out those that also need other parts.
 
 use super::exercise::Exercises;
+use super::learner::LessonPage;
 use super::lesson::Lesson;
 use super::pages::PAGE;
-use super::study::LessonPage;
 use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
 use crate::course::trace_lints::page_of;
@@ -97,7 +97,7 @@ impl App {
             Overlay::Stages => {
                 let at = match (self.mode.exercise(), self.stage()) {
                     (Some(at), _) => stages + at,
-                    (None, Some(_)) => self.lesson.study.at,
+                    (None, Some(_)) => self.lesson.learner.at,
                     (None, None) => stages + exercises,
                 };
                 (stages + exercises + 2, Some(at))

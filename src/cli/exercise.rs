@@ -26,7 +26,7 @@ trait Commands {
     fn check(&self, asked: Asked<'_>) -> Result<Exit>;
 
     /// Tries what the course ships.
-    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried;
+    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried;
 }
 
 fn commands(exercise: &Exercise) -> &dyn Commands {
@@ -44,7 +44,7 @@ type Asked<'a> = (&'a CourseContext, &'a Exercise, &'a CheckArgs);
 type Tried = Result<Option<Vec<CourseTrial>>>;
 
 /// What exercises are tried with.
-struct Bench<'a> {
+struct CheckSession<'a> {
     device: &'a str,
     timed: bool,
     checker: Checker,
@@ -81,7 +81,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     // Kernels come first: the process that checks them ends before anything is measured.
     exercises.sort_by_key(|exercise| exercise.kernels().is_none());
     let kernels = exercises.iter().filter_map(|exercise| exercise.kernels());
-    let mut bench = Bench {
+    let mut session = CheckSession {
         device: &engine.device,
         timed,
         checker: Checker::new(engine.command()?),
@@ -94,14 +94,14 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     let mut tried = Vec::new();
     for exercise in exercises {
         if exercise.kernels().is_none() {
-            bench.checker.end();
+            session.checker.end();
         }
-        match commands(exercise).try_out(exercise, &mut bench)? {
+        match commands(exercise).try_out(exercise, &mut session)? {
             Some(found) => tried.extend(found),
             None => return Ok(None),
         }
     }
-    bench.checker.end();
+    session.checker.end();
     Ok(Some(tried))
 }
 

@@ -82,7 +82,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     arrangement.footer = take_bottom(&mut rest, 1);
     arrangement.status = take_bottom(&mut rest, 1);
     // A pointer of the evidence always has three lines, so that panels seldom move.
-    let least = if app.lesson.study.pointer.is_some() {
+    let least = if app.lesson.learner.pointer.is_some() {
         3
     } else {
         1

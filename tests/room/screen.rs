@@ -93,7 +93,7 @@ fn the_class_votes_twice() {
             .iter()
             .any(|it| matches!(it, Effect::Save(ProgressChange::Stage(..))))
     );
-    let known = app.lesson.study.progress.stage(&id).prediction;
+    let known = app.lesson.learner.progress.stage(&id).prediction;
     assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));
     assert_eq!((app.call(), app.view.overlay), (None, None));
     // The board has it, and after the discussion asks again.
@@ -125,7 +125,7 @@ fn the_class_votes_twice() {
     let votes: Vec<usize> = shared.ballots.into_values().collect();
     assert_eq!(votes, [2, 1]);
     assert_eq!(
-        app.lesson.study.progress.stage(&id).prediction,
+        app.lesson.learner.progress.stage(&id).prediction,
         known,
         "the prediction stays"
     );
@@ -137,11 +137,11 @@ fn an_offer_is_only_an_offer() {
     let order = InstructorRequest::Offer(Some(stage(&app, 1)));
     said(&mut app, &[order]);
     assert_eq!(
-        (app.call(), app.lesson.study.at),
+        (app.call(), app.lesson.learner.at),
         (Some(InstructorCall::Stage(1)), 0)
     );
     act(&mut app, Action::TakeUp);
-    assert_eq!((app.call(), app.lesson.study.at), (None, 1));
+    assert_eq!((app.call(), app.lesson.learner.at), (None, 1));
     let order = InstructorRequest::Race(Some("mystery 7-2".to_owned()));
     said(&mut app, &[order]);
     act(&mut app, Action::TakeUp);
@@ -175,7 +175,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
     act(&mut app, Action::TurnPage(1));
     assert!(!app.view.fault_shown);
     act(&mut app, Action::Choose);
-    assert_eq!((app.view.overlay, app.lesson.study.at), (None, 0));
+    assert_eq!((app.view.overlay, app.lesson.learner.at), (None, 0));
     // With the first start in the room the welcome comes first.
     for (welcome, first) in [(false, Overlay::Skipped), (true, Overlay::Welcome)] {
         let options = Options {
@@ -191,7 +191,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
             assert_eq!(app.view.overlay, Some(Overlay::Skipped));
         }
         act(&mut app, Action::Close);
-        assert_eq!((app.view.overlay, app.lesson.study.at), (None, 1));
+        assert_eq!((app.view.overlay, app.lesson.learner.at), (None, 1));
     }
     let alone = Options {
         stage: Some(2),
@@ -205,7 +205,7 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
 fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     let mut app = joined();
     said(&mut app, &[]);
-    let before = (app.lesson.study.at, app.bench.run.state.clone());
+    let before = (app.lesson.learner.at, app.bench.run.state.clone());
     let lost = |again| RoomNews::Lost {
         why: "10.0.0.1:1 does not answer\u{1b}[2J".to_owned(),
         again,
@@ -236,7 +236,7 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     update(&mut app, Message::Room(lost(false)));
     act(&mut app, Action::RaiseHand);
     assert_eq!(tick(&mut app, 9_000), None, "nothing is shared any more");
-    assert_eq!((app.lesson.study.at, app.bench.run.state.clone()), before);
+    assert_eq!((app.lesson.learner.at, app.bench.run.state.clone()), before);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
             update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
             assert!(orders(&mut app, now_ms).is_empty() && app.tally().is_some());
         }
-        if app.lesson.study.at > 0 {
+        if app.lesson.learner.at > 0 {
             break;
         }
         act(&mut app, Action::NextBeat);
@@ -327,10 +327,10 @@ fn only_what_is_predicted_during_a_vote_is_a_vote() {
     let at = 0;
     let again = false;
     assert_eq!(app.call(), Some(InstructorCall::Vote { at, again }));
-    let before = app.lesson.study.progress.stage(&id).prediction;
+    let before = app.lesson.learner.progress.stage(&id).prediction;
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(2));
-    assert_eq!(app.lesson.study.progress.stage(&id).prediction, before);
+    assert_eq!(app.lesson.learner.progress.stage(&id).prediction, before);
     let shared = tick(&mut app, 2_000).expect("a vote");
     assert_eq!(shared.ballots.values().collect::<Vec<_>>(), [&2]);
     // One that is made while the vote is open is the vote.
@@ -364,7 +364,7 @@ fn the_class_goes_on_from_a_mystery() {
             assert!(app.mode.plays_mystery(), "asked first");
             act(&mut app, Action::Yes);
         }
-        assert!(app.mode.mystery().is_none() && app.lesson.study.at == 1);
+        assert!(app.mode.mystery().is_none() && app.lesson.learner.at == 1);
         assert_eq!(app.bench.comparison.stage, 2);
         assert!(app.reading().withholds("lints"));
     }

@@ -157,7 +157,7 @@ fn the_summary_shows_the_last_table_of_all_stages() {
             "{early}"
         );
         let fourth = app.lesson.course.stages[3].id.clone();
-        app.lesson.study.progress_mut(&fourth).prediction = Some(Prediction::Skipped);
+        app.lesson.learner.progress_mut(&fourth).prediction = Some(Prediction::Skipped);
         assert!(asked.contains(&Effect::ReadJourney), "{asked:?}");
         update(&mut app, Message::Journey(Some(Box::new(journey.clone()))));
         let mut seen = String::new();

@@ -26,7 +26,7 @@ fn pages() -> Vec<(String, App)> {
     page("a panel is marked", &marked);
     skip_locating(&mut app);
     page("the evidence", &app);
-    while app.lesson.study.pointer.is_some() {
+    while app.lesson.learner.pointer.is_some() {
         act(&mut app, Action::NextPointer);
     }
     page("the background", &app);
@@ -116,7 +116,7 @@ fn fingerprint(app: &App) -> String {
     let mut app = app.clone();
     app.view.notice = None;
     app.view.revision = 0;
-    let work = (&app.lesson.study, &app.bench, &app.exercise, &app.mode);
+    let work = (&app.lesson.learner, &app.bench, &app.exercise, &app.mode);
     let rest = (&app.view, &app.devices, &app.class, &app.presenter);
     format!("{work:?} {rest:?}")
 }

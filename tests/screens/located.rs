@@ -71,7 +71,7 @@ impl Play {
             .as_ref()
             .map(|notice| notice.text.clone());
         (
-            self.app.lesson.study.progress_of(&stage).located,
+            self.app.lesson.learner.progress_of(&stage).located,
             said.unwrap_or_default(),
         )
     }
@@ -119,7 +119,12 @@ fn the_answer_needs_the_right_row_if_the_evidence_names_one() {
                 assert_eq!(found, Some(false), "the first answer counts");
                 assert!(said.contains(says), "{said}");
             }
-            let reason = play.app.lesson.study.pointer.expect("the reason is shown");
+            let reason = play
+                .app
+                .lesson
+                .learner
+                .pointer
+                .expect("the reason is shown");
             let pointer = &play.app.stage().expect("a stage").evidence[reason];
             assert!(pointer.shows, "what is shown next shows the fault");
             assert!(!play.app.reading().asks_where(), "asked twice at most");
@@ -151,7 +156,7 @@ fn a_panel_without_figures_is_no_answer_and_the_walk_begins_at_the_first_panel()
                     assert!(!said.contains("another row") || !row.is_empty(), "{case}");
                     play.answer(*panel, "");
                 }
-                assert_eq!(play.app.lesson.study.pointer, Some(0), "{case}");
+                assert_eq!(play.app.lesson.learner.pointer, Some(0), "{case}");
                 let evidence = play.app.stage().expect("a stage").evidence.clone();
                 for pointer in &evidence[1..] {
                     play.key(KeyCode::Enter);
@@ -159,7 +164,7 @@ fn a_panel_without_figures_is_no_answer_and_the_walk_begins_at_the_first_panel()
                     assert!(play.app.view.notice.is_none(), "the answer stays: {case}");
                 }
                 play.key(KeyCode::Enter);
-                assert!(play.app.lesson.study.pointer.is_none(), "{case}");
+                assert!(play.app.lesson.learner.pointer.is_none(), "{case}");
             }
         }
     }

@@ -5,7 +5,7 @@ use super::*;
 /// Returns the lines of the throughput panel with this result of pairs, without the frame.
 fn lines_about(pair: &Pair, width: u16) -> Vec<String> {
     let mut app = pairs_measured();
-    app.lesson.study.pair = Some(pair.clone());
+    app.lesson.learner.pair = Some(pair.clone());
     app.view.expanded = true;
     app.view.focus = Some(Panel::Throughput);
     text_at((width, 44), &mut app)
@@ -60,7 +60,7 @@ fn the_line_about_pairs_has_the_longest_form_that_fits() {
     }
     // In the lesson column the shortest form is wrapped.
     let mut app = pairs_measured();
-    app.lesson.study.pair = Some(pair);
+    app.lesson.learner.pair = Some(pair);
     let column: Vec<String> = text_at((120, 36), &mut app)
         .lines()
         .filter_map(|line| line.split('│').nth(1))
@@ -98,10 +98,10 @@ fn a_later_figure_is_shown_while_b_passes() {
         pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
         assert!(truth(&app, &stage).is_some_and(|figure| figure > 6.6));
-        let known = app.lesson.study.progress_mut(&stage.id);
+        let known = app.lesson.learner.progress_mut(&stage.id);
         known.estimate = Some((5.0, 9.0));
         known.measured = Some(6.5);
-        let report = app.lesson.study.report.as_mut().expect("judged");
+        let report = app.lesson.learner.report.as_mut().expect("judged");
         for line in &mut report.lines {
             line.outcome = outcome;
         }

@@ -216,7 +216,7 @@ impl Play {
             let steps: Vec<u64> = shown.loss.recent().map(|(step, _)| step).collect();
             assert!(steps.is_sorted(), "{slot:?} goes back: {steps:?}");
         }
-        if let Some(pair) = &self.app.lesson.study.pair {
+        if let Some(pair) = &self.app.lesson.learner.pair {
             let b = &self.app.bench.comparison.config_b;
             assert!(pair.n == 0 || self.app.bench.pairing() || self.measured(b));
         }
@@ -231,7 +231,7 @@ impl Play {
 
     /// Returns the number of pairs shown. `None` without a result.
     fn pairs_shown(&self) -> Option<u32> {
-        self.app.lesson.study.pair.as_ref().map(|pair| pair.n)
+        self.app.lesson.learner.pair.as_ref().map(|pair| pair.n)
     }
 
     /// Returns the text of the whole screen.
@@ -345,11 +345,11 @@ fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
         play.turn(path, KeyCode::Right);
         play.wait(600);
         play.train(80);
-        assert!(play.slot(Slot::B).has_begun() && play.app.lesson.study.report.is_some());
+        assert!(play.slot(Slot::B).has_begun() && play.app.lesson.learner.report.is_some());
         play.turn(path, KeyCode::Left);
         // The engine still trains the old B.
         play.train(3);
-        let report = play.app.lesson.study.report.as_ref();
+        let report = play.app.lesson.learner.report.as_ref();
         let judged = report.is_some_and(|report| {
             report.lines.iter().any(|line| {
                 line.asked.contains("loss")
@@ -361,7 +361,7 @@ fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
         play.train(10);
         assert!(play.app.bench.comparison.b_equals_a());
         // The run of A is judged now, because B equals A.
-        let report = play.app.lesson.study.report.as_ref().expect("judged");
+        let report = play.app.lesson.learner.report.as_ref().expect("judged");
         for line in &report.lines {
             assert_ne!(line.measured, "no run yet", "{path}: {}", line.name);
         }
@@ -392,7 +392,7 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
     let run = super::session::wanted(&app);
     hear(&mut app, sample::started(&run, 0));
     let outcome = |app: &App| {
-        let report = app.lesson.study.report.as_ref().expect("judged");
+        let report = app.lesson.learner.report.as_ref().expect("judged");
         let mut lines = report.lines.iter();
         let line = lines.find(|line| line.asked.starts_with("loss_last"));
         line.expect("a check").outcome
@@ -507,7 +507,7 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.turn("model.loss", KeyCode::Right);
     play.wait(600);
     play.train(10);
-    assert!(play.app.lesson.study.pair.is_none());
+    assert!(play.app.lesson.learner.pair.is_none());
     play.keys("B");
     assert_eq!(play.app.view.overlay, Some(Overlay::Attempts));
     let knobs = |play: &Play| -> Vec<String> {
@@ -534,7 +534,7 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.keys("g");
     play.key(KeyCode::Enter);
     play.wait(600);
-    assert!(play.app.bench.comparison.b_equals_a() && play.app.lesson.study.pair.is_none());
+    assert!(play.app.bench.comparison.b_equals_a() && play.app.lesson.learner.pair.is_none());
     assert_eq!(knobs(&play).len(), 3, "nothing is forgotten");
 }
 
@@ -621,8 +621,8 @@ fn a_range_is_placed_before_it_is_kept() {
         }
         let stage = app.stage().expect("a stage").clone();
         (
-            app.lesson.study.range,
-            app.lesson.study.progress_of(&stage).estimate,
+            app.lesson.learner.range,
+            app.lesson.learner.progress_of(&stage).estimate,
         )
     };
     press(KeyCode::Char('a'));
@@ -665,8 +665,8 @@ fn the_learner_has_two_tries_to_name_the_panel_with_the_fault() {
         if !right {
             press_enter(&mut app);
         }
-        assert!(!app.reading().asks_where() && app.lesson.study.pointer == Some(0));
-        let score = app.lesson.study.progress.calibration();
+        assert!(!app.reading().asks_where() && app.lesson.learner.pointer == Some(0));
+        let score = app.lesson.learner.progress.calibration();
         assert_eq!((score.asked_where, score.located), (1, u32::from(right)));
     }
 }

@@ -114,7 +114,7 @@ impl Engine {
         let lines = lines.min(self.said.len());
         for (event, made) in self.said.drain(..lines) {
             // Events that the screen no longer waits for do not count.
-            let here = app.lesson.study.at as u32 + 1;
+            let here = app.lesson.learner.at as u32 + 1;
             if let Some(run) = made
                 && app.bench.is_current()
                 && run.0 == here
@@ -148,7 +148,7 @@ fn does() -> impl Strategy<Value = Does> {
 fn assert_shows(app: &App, beat: BeatState) {
     let stage = &app.lesson.course.stages[beat.stage];
     assert_eq!(app.beat(), Some(beat));
-    assert_eq!(app.lesson.study.at, beat.stage);
+    assert_eq!(app.lesson.learner.at, beat.stage);
     let view = &app.view;
     assert_eq!((view.focus, view.expanded), (Some(beat.panel), true));
     assert!(!view.knobs && view.overlay.is_none() && view.confirm.is_none());
@@ -156,11 +156,11 @@ fn assert_shows(app: &App, beat: BeatState) {
     assert_eq!(app.reading().page().0, beat.page);
     assert_eq!(app.reading().hints().0, beat.hints as usize);
     assert_eq!(
-        app.lesson.study.prediction_complete(stage),
+        app.lesson.learner.prediction_complete(stage),
         beat.vote == VoteState::Closed
     );
     assert_eq!(
-        app.lesson.study.revealed(stage),
+        app.lesson.learner.revealed(stage),
         beat.vote == VoteState::Closed
     );
     assert_eq!(app.bench.comparison.config_b, stage.fixed);
@@ -288,8 +288,8 @@ fn the_end_of_a_presentation_brings_the_learner_s_stage_back() {
     }
     act(&mut app, Action::Present);
     let stage = app.stage().expect("a stage").clone();
-    assert!(!app.lesson.study.predicted(&stage) && !app.lesson.study.nothing_hidden);
-    assert_eq!(app.lesson.study.progress_of(&stage).hints, 0);
+    assert!(!app.lesson.learner.predicted(&stage) && !app.lesson.learner.nothing_hidden);
+    assert_eq!(app.lesson.learner.progress_of(&stage).hints, 0);
     assert_eq!((app.beat(), app.view.expanded), (None, false));
     assert_eq!(wanted(&app).variant, "broken");
 }
@@ -324,7 +324,7 @@ fn the_audience_s_screen_can_be_blank_or_frozen_and_the_presenter_does_not_vote(
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
-    assert!(!app.lesson.study.predicted(&stage), "a room votes");
+    assert!(!app.lesson.learner.predicted(&stage), "a room votes");
     act(&mut app, Action::BlankScreen);
     assert!(matches!(
         app.presenter.audience_screen(app.beat()),
@@ -497,12 +497,12 @@ fn the_right_choice_is_marked_at_the_beat_of_the_vote() {
     let mut app = presented();
     act(&mut app, Action::ShowAnswer);
     assert!(
-        !app.presenter.answer_shown(app.lesson.study.at),
+        !app.presenter.answer_shown(app.lesson.learner.at),
         "there is no vote yet"
     );
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::ShowAnswer);
-    assert!(app.presenter.answer_shown(app.lesson.study.at));
+    assert!(app.presenter.answer_shown(app.lesson.learner.at));
     let reason = reason_of_answer(&app).expect("a reason");
     assert!(
         reason.contains("learning rate") && !reason.contains("not measured"),
@@ -510,7 +510,7 @@ fn the_right_choice_is_marked_at_the_beat_of_the_vote() {
     );
     act(&mut app, Action::ShowAnswer);
     assert!(
-        !app.presenter.answer_shown(app.lesson.study.at),
+        !app.presenter.answer_shown(app.lesson.learner.at),
         "the same key hides it"
     );
 }
@@ -712,15 +712,15 @@ fn learner_state(app: &App) -> String {
     let mut view = app.view.clone();
     view.revision = 0;
     view.notice = None;
-    let mut progress = app.lesson.study.progress.clone();
+    let mut progress = app.lesson.learner.progress.clone();
     progress.presented = None;
-    let study = &app.lesson.study;
+    let learner = &app.lesson.learner;
     let run = &app.bench.run;
     format!(
         "{progress:?} {} {:?} {:?} {view:?} {:?} {:?} {:?} {:?}",
-        study.at,
-        study.pair,
-        study.pointer,
+        learner.at,
+        learner.pair,
+        learner.pointer,
         app.bench.comparison,
         run.story.slots,
         run.active,

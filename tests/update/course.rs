@@ -18,7 +18,7 @@ fn built_in_course() -> App {
 }
 
 fn state(app: &App, id: &str) -> StageState {
-    app.lesson.study.progress.stage(id).state
+    app.lesson.learner.progress.stage(id).state
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn skipped_stages_are_marked_and_do_not_count_as_passed() {
     let run = start_of(&effects).1;
     let stage = app.lesson.course.stage(4).expect("stage 4");
     assert_eq!((run.stage, &run.config), (4, &stage.broken));
-    let score = app.lesson.study.progress.calibration();
+    let score = app.lesson.learner.progress.calibration();
     assert_eq!((score.answered, score.ranges), (0, 0));
     // Going back changes nothing; a passed stage stays passed.
     act(&mut app, Action::Stage(1));
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     let stage = app.lesson.course.stages[0].clone();
-    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
+    app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Stage(6));
     assert_eq!(state(&app, "broken-init"), StageState::Passed);
     assert_eq!(state(&app, "hybrid"), StageState::Skipped);
@@ -103,7 +103,7 @@ fn the_fault_of_a_recorded_run_is_named_and_the_live_run_resumes() {
     assert!(app.is_unsolved() && app.question().is_some(), "another try");
     act(&mut app, Action::Answer(1));
     assert!(!app.is_unsolved() && app.question().is_none());
-    let known = |app: &App| app.lesson.study.progress.stage("sprint");
+    let known = |app: &App| app.lesson.learner.progress.stage("sprint");
     let first = Some(Prediction::Choice {
         choice: 0,
         right: false,
@@ -127,7 +127,7 @@ fn the_fault_of_a_recorded_run_is_named_and_the_live_run_resumes() {
         (known(&app).prediction, known(&app).state),
         (first, StageState::Seen)
     );
-    assert_eq!(app.lesson.study.progress.calibration().answered, 0);
+    assert_eq!(app.lesson.learner.progress.calibration().answered, 0);
 }
 
 #[test]

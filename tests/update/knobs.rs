@@ -194,12 +194,12 @@ fn pairs_measure_the_learner_s_b_and_restart_when_it_changes() {
         (b.config.model.loss, b.config.model.norm),
         (Loss::Fused, Norm::Fused)
     );
-    assert!(app.bench.pairing() && app.lesson.study.pair.is_none());
+    assert!(app.bench.pairing() && app.lesson.learner.pair.is_none());
     // A comparison that is over says nothing about another B.
     pair(&mut app, 30, true);
-    assert!(app.lesson.study.pair.is_some());
+    assert!(app.lesson.learner.pair.is_some());
     act(&mut app, Action::KnobTurn(1));
-    assert!(app.lesson.study.pair.is_none());
+    assert!(app.lesson.learner.pair.is_none());
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn the_solution_can_be_taken_after_it_was_shown() {
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     assert_eq!(written(&effects), Some(&run.config));
     let stage = app.stage().expect("a stage").clone();
-    assert!(app.lesson.study.progress_of(&stage).solution_shown);
+    assert!(app.lesson.learner.progress_of(&stage).solution_shown);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_range_begins_in_the_middle_moves_with_every_key_and_can_be_typed() {
         };
         stages_with_range += 1;
         let range = |app: &App| {
-            let range = app.lesson.study.range;
+            let range = app.lesson.learner.range;
             range.map(|range| (range.low, range.high))
         };
         for presses in 1..=9 {
@@ -70,10 +70,10 @@ fn a_range_begins_in_the_middle_moves_with_every_key_and_can_be_typed() {
             key(&mut app, KeyCode::Char(digit));
             assert_eq!(app.view.confirm, None, "stage {stage}: {digit}");
         }
-        assert_eq!(app.lesson.study.typed, typed);
+        assert_eq!(app.lesson.learner.typed, typed);
         key(&mut app, KeyCode::Enter);
         let here = app.stage().expect("a stage");
-        let (low, high) = app.lesson.study.progress_of(here).estimate.expect("kept");
+        let (low, high) = app.lesson.learner.progress_of(here).estimate.expect("kept");
         assert!(
             low <= value && value <= high,
             "{stage}: {low} {value} {high}"

@@ -49,9 +49,9 @@ fn leaving_asks_nothing_if_nothing_is_unfinished() {
     // The stage was passed in an earlier session.
     let mut app = running(20);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
+    app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.learner.at), (None, 1));
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn leaving_an_unfinished_stage_asks_first_and_keeps_the_prediction() {
         assert_eq!(app.view.confirm, Some(Confirm::Leave { to }));
         assert!(question(&app).contains("your prediction is kept. _ _"));
         act(&mut app, Action::No);
-        assert_eq!((app.lesson.study.at, app.view.confirm), (0, None));
+        assert_eq!((app.lesson.learner.at, app.view.confirm), (0, None));
         act(&mut app, action);
         let effects = act(&mut app, Action::Yes);
         assert_eq!(start_of(&effects).1.stage as usize, to + 1);
-        assert_eq!((app.lesson.study.at, app.view.overlay), (to, None));
-        let kept = app.lesson.study.progress.stage("broken-init").prediction;
+        assert_eq!((app.lesson.learner.at, app.view.overlay), (to, None));
+        let kept = app.lesson.learner.progress.stage("broken-init").prediction;
         assert!(matches!(kept, Some(Prediction::Choice { choice: 1, .. })));
     }
     // After a toggle without a prediction there is none to keep.
@@ -96,14 +96,14 @@ fn leaving_asks_while_a_question_is_open() {
     assert!(question(&app).starts_with("A question is still open, and the stage is not passed"));
     act(&mut app, Action::No);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
+    app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
     assert!(question(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.learner.at), (None, 1));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_question_before_leaving_fits_the_smallest_screen() {
     let mut app = looking_back();
     for state in [StageState::Predicted, StageState::Passed] {
         let stage = app.stage().expect("a stage").clone();
-        app.lesson.study.progress_mut(&stage.id).state = state;
+        app.lesson.learner.progress_mut(&stage.id).state = state;
         act(&mut app, Action::NextStage);
         assert!(question(&app).chars().count() <= 74, "{}", question(&app));
         act(&mut app, Action::No);
@@ -123,7 +123,7 @@ fn a_presenter_and_a_recording_are_not_asked() {
     let mut app = looking_back();
     act(&mut app, Action::Present);
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.learner.at), (None, 1));
 }
 
 /// Begins the first session of a learner.

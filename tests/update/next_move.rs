@@ -29,8 +29,8 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     );
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.lesson.study.note_evidence_seen(&stage);
-    app.lesson.study.note_fix_tried(&stage);
+    app.lesson.learner.note_evidence_seen(&stage);
+    app.lesson.learner.note_fix_tried(&stage);
     let assert_not_passed = |app: &App, parts: &[&str]| {
         let sentence = next_move(app);
         for part in [&["Stage 1 is not passed. "], parts].concat() {
@@ -39,7 +39,7 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     };
     assert_not_passed(&app, &["as the stage was found", "<Knobs>"]);
     app.bench.comparison.config_b = stage.fixed.clone();
-    app.lesson.study.report = None;
+    app.lesson.learner.report = None;
     assert_not_passed(&app, &["has not run", "<Toggle>"]);
     let mut other = stage.broken.clone();
     other.train.seed += 1;
@@ -55,7 +55,7 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     );
     pair(&mut app, 40, true);
     assert_eq!(
-        app.lesson.study.progress_of(&stage).state,
+        app.lesson.learner.progress_of(&stage).state,
         StageState::Passed
     );
     assert!(
@@ -70,7 +70,7 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     act(&mut app, Action::Knobs);
     assert!(next_move(&app).contains(fails), "{}", next_move(&app));
     assert_eq!(
-        app.lesson.study.progress_of(&stage).state,
+        app.lesson.learner.progress_of(&stage).state,
         StageState::Passed
     );
     act(&mut app, Action::Knobs);
@@ -102,7 +102,7 @@ fn the_next_move_follows_the_order_of_the_checks_with_pairs_last() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.note_fix_tried(&stage);
+    app.lesson.learner.note_fix_tried(&stage);
     // B continues with A's weights, so it has no first loss. Its last loss is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;
@@ -113,7 +113,7 @@ fn the_next_move_follows_the_order_of_the_checks_with_pairs_last() {
     hear(&mut app, sample::step(&run, 30));
     hear(&mut app, sample::throughput(&run, 30));
 
-    let report = app.lesson.study.report.as_ref().expect("judged");
+    let report = app.lesson.learner.report.as_ref().expect("judged");
     let outcomes: Vec<Outcome> = report.lines.iter().map(|line| line.outcome).collect();
     let (open, failed) = (Outcome::NotMeasured, Outcome::Failed);
     assert_eq!(outcomes[1..], [open, open, failed]);

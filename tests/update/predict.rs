@@ -20,28 +20,28 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
-        app.lesson.study.progress_of(&stage).prediction,
+        app.lesson.learner.progress_of(&stage).prediction,
         Some(Prediction::Choice {
             choice: 2,
             right: false
         })
     );
     assert_eq!(
-        app.lesson.study.activity(&stage),
+        app.lesson.learner.activity(&stage),
         Activity::Predict,
         "the range is asked next"
     );
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    assert_eq!(app.lesson.study.activity(&stage), Activity::Evidence);
+    assert_eq!(app.lesson.learner.activity(&stage), Activity::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
     skip_locating(&mut app);
     for _ in 0..stage.evidence.len() {
         act(&mut app, Action::NextPointer);
     }
-    assert_eq!(app.lesson.study.activity(&stage), Activity::Fix);
+    assert_eq!(app.lesson.learner.activity(&stage), Activity::Fix);
     assert!(revealed(&app) && app.reading().page().0 == LessonPage::Cause);
-    let score = app.lesson.study.progress.calibration();
+    let score = app.lesson.learner.progress.calibration();
     assert_eq!(
         (score.right, score.answered),
         (0, 0),
@@ -60,7 +60,7 @@ fn a_range_is_estimated_once_and_before_the_fix() {
     act(&mut app, Action::Answer(1));
     assert!(
         app.lesson
-            .study
+            .learner
             .estimate(app.stage().expect("a stage"))
             .is_some()
     );
@@ -85,7 +85,7 @@ fn a_range_is_estimated_once_and_before_the_fix() {
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     assert_eq!(
-        app.lesson.study.progress.calibration().ranges,
+        app.lesson.learner.progress.calibration().ranges,
         0,
         "a stage without checks is never passed"
     );
@@ -96,10 +96,10 @@ fn a_range_that_was_not_kept_is_gone_in_the_next_stage() {
     let mut app = running(10);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::RangeShift(1));
-    assert!(app.lesson.study.range.is_some());
+    assert!(app.lesson.learner.range.is_some());
     act(&mut app, Action::NextStage);
     act(&mut app, Action::Yes);
-    assert_eq!((app.lesson.study.at, app.lesson.study.range), (1, None));
+    assert_eq!((app.lesson.learner.at, app.lesson.learner.range), (1, None));
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn only_the_first_measurement_that_passes_judges_a_range() {
     let mut other = stage.broken.clone();
     other.train.seed += 1;
     save_and_train(&mut app, other, 6);
-    assert_eq!(app.lesson.study.progress_of(&stage).measured, None);
+    assert_eq!(app.lesson.learner.progress_of(&stage).measured, None);
 
     let effects = save_and_train(&mut app, stage.fixed.clone(), 6);
 
-    let known = app.lesson.study.progress_of(&stage);
+    let known = app.lesson.learner.progress_of(&stage);
     let first = known.measured.expect("measured");
     assert!((6.8..7.0).contains(&first), "{first}");
     assert_eq!((known.state, known.ratio), (StageState::Passed, None));
@@ -140,7 +140,7 @@ fn only_the_first_measurement_that_passes_judges_a_range() {
     let mut later = hear(&mut app, Event::Step(step));
     later.extend(hear(&mut app, sample::throughput(&run, 0)));
     assert_eq!(
-        (later, app.lesson.study.progress_of(&stage)),
+        (later, app.lesson.learner.progress_of(&stage)),
         (Vec::new(), known.clone())
     );
     assert_eq!(truth(&app, &stage), Some(9.0), "the later figure is shown");
@@ -153,16 +153,16 @@ fn only_the_first_measurement_that_passes_judges_a_range() {
         };
         pair.ratio = ratio;
         hear(&mut app, Event::Pair(pair));
-        let interval = app.lesson.study.progress_of(&stage).ratio;
+        let interval = app.lesson.learner.progress_of(&stage).ratio;
         assert_eq!(interval.map(|[ratio, ..]| ratio), Some(1.5));
     }
     // The figures are still there in the next session.
     let (app, _) = App::new(
         checked(),
-        app.lesson.study.progress.clone(),
+        app.lesson.learner.progress.clone(),
         Options::default(),
     );
-    let again = app.lesson.study.progress_of(&stage);
+    let again = app.lesson.learner.progress_of(&stage);
     assert_eq!((again.measured, again.found), (Some(first), known.found));
 }
 
@@ -174,7 +174,7 @@ fn an_answer_is_the_index_of_a_choice_in_the_course() {
     act(&mut app, Action::Answer(1));
     let (choice, right) = (1, stage.prediction.answer == 1);
     assert_eq!(
-        app.lesson.study.progress_of(&stage).prediction,
+        app.lesson.learner.progress_of(&stage).prediction,
         Some(Prediction::Choice { choice, right })
     );
 }
@@ -220,18 +220,18 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
     let about = stage.varies[0].clone();
     let measured = |app: &App| {
         (
-            app.lesson.study.progress_of(&stage).measured,
+            app.lesson.learner.progress_of(&stage).measured,
             truth(app, &stage),
         )
     };
     measure_pairs(&mut app, 2.5, &[&about, "model.loss"]);
     assert_eq!(
-        app.lesson.study.progress_of(&stage).state,
+        app.lesson.learner.progress_of(&stage).state,
         StageState::Passed
     );
     assert_eq!(
         (
-            app.lesson.study.other_differing_knob(&stage),
+            app.lesson.learner.other_differing_knob(&stage),
             measured(&app)
         ),
         (Some("model.loss"), (None, None))
@@ -239,7 +239,7 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
     measure_pairs(&mut app, 1.5, &[&about]);
     assert_eq!(
         (
-            app.lesson.study.other_differing_knob(&stage),
+            app.lesson.learner.other_differing_knob(&stage),
             measured(&app)
         ),
         (None, (Some(1.5), Some(1.5)))
@@ -252,7 +252,7 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
     two.varies.push("model.loss".to_owned());
     assert_eq!(
         (
-            app.lesson.study.other_differing_knob(&two),
+            app.lesson.learner.other_differing_knob(&two),
             truth(&app, &two)
         ),
         (None, Some(2.5))

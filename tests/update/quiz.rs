@@ -9,39 +9,41 @@ fn a_wrong_answer_to_the_quiz_can_be_repeated_and_the_first_one_counts() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
+    app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
     assert_eq!(app.reading().page().0, LessonPage::Quiz);
     act(&mut app, Action::Answer(0));
     // In another session the answered question is not asked again by itself.
     let (mut app, _) = App::new(
         sample::course(),
-        app.lesson.study.progress.clone(),
+        app.lesson.learner.progress.clone(),
         Options::default(),
     );
     session::resize(&mut app, 120, 40);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.study.progress_mut(&stage.id).state = StageState::Passed;
-    assert_eq!(app.lesson.study.quiz_answers(&stage), [(0, 0, None)]);
-    assert!(app.lesson.study.question(&stage).is_none() && app.lesson.study.can_ask_again(&stage));
+    app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
+    assert_eq!(app.lesson.learner.quiz_answers(&stage), [(0, 0, None)]);
+    assert!(
+        app.lesson.learner.question(&stage).is_none() && app.lesson.learner.can_ask_again(&stage)
+    );
     act(&mut app, Action::Question);
     assert_eq!(app.reading().page().0, LessonPage::Quiz);
     assert_eq!(
-        app.lesson.study.quiz_answers(&stage),
+        app.lesson.learner.quiz_answers(&stage),
         [],
         "the first answer is hidden while the question is open again"
     );
     act(&mut app, Action::Answer(1));
-    assert_eq!(app.lesson.study.quiz_answers(&stage), [(0, 0, Some(1))]);
-    let known = app.lesson.study.progress_of(&stage);
+    assert_eq!(app.lesson.learner.quiz_answers(&stage), [(0, 0, Some(1))]);
+    let known = app.lesson.learner.progress_of(&stage);
     assert_eq!((known.answers, known.quiz), (vec![0], vec![0]));
     assert_eq!(
-        app.lesson.study.right_at_first(&stage),
+        app.lesson.learner.right_at_first(&stage),
         0,
         "the first answer counts"
     );
-    assert_eq!(app.lesson.study.quiz_right(&stage), Some(1));
-    assert!(!app.lesson.study.can_ask_again(&stage));
+    assert_eq!(app.lesson.learner.quiz_right(&stage), Some(1));
+    assert!(!app.lesson.learner.can_ask_again(&stage));
 }
 
 #[test]
@@ -53,7 +55,7 @@ fn the_quiz_follows_the_pairs_on_a_page_of_its_own() {
     pair(&mut app, 40, true);
     assert!(
         app.lesson
-            .study
+            .learner
             .question(app.stage().expect("a stage"))
             .is_some_and(|(quiz, _)| quiz == Some(0))
     );
@@ -84,8 +86,8 @@ fn the_quiz_follows_the_pairs_on_a_page_of_its_own() {
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
         (
-            app.lesson.study.progress_of(&stage).quiz,
-            app.lesson.study.question(&stage).is_none()
+            app.lesson.learner.progress_of(&stage).quiz,
+            app.lesson.learner.question(&stage).is_none()
         ),
         (vec![0], true)
     );

@@ -29,7 +29,10 @@ fn a_recording_can_be_steered_but_not_changed() {
     for event in sample::until(&spec(&stage, "broken"), 10) {
         hear(&mut app, event);
     }
-    assert_eq!(app.lesson.study.at, 1, "the recording is about this stage");
+    assert_eq!(
+        app.lesson.learner.at, 1,
+        "the recording is about this stage"
+    );
     assert_eq!(app.shown_run().step(), Some(10));
     assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(

@@ -259,7 +259,7 @@ impl LateEngine {
                 assert!(paired && bench.pairing(), "{case}: pairs nobody waits for");
                 assert_eq!(sides[0].config, bench.comparison.config_a, "{case}");
                 assert_eq!(sides[1].config, *b, "{case}");
-                let shown = self.app.lesson.study.pair.as_ref();
+                let shown = self.app.lesson.learner.pair.as_ref();
                 let counted = shown.map_or(0, |pair| pair.n);
                 assert!(counted > 0, "{case}: {n} pairs, none counts");
             }

@@ -36,7 +36,7 @@ fn the_learner_comes_back_to_the_last_stage_unless_another_is_named() {
         ..Progress::default()
     };
     let (app, effects) = App::new(sample::course(), progress.clone(), Options::default());
-    assert_eq!((app.lesson.study.at, start_of(&effects).1.stage), (1, 2));
+    assert_eq!((app.lesson.learner.at, start_of(&effects).1.stage), (1, 2));
     let (app, _) = App::new(
         sample::course(),
         progress,
@@ -45,12 +45,12 @@ fn the_learner_comes_back_to_the_last_stage_unless_another_is_named() {
             ..Options::default()
         },
     );
-    assert_eq!(app.lesson.study.at, 2, "the command line decides");
+    assert_eq!(app.lesson.learner.at, 2, "the command line decides");
     let (app, _) = begin_with(Options {
         stage: Some(9),
         ..Options::default()
     });
-    assert_eq!(app.lesson.study.at, 0);
+    assert_eq!(app.lesson.learner.at, 0);
     assert!(notice(&app).contains("no stage 9"));
 }
 
@@ -152,7 +152,7 @@ fn the_progress_of_earlier_sessions_is_shown() {
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!(
-        (app.lesson.study.activity(stage), app.reading().hints().0),
+        (app.lesson.learner.activity(stage), app.reading().hints().0),
         (Activity::LookBack, 2)
     );
 }

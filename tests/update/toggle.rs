@@ -28,7 +28,7 @@ fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     assert_eq!(start_of(&act(&mut app, Action::Toggle)).1.variant, "broken");
     // A skipped prediction stays skipped.
     act(&mut app, Action::Answer(1));
-    assert_eq!(app.lesson.study.progress.calibration().answered, 0);
+    assert_eq!(app.lesson.learner.progress.calibration().answered, 0);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_toggle_that_changes_the_parameters_starts_b_at_step_0() {
         Some(20)
     );
     assert_eq!(
-        app.lesson.study.activity(app.stage().expect("a stage")),
+        app.lesson.learner.activity(app.stage().expect("a stage")),
         Activity::Check
     );
 }
@@ -172,7 +172,7 @@ fn pairs_end_with_a_verdict_and_leave_the_curves_as_they_were() {
     hear(&mut app, sample::step(&a, 0));
     hear(&mut app, sample::step(&b, 0));
     assert_eq!(app.bench.run.state, RunState::Running);
-    let first_result = app.lesson.study.pair.as_ref().expect("pairs");
+    let first_result = app.lesson.learner.pair.as_ref().expect("pairs");
     assert_eq!(
         (first_result.n, first_result.verdict),
         (6, Verdict::Unclear)
@@ -192,10 +192,10 @@ fn pairs_end_with_a_verdict_and_leave_the_curves_as_they_were() {
     assert!(shown.finished.is_none(), "the summary is about pairs only");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.lesson.study.activity(stage), Activity::Check);
-    assert!(app.lesson.study.looks_back(stage));
+    assert_eq!(app.lesson.learner.activity(stage), Activity::Check);
+    assert!(app.lesson.learner.looks_back(stage));
     assert!(
-        !app.lesson.study.has_passed(stage),
+        !app.lesson.learner.has_passed(stage),
         "a stage without checks is never passed"
     );
     // A restart brings back the run that was on the screen before the pairs.

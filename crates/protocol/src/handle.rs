@@ -30,7 +30,7 @@ pub use pipes::MAX_LINE;
 
 use event::{describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes, printable};
-use watch::Watch;
+use watch::ProgressWatch;
 
 /// After this many lines in a row that are not of the protocol, the engine is stopped.
 const MAX_NONSENSE: u32 = 100;
@@ -120,7 +120,7 @@ pub struct EngineHandle {
     lines: u64,
     ready: Option<EngineMessage>,
     /// The command that has no answer yet, where one is driven.
-    watch: Option<Watch>,
+    watch: Option<ProgressWatch>,
 }
 
 impl EngineHandle {

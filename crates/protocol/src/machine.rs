@@ -107,12 +107,12 @@ pub fn limit(cores: u32) -> f64 {
 
 /// Judges the load window by window. It uses the median of several windows and two limits, so that its result does not flicker.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct LoadJudge {
     windows: VecDeque<f64>,
     busy: bool,
 }
 
-impl Watch {
+impl LoadJudge {
     /// Adds a window; `None` until there are enough windows.
     pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
         if self.windows.len() == WINDOWS {
@@ -195,7 +195,7 @@ pub fn disturbs(share: f64) -> bool {
 /// Readings from window to window.
 pub struct LoadMeter {
     before: Result<ProcessorTime, String>,
-    watch: Watch,
+    watch: LoadJudge,
     /// True once the reason why nothing is known was reported.
     told: bool,
 }
@@ -205,7 +205,7 @@ impl LoadMeter {
     pub fn start() -> Self {
         Self {
             before: read(),
-            watch: Watch::default(),
+            watch: LoadJudge::default(),
             told: false,
         }
     }
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_busy_for_a_while_or_not_at_all() {
-        let mut watch = Watch::default();
+        let mut watch = LoadJudge::default();
         let mut busy = |shares: &[f64]| {
             let said = shares
                 .iter()

@@ -14,7 +14,7 @@ use super::arithmetic::{self, part};
 use super::execute::{EarlyEnd, Interpreter};
 use super::layout::{Layout, Leaf, TypeSize};
 use super::math;
-use super::open::Watch;
+use super::open::OpenCheck;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
@@ -37,7 +37,7 @@ pub(crate) struct Code<'a> {
     pub(crate) function: &'a Function,
     pub(crate) nodes: Vec<ExpressionInfo<'a>>,
     /// What is looked at after each expression.
-    pub(crate) watches: Vec<Watch>,
+    pub(crate) watches: Vec<OpenCheck>,
     /// True if each expression depends on the contents of a buffer.
     pub(crate) is_data: Vec<bool>,
     /// The expressions that stand for each argument.
@@ -403,7 +403,7 @@ impl Interpreter<'_> {
                 if let Expression::Select { condition, .. } = *expression {
                     self.branch(frame, condition, handle, mask);
                 }
-                if code.watches[handle.index()] != Watch::Nothing && self.exact.is_none() {
+                if code.watches[handle.index()] != OpenCheck::Nothing && self.exact.is_none() {
                     self.look(frame, handle, span, mask, out);
                 }
                 Ok(())

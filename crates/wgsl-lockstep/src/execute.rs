@@ -12,7 +12,7 @@ use super::evaluate::{Code, Context};
 use super::exact::{Exact, Number};
 use super::finding::{FindingKind, Findings, Invocation};
 use super::memory::{Epochs, Shared};
-use super::open::{Liberty, OpenResult, Watch, watch};
+use super::open::{Liberty, OpenCheck, OpenResult, watch};
 use super::value::{LaneValues, Mask};
 use super::{
     AccessKind, Arrival, Branch, Launch, LaunchReport, Observer, RunError, Shader, Space,
@@ -746,7 +746,7 @@ impl<'a> Code<'a> {
         };
         let scalar = |of: Handle<Expression>| nodes[of.index()].scalar;
         let watched = |handle| watch(&function.expressions, handle, scalar, &only_value);
-        let watches: Vec<Watch> = all().map(|(handle, _)| watched(handle)).collect();
+        let watches: Vec<OpenCheck> = all().map(|(handle, _)| watched(handle)).collect();
         Self {
             function,
             watches,

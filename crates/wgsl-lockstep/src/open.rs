@@ -155,7 +155,7 @@ impl Liberty {
 
 /// What is looked at after an expression was evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Watch {
+pub(crate) enum OpenCheck {
     Nothing,
     Comparison {
         same: bool,
@@ -184,7 +184,7 @@ pub(crate) fn watch(
     handle: Handle<Expression>,
     scalar: impl Fn(Handle<Expression>) -> Scalar,
     stored: &dyn Fn(Handle<Expression>) -> Option<Handle<Expression>>,
-) -> Watch {
+) -> OpenCheck {
     use BinaryOperator as Op;
     match expressions[handle] {
         Expression::Binary { op, left, right } => match (op, scalar(left).kind) {
@@ -196,35 +196,35 @@ pub(crate) fn watch(
                 | Op::Greater
                 | Op::GreaterEqual,
                 ScalarKind::Float,
-            ) => Watch::Comparison {
+            ) => OpenCheck::Comparison {
                 same: same(expressions, left, right),
             },
             (Op::Add | Op::Subtract, ScalarKind::Float) => {
-                Watch::Arithmetic(error_term(expressions, op, [left, right], stored))
+                OpenCheck::Arithmetic(error_term(expressions, op, [left, right], stored))
             }
-            (Op::Multiply | Op::Divide, ScalarKind::Float) => Watch::Arithmetic(None),
+            (Op::Multiply | Op::Divide, ScalarKind::Float) => OpenCheck::Arithmetic(None),
             (Op::Divide | Op::Modulo, ScalarKind::Sint | ScalarKind::Uint) => {
-                Watch::IntegerDivision
+                OpenCheck::IntegerDivision
             }
-            (Op::ShiftLeft | Op::ShiftRight, _) => Watch::Shift,
-            _ => Watch::Nothing,
+            (Op::ShiftLeft | Op::ShiftRight, _) => OpenCheck::Shift,
+            _ => OpenCheck::Nothing,
         },
         Expression::Unary { .. } if scalar(handle).kind == ScalarKind::Float => {
-            Watch::Arithmetic(None)
+            OpenCheck::Arithmetic(None)
         }
         Expression::As {
             expr,
             convert,
             kind,
         } if scalar(expr).kind == ScalarKind::Float => match (convert, kind) {
-            (Some(_), ScalarKind::Sint | ScalarKind::Uint) => Watch::Conversion,
-            (None, ScalarKind::Sint | ScalarKind::Uint) => Watch::Bits,
-            _ => Watch::Nothing,
+            (Some(_), ScalarKind::Sint | ScalarKind::Uint) => OpenCheck::Conversion,
+            (None, ScalarKind::Sint | ScalarKind::Uint) => OpenCheck::Bits,
+            _ => OpenCheck::Nothing,
         },
         Expression::Math { fun, arg, .. } if scalar(arg).kind == ScalarKind::Float => {
-            Watch::Math(fun)
+            OpenCheck::Math(fun)
         }
-        _ => Watch::Nothing,
+        _ => OpenCheck::Nothing,
     }
 }
 
@@ -308,7 +308,7 @@ impl Interpreter<'_> {
         out: &mut LaneValues,
     ) {
         let code = &self.codes[frame];
-        if code.watches[handle.index()] == Watch::Arithmetic(None) {
+        if code.watches[handle.index()] == OpenCheck::Arithmetic(None) {
             return self.drop_subnormals(span, out);
         }
         let node = &code.nodes[handle.index()];
@@ -333,7 +333,7 @@ impl Interpreter<'_> {
             &code.function.expressions[handle],
             code.watches[handle.index()],
         ) {
-            (Expression::Binary { left, right, .. }, Watch::Comparison { same }) => {
+            (Expression::Binary { left, right, .. }, OpenCheck::Comparison { same }) => {
                 let bad =
                     |at, lane| strange(float(*left, at, lane)) || strange(float(*right, at, lane));
                 if same {
@@ -343,7 +343,7 @@ impl Interpreter<'_> {
                     first(&bad).map(|lane| (OpenResult::NotFinite, lane))
                 }
             }
-            (Expression::Binary { left, right, .. }, Watch::IntegerDivision) => {
+            (Expression::Binary { left, right, .. }, OpenCheck::IntegerDivision) => {
                 let signed = code.nodes[left.index()].scalar.kind == ScalarKind::Sint;
                 let bad = |at, lane| {
                     let (a, b) = (word(*left, at, lane), word(*right, at, lane));
@@ -351,11 +351,11 @@ impl Interpreter<'_> {
                 };
                 first(&bad).map(|lane| (OpenResult::IntegerDivision, lane))
             }
-            (Expression::Binary { right, .. }, Watch::Shift) => {
+            (Expression::Binary { right, .. }, OpenCheck::Shift) => {
                 let far = first(&|at, lane| word(*right, at, lane) > 31);
                 far.map(|lane| (OpenResult::Shift, lane))
             }
-            (Expression::As { expr, kind, .. }, Watch::Conversion) => {
+            (Expression::As { expr, kind, .. }, OpenCheck::Conversion) => {
                 let (low, high) = match kind {
                     ScalarKind::Sint => (-2_147_483_904.0, 2_147_483_648.0),
                     _ => (-1.0, 4_294_967_296.0),
@@ -368,7 +368,7 @@ impl Interpreter<'_> {
                 Expression::Math {
                     arg, arg1, arg2, ..
                 },
-                Watch::Math(fun),
+                OpenCheck::Math(fun),
             ) => {
                 let second = arg1.unwrap_or(*arg);
                 let third = arg2.unwrap_or(*arg);
@@ -418,7 +418,7 @@ impl Interpreter<'_> {
             &code.function.expressions[handle],
             code.watches[handle.index()],
         ) {
-            (_, Watch::Arithmetic(Some(term))) => {
+            (_, OpenCheck::Arithmetic(Some(term))) => {
                 for at in 0..components {
                     for &lane in &mask.lanes {
                         let lane = lane as usize;
@@ -440,7 +440,7 @@ impl Interpreter<'_> {
                     arg2: Some(add),
                     ..
                 },
-                Watch::Math(MathFunction::Fma),
+                OpenCheck::Math(MathFunction::Fma),
             ) => {
                 for at in 0..components {
                     for &lane in &mask.lanes {
@@ -456,7 +456,7 @@ impl Interpreter<'_> {
                     }
                 }
             }
-            (Expression::As { expr, .. }, Watch::Bits) => {
+            (Expression::As { expr, .. }, OpenCheck::Bits) => {
                 let from = &values[expr.index()].words;
                 for (out, from) in out.words.iter_mut().zip(from) {
                     if takes(Liberty::ZeroSign, *from == 1 << 31) {
@@ -476,7 +476,7 @@ impl Interpreter<'_> {
         if is_float
             && matches!(
                 code.watches[handle.index()],
-                Watch::Arithmetic(_) | Watch::Math(_)
+                OpenCheck::Arithmetic(_) | OpenCheck::Math(_)
             )
         {
             self.drop_subnormals(span, out);

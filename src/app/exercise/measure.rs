@@ -3,8 +3,8 @@
 
 use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
 use super::{Context, ExerciseState};
+use crate::app::learner::LearnerState;
 use crate::app::part::{FollowUp, FollowUps};
-use crate::app::study::Study;
 use crate::app::{App, Effect, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Configs;
@@ -23,24 +23,28 @@ impl App {
     /// Returns the question of the open exercise that keys can answer now.
     pub fn picking(&self) -> Option<AnswerChoice> {
         let state = self.open_state()?;
-        state.picking(self.exercise()?, &self.lesson.study)
+        state.picking(self.exercise()?, &self.lesson.learner)
     }
 }
 
 impl ExerciseState {
     /// Returns the question of a config exercise that keys can answer now. `None` while it is measured, once everything is answered,
     /// and while a quiz question is open.
-    pub(super) fn picking(&self, exercise: &Exercise, study: &Study) -> Option<AnswerChoice> {
+    pub(super) fn picking(
+        &self,
+        exercise: &Exercise,
+        learner: &LearnerState,
+    ) -> Option<AnswerChoice> {
         let configs = exercise.configs()?;
         let asks = self.measuring.is_none()
             && matches!(self.answer, AnswerFile::Open(_))
-            && self.question(exercise, study).is_none();
+            && self.question(exercise, learner).is_none();
         asks.then(|| self.draft.next(configs)).flatten()
     }
 
     /// Marks the next or previous word.
     pub(super) fn pick_other(&mut self, by: i32, context: &Context) -> FollowUps {
-        if let Some(choice) = self.picking(context.exercise, context.study) {
+        if let Some(choice) = self.picking(context.exercise, context.learner) {
             self.draft.at = choice.after(by);
         }
         Vec::new()

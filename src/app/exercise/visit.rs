@@ -24,7 +24,7 @@ impl App {
         self.leave_exercise();
         self.view.show_text();
         self.view.notice = None;
-        let known = self.lesson.study.progress_mut(&exercise.id);
+        let known = self.lesson.learner.progress_mut(&exercise.id);
         known.state = known.state.max(StageState::Seen);
         self.exercise.state_mut(exercise).text_first = true;
         self.effects.push(self.lesson.saved(&exercise.id));
@@ -78,8 +78,8 @@ impl App {
         }
         let (command, run) = self.bench.hold();
         self.effects.extend(command.map(Effect::Send));
-        let study = &mut self.lesson.study;
-        let (pair, report) = (study.pair.take(), study.report.take());
+        let learner = &mut self.lesson.learner;
+        let (pair, report) = (learner.pair.take(), learner.report.take());
         let held = run.map(|(run, resumes)| {
             Box::new(HeldRun {
                 run,
@@ -119,8 +119,8 @@ impl App {
             && !engine_gone
             && self.presenter.presentation.is_none()
         {
-            self.lesson.study.pair = held.pair;
-            self.lesson.study.report = held.report;
+            self.lesson.learner.pair = held.pair;
+            self.lesson.learner.report = held.report;
             let command = self.bench.put_back(held.run, held.resumes);
             return self.effects.extend(command.map(Effect::Send));
         }

@@ -2,8 +2,8 @@
 
 use super::{Checking, Context, ExerciseState, Exercises};
 use crate::app::lane_view::LaneMove;
+use crate::app::learner::LearnerState;
 use crate::app::part::{FollowUp, FollowUps, Place};
-use crate::app::study::Study;
 use crate::app::{Action, App, Confirm, Effect, Overlay};
 use crate::course::exercise::Detective;
 use crate::course::save_file::{StageProgress, StageState, letter};
@@ -23,10 +23,10 @@ impl App {
 
     /// Returns the question that waits for an answer, from the open exercise or from the stage.
     pub fn question(&self) -> Option<&Question> {
-        let study = &self.lesson.study;
+        let learner = &self.lesson.learner;
         match self.exercise() {
-            Some(exercise) => self.open_state()?.question(exercise, study),
-            None => Some(study.question(self.stage()?)?.1),
+            Some(exercise) => self.open_state()?.question(exercise, learner),
+            None => Some(learner.question(self.stage()?)?.1),
         }
     }
 
@@ -106,7 +106,7 @@ impl Exercises {
                 state.text_first = true;
                 vec![FollowUp::ShowText, FollowUp::NextHint(exercise.id.clone())]
             }
-            Action::Solution if state.solved(exercise, context.study) => {
+            Action::Solution if state.solved(exercise, context.learner) => {
                 vec![FollowUp::View(Action::Open(Overlay::Solution))]
             }
             Action::Solution => vec![FollowUp::Confirm(Confirm::ShowSolution)],
@@ -129,30 +129,30 @@ impl Exercises {
 
 impl ExerciseState {
     /// Returns true if the solution may be shown without a confirmation.
-    fn solved(&self, exercise: &Exercise, study: &Study) -> bool {
-        self.solution || study.progress.stage(&exercise.id).state == StageState::Passed
+    fn solved(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
+        self.solution || learner.progress.stage(&exercise.id).state == StageState::Passed
     }
 
     /// Returns true once the quiz is asked: after the runs were measured or the kernels passed, in this session or an earlier one.
-    pub fn asks_quiz(&self, exercise: &Exercise, study: &Study) -> bool {
+    pub fn asks_quiz(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
         let result = self.measured.as_ref();
         let measured = result.is_some_and(|result| result.failed.is_none());
-        self.measuring.is_none() && (measured || self.solved(exercise, study))
+        self.measuring.is_none() && (measured || self.solved(exercise, learner))
     }
 
     /// Returns the question that waits for an answer.
     pub(super) fn question<'a>(
         &self,
         exercise: &'a Exercise,
-        study: &Study,
+        learner: &LearnerState,
     ) -> Option<&'a Question> {
         if let Some(detective) = exercise.detective() {
             return self.is_unsolved(detective).then_some(&detective.question);
         }
-        if !self.asks_quiz(exercise, study) {
+        if !self.asks_quiz(exercise, learner) {
             return None;
         }
-        let answered = study.progress.stage(&exercise.id).answers.len();
+        let answered = learner.progress.stage(&exercise.id).answers.len();
         exercise.quiz.get(answered)
     }
 
@@ -162,14 +162,14 @@ impl ExerciseState {
     }
 
     /// Returns true if the learner's answer to a config exercise was judged, in this session or an earlier one.
-    pub(in crate::app) fn is_judged(&self, exercise: &Exercise, study: &Study) -> bool {
-        let passed = study.progress.stage(&exercise.id).state == StageState::Passed;
+    pub(in crate::app) fn is_judged(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
+        let passed = learner.progress.stage(&exercise.id).state == StageState::Passed;
         self.measured.is_some() || passed
     }
 
     /// Answers the open question.
     fn answer_question(&mut self, choice: usize, context: &Context) -> FollowUps {
-        let Some(question) = self.question(context.exercise, context.study) else {
+        let Some(question) = self.question(context.exercise, context.learner) else {
             return Vec::new();
         };
         let right = choice == question.answer;

@@ -1,7 +1,7 @@
 //! The next move while the learner's own B is checked: it names the check of the stage that B does not meet yet.
 
 use crate::app::App;
-use crate::app::study::Activity;
+use crate::app::learner::Activity;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::judge::{CriterionResult, Outcome};
@@ -9,8 +9,8 @@ use protocol::Slot;
 
 /// Returns a sentence that names the unmet check and the key that helps, with keys in braces. `None` if the stage waits for something else.
 pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
-    let study = &app.lesson.study;
-    let checked = study.activity(stage) == Activity::Check && !study.has_passed(stage);
+    let learner = &app.lesson.learner;
+    let checked = learner.activity(stage) == Activity::Check && !learner.has_passed(stage);
     if !checked || app.bench.pairing() || app.bench.switching() {
         return None;
     }
@@ -19,7 +19,7 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
         return sentence("Your B is as the stage was found; {knobs} changes it".to_owned());
     }
     let starts = app.bench.pending.due_ms.is_some() || !app.bench.is_current();
-    let Some(report) = &study.report else {
+    let Some(report) = &learner.report else {
         if starts {
             return None;
         }
@@ -61,14 +61,14 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
 /// Returns a sentence that names a check which the present B fails although the stage was passed before.
 pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
     let bench = &app.bench;
-    if !app.lesson.study.has_passed(stage)
+    if !app.lesson.learner.has_passed(stage)
         || bench.comparison.b_equals_a()
         || bench.pairing()
         || bench.switching()
     {
         return None;
     }
-    let report = app.lesson.study.report.as_ref()?;
+    let report = app.lesson.learner.report.as_ref()?;
     let mut lines = report.lines.iter();
     let failed = lines.find(|line| !line.optional && line.outcome == Outcome::Failed)?;
     let (name, found) = (plain(&failed.name), plain(&failed.measured));

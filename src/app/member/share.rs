@@ -87,7 +87,7 @@ impl App {
 
 impl Context<'_> {
     fn progress(&self, id: &str) -> StageProgress {
-        self.lesson.study.progress.stage(id)
+        self.lesson.learner.progress.stage(id)
     }
 
     /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
@@ -102,7 +102,7 @@ impl Context<'_> {
 
     /// What is shared of a stage or an exercise.
     fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
-        let report = self.lesson.study.report.as_ref();
+        let report = self.lesson.learner.report.as_ref();
         let here = self.stage.is_some_and(|stage| stage.id == id);
         let checks = report.filter(|_| here).map(|report| {
             let deciding = report.lines.iter().filter(|line| !line.optional);
@@ -133,7 +133,7 @@ impl Context<'_> {
                 MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
             };
             let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
-            let pair = self.lesson.study.pair.as_ref().filter(judged);
+            let pair = self.lesson.learner.pair.as_ref().filter(judged);
             if points > 0 && pair.is_none() {
                 return None;
             }
@@ -458,7 +458,7 @@ impl Membership {
             true => it.kind.clone(),
             false => format!("{}: {}", it.kind, it.name),
         });
-        let known = context.lesson.study.progress.stages.iter();
+        let known = context.lesson.learner.progress.stages.iter();
         let known = known.filter(|(_, it)| it.state != StageState::New);
         Participant {
             id: self.me.id.clone(),

@@ -4,8 +4,8 @@
 use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::bench::Bench;
 use crate::app::comparison::Comparison;
+use crate::app::learner::LearnerState;
 use crate::app::part::{FollowUp, FollowUps, Place};
-use crate::app::study::Study;
 use crate::app::view::{Confirm, Overlay, View};
 use crate::app::{Action, App, Mode};
 use crate::course::mystery::{Mystery, offers, score};
@@ -22,7 +22,7 @@ const TRIED_MS: u64 = 2_000;
 
 /// The other parts of `App` that a mystery reads.
 pub(in crate::app) struct Context<'a> {
-    pub study: &'a Study,
+    pub learner: &'a LearnerState,
     pub bench: &'a Bench,
     /// In milliseconds since the program began.
     pub now_ms: u64,
@@ -38,11 +38,11 @@ impl App {
         let comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
         self.bench.compare(comparison);
         self.bench.comparison.hidden = true;
-        let solved = &self.lesson.study.progress.mysteries;
+        let solved = &self.lesson.learner.progress.mysteries;
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
         let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
         self.mode = Mode::Mystery(Box::new(run));
-        self.lesson.study.forget_results();
+        self.lesson.learner.forget_results();
         self.view.scroll.clear();
         self.view.overlay = None;
         self.view.confirm = None;
@@ -67,7 +67,7 @@ impl App {
             self.go_to(to);
         } else {
             // An exercise opens over a stage, so the stage from which the mystery began is entered again first.
-            self.go_to(self.lesson.study.at);
+            self.go_to(self.lesson.learner.at);
             self.view.overlay = Some(Overlay::Stages);
             self.choose(to);
         }
@@ -77,7 +77,7 @@ impl App {
     pub(in crate::app) fn ask_for_verdict(&mut self) {
         if !self.open_knobs_if_b_equals_a() {
             self.bench.pending.due_ms = None;
-            self.lesson.study.pair = None;
+            self.lesson.learner.pair = None;
             self.in_mystery(MysteryRun::run_for_verdict);
         }
     }
@@ -92,8 +92,8 @@ impl App {
 
 impl MysteryRun {
     /// Returns the best score of this mystery, from this session or an earlier one.
-    pub fn score(&self, study: &Study) -> Option<MysteryScore> {
-        study.progress.mysteries.get(&self.name()).copied()
+    pub fn score(&self, learner: &LearnerState) -> Option<MysteryScore> {
+        learner.progress.mysteries.get(&self.name()).copied()
     }
 
     /// Carries out an action that a mystery handles itself. `None` for any other action.
@@ -201,7 +201,7 @@ impl MysteryRun {
         let report = evaluate(StageFacts {
             config: Some(&context.bench.comparison.config_b),
             finished: Some(&finished),
-            pair: context.study.pair.as_ref(),
+            pair: context.learner.pair.as_ref(),
             quiz_right: None,
         });
         self.verdict(report, context)

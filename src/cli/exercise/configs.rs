@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
+use super::{Asked, CheckSession, Commands, NOT_RUN, Tried, trial};
 use crate::cli::check::text;
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
@@ -51,8 +51,8 @@ impl Commands for Configs {
     }
 
     /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
-    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
-        let timed = bench.timed;
+    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried {
+        let timed = session.timed;
         let told = |lines: &[&CriterionResult]| {
             let line = |line: &&CriterionResult| format!("`{}`: {}", line.name, line.measured);
             lines.iter().map(line).collect::<Vec<_>>().join("; ")
@@ -60,9 +60,9 @@ impl Commands for Configs {
         let shipped = judge::unanswered(self, &Answers::new());
         let detail = told(&shipped.iter().collect::<Vec<_>>());
         let starter = trial(exercise, "starter", (Some(!shipped.is_empty()), detail));
-        bench.meter = ProgressMeter::begin();
-        let (runner, meter) = (&mut bench.runner, &bench.meter);
-        let measured = measure_exercise(runner, self, bench.device, timed, |now, _| {
+        session.meter = ProgressMeter::begin();
+        let (runner, meter) = (&mut session.runner, &session.meter);
+        let measured = measure_exercise(runner, self, session.device, timed, |now, _| {
             meter.begins(&now);
         });
         let found = match measured {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Asked, Bench, Commands, Tried, trial};
+use super::{Asked, CheckSession, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
 use crate::cli::saved::{change, progress_of};
 use crate::cli::variant::{meaning, refused};
@@ -84,7 +84,7 @@ impl Commands for Detective {
     }
 
     /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
-    fn try_out(&self, exercise: &Exercise, _: &mut Bench<'_>) -> Tried {
+    fn try_out(&self, exercise: &Exercise, _: &mut CheckSession<'_>) -> Tried {
         let why = explanation(self);
         let missing = why.contains(NOT_MEASURED) || why.contains("{{");
         let problem = self.problem();

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
+use super::{Asked, CheckSession, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
@@ -72,7 +72,7 @@ impl Commands for Kernels {
         }
     }
 
-    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
+    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried {
         let solution = job(exercise, self, Text::Solution);
         let drawn = solution.shapes.iter();
         let drawn = drawn.filter(|shape| shape.is_drawn() && !shape.is_of_text());
@@ -92,23 +92,23 @@ impl Commands for Kernels {
         let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
         let tried = texts.map(|text| {
             let name = text.name();
-            let found = match bench.skipped.clone() {
+            let found = match session.skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
-                    bench.meter.at(bench.checked, bench.of);
+                    session.meter.at(session.checked, session.of);
                     let (label, id) = (exercise.label(), &exercise.id);
-                    bench.meter.doing(format!("{label} {id}, {name}"));
+                    session.meter.doing(format!("{label} {id}, {name}"));
                     let mut job = job(exercise, self, text);
-                    job.timed = bench.timed;
-                    let report = check(&mut bench.checker, bench.device, &job);
+                    job.timed = session.timed;
+                    let report = check(&mut session.checker, session.device, &job);
                     verdict(self, &report, text)
                 }
             };
-            bench.checked += 1;
-            if bench.skipped.is_none() && found.1.starts_with(NOT_RUN) {
+            session.checked += 1;
+            if session.skipped.is_none() && found.1.starts_with(NOT_RUN) {
                 // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
-                bench.skipped = Some((Some(false), why.to_owned()));
+                session.skipped = Some((Some(false), why.to_owned()));
             }
             trial(exercise, &name, found)
         });

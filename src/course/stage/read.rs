@@ -95,7 +95,7 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
         }
     }
     if stage.varies.is_empty() {
-        let what = "`varies` names no key; list the keys under study, such as [\"model.init\"]";
+        let what = "`varies` names no key; list the keys under learner, such as [\"model.init\"]";
         fault("varies", what.to_owned());
     }
     file.keep(check_keys(file, "varies", &stage.varies));

@@ -1,7 +1,7 @@
 //! Conditions choose between the meanings of a key: the open card takes the key first, then the marked panel, then the text. `App::may`
 //! decides whether the action is possible.
 
-use crate::app::study::{Activity, LessonPage};
+use crate::app::learner::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::panel::Panel;
 
@@ -107,7 +107,7 @@ pub(super) const PRESENTING: Condition =
 pub(super) const NO_RANGE: Condition = |app| main(app) && !estimating(app);
 /// The learner looks at the evidence, or is about to.
 pub(super) const WALKING: Condition =
-    |app| main(app) && (app.lesson.study.pointer.is_some() || app.view.lesson_visible());
+    |app| main(app) && (app.lesson.learner.pointer.is_some() || app.view.lesson_visible());
 /// The run has ended or failed.
 pub(super) const DOWN: Condition =
     |app| main(app) && !app.bench.run.state.is_active() && app.bench.run.state != RunState::Idle;

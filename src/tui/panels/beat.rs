@@ -10,7 +10,7 @@ use super::large::{self, Surface};
 use super::{cards, lesson};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::{figures, reason_of_answer};
-use crate::app::study::LessonPage;
+use crate::app::learner::LessonPage;
 use crate::app::{Action, App, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::NOT_MEASURED;
@@ -223,7 +223,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let (app, theme) = (s.app, s.theme);
     s.area = inset(s.area);
     let question = &stage.prediction;
-    let answered = app.presenter.answer_shown(app.lesson.study.at);
+    let answered = app.presenter.answer_shown(app.lesson.learner.at);
     let written = |columns: u16, text: &str, style: Style| {
         told_as_found((app, theme, columns), ("", theme.dim), text, style)
     };

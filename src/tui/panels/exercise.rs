@@ -184,9 +184,9 @@ impl Part<'_> {
 
     /// After a measurement, explains what its figures show.
     fn debrief(&mut self) {
-        let study = &self.w.app.lesson.study;
+        let learner = &self.w.app.lesson.learner;
         let known = self.known;
-        let measured = known.is_some_and(|known| known.asks_quiz(self.exercise, study));
+        let measured = known.is_some_and(|known| known.asks_quiz(self.exercise, learner));
         if measured && let Some(debrief) = &self.exercise.debrief {
             self.w.heading("Looking back");
             self.plain(debrief.trim());
@@ -195,7 +195,7 @@ impl Part<'_> {
 
     /// Shows for each answered question whether the answer was right, and the reason.
     fn answers(&mut self) {
-        let progress = &self.w.app.lesson.study.progress;
+        let progress = &self.w.app.lesson.learner.progress;
         let given = progress.stage(&self.exercise.id).answers;
         let theme = self.w.theme;
         for (question, choice) in self.exercise.quiz.iter().zip(given) {

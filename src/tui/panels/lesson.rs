@@ -11,7 +11,7 @@ use super::content::Content;
 use super::{cards, exercise, knobs, mystery, question, watched};
 use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures, truth};
-use crate::app::study::{Activity, LessonPage};
+use crate::app::learner::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
 use crate::course::save_file::{Prediction, StageState, letter};
 use crate::course::{LessonSection, SectionKind, Stage};
@@ -121,7 +121,7 @@ fn page_and_question(
     match page {
         LessonPage::Start => text.start(),
         LessonPage::Evidence => {
-            if !app.lesson.study.tried(stage) && !app.lesson.study.nothing_hidden {
+            if !app.lesson.learner.tried(stage) && !app.lesson.learner.nothing_hidden {
                 text.prediction();
             }
             text.evidence();
@@ -168,7 +168,7 @@ impl Text<'_> {
     /// Writes the activities of the stage with a mark at the present one. Where room is short, finished activities have no names.
     fn phases(&mut self) {
         let theme = self.w.theme;
-        let now = self.w.app.lesson.study.activity(self.stage);
+        let now = self.w.app.lesson.learner.activity(self.stage);
         let row = |names: bool| {
             let mut row = Vec::new();
             for phase in Activity::VARIANTS {
@@ -194,7 +194,7 @@ impl Text<'_> {
     /// Writes the symptom of the fault and the hints so far.
     fn start(&mut self) {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
-        let told = app.lesson.study.revealed(stage);
+        let told = app.lesson.learner.revealed(stage);
         self.w.blank();
         self.w.body(&stage.symptom, theme.strong);
         let device = app.shown_run().device();
@@ -223,7 +223,7 @@ impl Text<'_> {
     fn evidence(&mut self) {
         if self.w.app.reading().asks_where() {
             self.w.heading("Which panel shows it, and which number?");
-            if self.w.app.lesson.study.second_try {
+            if self.w.app.lesson.learner.second_try {
                 let panels = self.w.app.reading().panels_named(self.stage);
                 self.w
                     .text(&format!("Not there; the second try: {panels}?"));
@@ -252,7 +252,7 @@ impl Text<'_> {
     /// Writes the fault in a sentence and at length, and the fix after it was found or asked for.
     fn cause(&mut self) {
         let (app, stage) = (self.w.app, self.stage);
-        let known = app.lesson.study.progress_of(stage);
+        let known = app.lesson.learner.progress_of(stage);
         let found =
             known.state == StageState::Passed || known.solution_shown || !app.keeps_progress();
         let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
@@ -274,9 +274,9 @@ impl Text<'_> {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let question = &stage.prediction;
-        let tried = app.lesson.study.tried(stage);
+        let tried = app.lesson.learner.tried(stage);
         let Some(Prediction::Choice { choice, right }) =
-            app.lesson.study.progress_of(stage).prediction
+            app.lesson.learner.progress_of(stage).prediction
         else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
@@ -288,16 +288,16 @@ impl Text<'_> {
         };
         let words = question.choices.get(choice).map_or("", String::as_str);
         self.item(&format!("You said {}: ", letter(choice)), words);
-        let study = &app.lesson.study;
-        let known = study.progress_of(stage);
+        let learner = &app.lesson.learner;
+        let known = learner.progress_of(stage);
         if let (Some(estimate), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &estimate.prompt);
             question::scale(estimate, Some(range), known.measured, &mut self.w);
-            let passed = study.report.as_ref().is_some_and(StageReport::passed);
+            let passed = learner.report.as_ref().is_some_and(StageReport::passed);
             match (
                 known.measured,
                 truth(app, stage),
-                study.other_differing_knob(stage),
+                learner.other_differing_knob(stage),
             ) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(estimate, first, later, &mut self.w);
@@ -331,7 +331,7 @@ impl Text<'_> {
             self.w.heading("In pairs");
             self.w.lines.extend(verdict);
         }
-        let Some(report) = &app.lesson.study.report else {
+        let Some(report) = &app.lesson.learner.report else {
             return;
         };
         self.w.heading("Measured checks");
@@ -377,18 +377,18 @@ impl Text<'_> {
 
     /// Writes the learner's answers, the latest first: whether each was right, and the reason.
     fn quiz(&mut self) {
-        let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.lesson.study);
+        let (theme, stage, learner) = (self.w.theme, self.stage, &self.w.app.lesson.learner);
         let all = stage.quiz.len();
-        let given = study.progress_of(stage).answers.len();
-        let right = study.right_at_first(stage);
+        let given = learner.progress_of(stage).answers.len();
+        let right = learner.right_at_first(stage);
         let title = format!("Questions: {given} of {all} answered, {right} right");
         self.w.heading(&title);
         self.w.dim("The first answer to each counts in your score.");
-        if study.can_ask_again(stage) {
+        if learner.can_ask_again(stage) {
             let text = "{} asks the wrongly answered ones again.";
             self.w.keys(text, &[Action::Question]);
         }
-        for (number, first, later) in study.quiz_answers(stage).into_iter().rev() {
+        for (number, first, later) in learner.quiz_answers(stage).into_iter().rev() {
             let Some(question) = stage.quiz.get(number) else {
                 continue;
             };

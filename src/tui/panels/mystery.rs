@@ -115,7 +115,7 @@ fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     w.text(&format!(
         "{scoring} Values that you pass over and the time of the verdict cost nothing."
     ));
-    if let Some(score) = open.score(&w.app.lesson.study) {
+    if let Some(score) = open.score(&w.app.lesson.learner) {
         w.dim(&format!("Your best so far: {}", score.best));
     }
 }
@@ -128,7 +128,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             let text = format!("Solved: {points} of {whole} points, in {}", time(seconds));
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
             let best = open
-                .score(&w.app.lesson.study)
+                .score(&w.app.lesson.learner)
                 .map_or(points, |score| score.best);
             w.dim(&format!("{}; your best {best}", effort(open)));
         }

@@ -12,23 +12,23 @@ use protocol::units::{bounds, number};
 
 /// Writes the open question of a stage, or nothing if none is open.
 pub(super) fn write_open(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let study = &w.app.lesson.study;
+    let learner = &w.app.lesson.learner;
     if w.app.beat().is_some() {
         // The room is asked again, even if the learner has answered before.
         w.rule("predict");
         return choices(&stage.prediction, w);
     }
-    if let Some(estimate) = study.estimate(stage) {
+    if let Some(estimate) = learner.estimate(stage) {
         w.rule("how much");
         w.body(&estimate.prompt, w.theme.strong);
-        let range = study.range.map(|range| range.values(estimate));
+        let range = learner.range.map(|range| range.values(estimate));
         scale(estimate, range, None, w);
-        if !study.typed.is_empty() {
-            w.dim(&format!("Around {}", add_unit(estimate, &study.typed)));
+        if !learner.typed.is_empty() {
+            w.dim(&format!("Around {}", add_unit(estimate, &learner.typed)));
         }
         return;
     }
-    if let Some((quiz, question)) = study.question(stage)
+    if let Some((quiz, question)) = learner.question(stage)
         && !question.choices.is_empty()
     {
         let is_quiz = quiz.is_some();

@@ -68,7 +68,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// Writes the figures of this machine: the learner's pairs and the rows of the last `perflings run all`, or how to measure them.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let known = w.app.lesson.study.progress.stage(&stage.id);
+    let known = w.app.lesson.learner.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {
         w.text(&format!(
             "broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"

@@ -74,7 +74,7 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
 /// Returns the line that says how many predictions and ranges were right, in the longest wording that fits.
 fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
     const NAME: &str = "your predictions: ";
-    let score = app.lesson.study.progress.calibration();
+    let score = app.lesson.learner.progress.calibration();
     let made = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
         made => format!("{} of {made} were right", score.right),
@@ -143,7 +143,7 @@ fn exercise_line(
     columns: usize,
     theme: &Theme,
 ) -> Line<'static> {
-    let known = app.lesson.study.progress.stage(&exercise.id);
+    let known = app.lesson.learner.progress.stage(&exercise.id);
     let entry = Entry {
         here: app.mode.exercise() == Some(index),
         selected: app.view.selected == app.lesson.course.stages.len() + index,
@@ -167,7 +167,7 @@ fn broken_line(content: &UnusableContent, columns: usize, theme: &Theme) -> Line
 
 /// Adds the run without a stage and the mystery to the end of the list.
 fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
-    let solved = match app.lesson.study.progress.mysteries.len() {
+    let solved = match app.lesson.learner.progress.mysteries.len() {
         0 => String::new(),
         n => format!(" ({n} solved)"),
     };
@@ -193,7 +193,7 @@ fn stage_line(
     columns: usize,
     theme: &Theme,
 ) -> Line<'static> {
-    let known = app.lesson.study.progress_of(stage);
+    let known = app.lesson.learner.progress_of(stage);
     // The list says whether a prediction was right only after the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
@@ -209,7 +209,7 @@ fn stage_line(
         (state, _) => state,
     };
     let entry = Entry {
-        here: index == app.lesson.study.at && app.mode.reads_stage(),
+        here: index == app.lesson.learner.at && app.mode.reads_stage(),
         selected: index == app.view.selected,
         state,
         label: &stage.number.to_string(),

@@ -91,7 +91,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         return lines;
     }
     let evidence = app.stage().map(|stage| &stage.evidence);
-    if let Some((index, evidence)) = app.lesson.study.pointer.zip(evidence)
+    if let Some((index, evidence)) = app.lesson.learner.pointer.zip(evidence)
         && let Some(pointer) = evidence.get(index)
     {
         // The pointer says what to look for in a panel; below it stands how to go on.

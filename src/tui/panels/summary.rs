@@ -31,7 +31,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let columns = usize::from(area.width);
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.lesson.course.stages;
-    let passed = |stage: &&Stage| app.lesson.study.progress_of(stage).state == StageState::Passed;
+    let passed = |stage: &&Stage| app.lesson.learner.progress_of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
     let count = format!("{done} of {} stages passed. ", all.len());
     let source = "Every number here was measured on your own machine.";
@@ -60,7 +60,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 /// Writes a stage: its title, the prediction, the measured figures, and the fix.
 fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
-    let known = app.lesson.study.progress_of(stage);
+    let known = app.lesson.learner.progress_of(stage);
     let title = format!("{} {}", stage.number, stage.title);
     if known.state != StageState::Passed {
         let text = format!("{title}: not passed yet");
@@ -94,7 +94,7 @@ fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
         parts.push(format!("{}: measured {found}", check.name));
     }
     if !known.answers.is_empty() {
-        let right = app.lesson.study.right_at_first(stage);
+        let right = app.lesson.learner.right_at_first(stage);
         let all = stage.quiz.len();
         parts.push(format!(
             "{right} of {all} questions right at the first answer"
@@ -108,7 +108,7 @@ fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// Writes the score over all stages.
 fn totals(w: &mut ProseWriter<'_>) {
-    let score = w.app.lesson.study.progress.calibration();
+    let score = w.app.lesson.learner.progress.calibration();
     let points = (w.app.lesson.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
 }
@@ -139,7 +139,7 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     let stages = &w.app.lesson.course.stages;
     let is_hidden = |row: &JourneyRow| {
         let stage = stages.iter().find(|stage| stage.number == row.stage);
-        stage.is_some_and(|stage| !w.app.lesson.study.predicted(stage))
+        stage.is_some_and(|stage| !w.app.lesson.learner.predicted(stage))
     };
     let rows: Vec<&JourneyRow> = found.rows.iter().filter(|row| !is_hidden(row)).collect();
     if rows.len() < found.rows.len() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::{EngineEnd, EngineHandle, EngineMessage, Watch};
+use super::{EngineEnd, EngineHandle, EngineMessage, ProgressWatch};
 use crate::{Command, Event, Failed};
 
 /// The time between two checks if the command is still wanted.
@@ -59,7 +59,7 @@ impl EngineHandle {
     ) -> Result<CommandEnd> {
         self.send(command.clone());
         self.progress = Instant::now();
-        self.watch = Some(Watch::begin(command));
+        self.watch = Some(ProgressWatch::begin(command));
         let mut stopped: Option<Instant> = None;
         loop {
             let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));

@@ -12,7 +12,7 @@ const NOTICE: u32 = 5;
 
 /// A watched command in progress.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ProgressWatch {
     command: Command,
     /// The time of the last progress.
     pub further: Instant,
@@ -23,7 +23,7 @@ pub(super) struct Watch {
     limits: [u64; 2],
 }
 
-impl Watch {
+impl ProgressWatch {
     pub(super) fn begin(command: Command) -> Self {
         let (steps, pairs) = match &command {
             Command::Start { run, .. } => (run.steps.unwrap_or(u64::MAX), 0),

@@ -40,7 +40,7 @@ const MAX_DIGITS: usize = 8;
 
 /// The learner's place in the course.
 #[derive(Clone, Debug, Default)]
-pub struct Study {
+pub struct LearnerState {
     /// The index of the present stage in the course.
     pub at: usize,
     pub progress: Progress,
@@ -77,7 +77,7 @@ struct QuizRetry {
     answers: BTreeMap<usize, usize>,
 }
 
-impl Study {
+impl LearnerState {
     /// Makes the state for the progress of earlier sessions.
     pub fn new(progress: Progress, nothing_hidden: bool) -> Self {
         Self {
@@ -396,8 +396,8 @@ pub enum LessonPage {
 
 impl LessonPage {
     /// Returns the page on which a learner who comes back to a stage resumes reading.
-    pub fn to_resume(study: &Study, stage: &Stage) -> Self {
-        match study.activity(stage) {
+    pub fn to_resume(learner: &LearnerState, stage: &Stage) -> Self {
+        match learner.activity(stage) {
             Activity::Evidence => Self::Evidence,
             Activity::Fix => Self::Cause,
             _ => Self::Start,
@@ -405,23 +405,23 @@ impl LessonPage {
     }
 
     /// Returns true if the page may be read now.
-    pub fn can_open(self, study: &Study, stage: &Stage) -> bool {
+    pub fn can_open(self, learner: &LearnerState, stage: &Stage) -> bool {
         match self {
             Self::Start => true,
             // The background would answer the open question about it.
-            Self::Evidence | Self::Background(_) => study.prediction_complete(stage),
-            Self::Cause => study.revealed(stage),
-            Self::Result => study.tried(stage) && !study.nothing_hidden,
-            Self::LookBack => study.looks_back(stage),
+            Self::Evidence | Self::Background(_) => learner.prediction_complete(stage),
+            Self::Cause => learner.revealed(stage),
+            Self::Result => learner.tried(stage) && !learner.nothing_hidden,
+            Self::LookBack => learner.looks_back(stage),
             Self::Quiz => {
-                study.looks_back(stage) && !study.nothing_hidden && !stage.quiz.is_empty()
+                learner.looks_back(stage) && !learner.nothing_hidden && !stage.quiz.is_empty()
             }
         }
     }
 }
 
 /// Returns the pages that can be read now.
-pub fn pages(study: &Study, stage: &Stage) -> Vec<LessonPage> {
+pub fn pages(learner: &LearnerState, stage: &Stage) -> Vec<LessonPage> {
     let sections = stage.lesson.sections.iter().enumerate();
     let background = sections
         .filter(|(_, section)| section.kind == SectionKind::Background)
@@ -435,6 +435,6 @@ pub fn pages(study: &Study, stage: &Stage) -> Vec<LessonPage> {
             LessonPage::LookBack,
             LessonPage::Quiz,
         ])
-        .filter(|page| page.can_open(study, stage))
+        .filter(|page| page.can_open(learner, stage))
         .collect()
 }
