@@ -17,7 +17,7 @@ use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
 use crate::out::{self, Exit, notice, usage};
-use crate::pages::report::short;
+use crate::pages::report::loss_in_words;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
@@ -218,10 +218,10 @@ fn table(found: &StageTable) -> SheetTable {
                 stage => format!("{stage} {}", row.variant),
             }),
             ("first loss", &|row| {
-                cell(row, &|cell| Some(short(cell.loss_first)))
+                cell(row, &|cell| Some(loss_in_words(cell.loss_first)))
             }),
             ("last", &|row| {
-                cell(row, &|cell| Some(short(cell.loss_last)))
+                cell(row, &|cell| Some(loss_in_words(cell.loss_last)))
             }),
             ("samples/s", &|row| cell(row, &tables::samples)),
             ("ratio", &|row| match row.ratio {

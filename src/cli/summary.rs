@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::pages::report::{in_words, short};
+use crate::pages::report::{in_words, loss_in_words};
 use crate::table;
 use protocol::machine;
 use protocol::stats::operations;
@@ -25,7 +25,7 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         Some(entropy) => format!(", entropy of the data {:.3}", Digits(entropy)),
         None => String::new(),
     };
-    let [first, last] = [f.loss_first, f.loss_last].map(short);
+    let [first, last] = [f.loss_first, f.loss_last].map(loss_in_words);
     let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
     let loss = format!(
         "{first} first, {last} last; ln V {:.3}{entropy}",

@@ -189,7 +189,7 @@ pub fn ledger(ledger: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5]
     ]
 }
 
-/// A number with some decimals and its thousands separated. A number that would read 0 or fill a screen has an exponent.
+/// Shows a number with some decimals and its thousands separated. A number that would read 0 or fill a screen gets an exponent.
 fn show(number: f64, decimals: usize) -> String {
     let least = 0.5 * 10_f64.powi(-(decimals as i32));
     if number >= 1e15 || (number > 0.0 && number < least) {
