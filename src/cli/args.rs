@@ -503,6 +503,8 @@ pub(super) struct ReplayArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
+    #[arg(long, hide = true, value_parser = no_picture)]
+    pub picture: Option<String>,
     #[command(flatten)]
     pub course: CourseArgs,
 }
@@ -529,6 +531,11 @@ pub(super) struct WatchArgs {
     pub theme: ThemeName,
     #[command(flatten)]
     pub course: CourseArgs,
+}
+
+/// Refuses the flag of the animated picture, which earlier versions drew.
+fn no_picture(_: &str) -> Result<String, String> {
+    Err("`replay` draws no picture any more; record its terminal with another program".to_owned())
 }
 
 #[derive(Args, Clone, Debug)]

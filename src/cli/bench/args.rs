@@ -1,4 +1,4 @@
-//! The arguments of `bench`, and the rows that follow from them.
+//! The arguments of `bench`, the rows that follow from them, and the new names of flags of earlier versions.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -70,11 +70,27 @@ pub(crate) struct BenchArgs {
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
     pub engine: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    ablate: Option<Option<String>>,
+    #[arg(long, hide = true)]
+    sweep: Option<String>,
 }
 
 impl BenchArgs {
-    /// Checks the flags. Fails if a value is given twice.
+    /// Checks the flags. Fails if a value is given twice, or with the new name of a flag of an earlier version.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.ablate.is_some() {
+            return Err(usage(
+                "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
+                 where all knobs are on and one is turned off at a time"
+                    .to_owned(),
+            ));
+        }
+        if let Some(values) = &self.sweep {
+            return Err(usage(format!(
+                "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` is `bench --versions v1+train.batch=4,v1+train.batch=8`"
+            )));
+        }
         refuse_repeats("--presets", &self.presets)?;
         refuse_repeats("--versions", &self.versions)?;
         refuse_repeats("--devices", &self.devices)
