@@ -216,6 +216,7 @@ impl App {
         }
     }
 
+    /// Carries out what the learner asked for before the prediction was skipped.
     pub(super) fn after_skip(&mut self, then: AfterSkip) {
         // A lesson that covers the panels is closed, so that the result can be seen.
         if std::mem::take(&mut self.view.lesson_open) {

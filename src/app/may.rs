@@ -90,8 +90,8 @@ impl App {
             A::ChooseLine(line) => self.may_choose(line),
             A::Reset => {
                 here(self.mode.is_live() && self.presenter.presentation.is_none())?;
-                let work = self.stage().is_some() || self.mode.is_exercise();
-                unless(!work, "There is nothing to reset here")
+                let has_work = self.stage().is_some() || self.mode.is_exercise();
+                unless(!has_work, "There is nothing to reset here")
             }
             A::Report => {
                 let why = "A report would name the faults; finish the mystery first";
@@ -143,8 +143,8 @@ impl App {
             A::Knobs => self.may_open_knobs(),
             A::KnobRow(_) | A::KnobAt(_) | A::KnobTurn(_) => here(self.can_edit()),
             A::TypeValue => {
-                let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
-                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(number))
+                let takes_number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
+                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(takes_number))
             }
             A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
             // The run.
@@ -305,16 +305,16 @@ impl App {
         match overlay {
             Overlay::Attempts => {
                 let begun = self.bench.run.slot(Slot::A).has_begun();
-                let own = self.presenter.presentation.is_none();
-                self.can_edit() && !self.bench.comparison.hidden && own && begun
+                let is_alone = self.presenter.presentation.is_none();
+                self.can_edit() && !self.bench.comparison.hidden && is_alone && begun
             }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
             Overlay::Lanes => self
                 .exercise()
                 .is_some_and(|exercise| exercise.kernels().is_some()),
             Overlay::Skipped => {
-                let own = self.mode.is_live() && self.presenter.presentation.is_none();
-                own && !self.lesson.skipped_stages().is_empty()
+                let is_alone = self.presenter.presentation.is_none();
+                self.mode.is_live() && is_alone && !self.lesson.skipped_stages().is_empty()
             }
             _ => true,
         }
@@ -326,7 +326,7 @@ impl LaneView {
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
         let why = "This workgroup has none after this step";
-        let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
-        unless(!other && self.after(to).is_none(), why)
+        let changes_workgroup = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
+        unless(!changes_workgroup && self.after(to).is_none(), why)
     }
 }
