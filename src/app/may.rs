@@ -326,7 +326,7 @@ impl LaneView {
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
         let why = "This workgroup has none after this step";
-        let changes_workgroup = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
-        unless(!changes_workgroup && self.after(to).is_none(), why)
+        let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
+        unless(!other && self.after(to).is_none(), why)
     }
 }

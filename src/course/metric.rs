@@ -183,5 +183,5 @@ metrics! {
     "rms_last" 3 "" "size of the residual stream after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
     "clocks.enqueue" 2 "ms" "one step on the host's clock, without waiting" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
     "clocks.host_sync" 2 "ms" "one step on the host's clock, with a wait at its end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
-    "clocks.device" 2 "ms" "sum of device times" |f| f.evidence.as_ref()?.clocks?.device;
+    "clocks.device" 2 "ms" "sum of the device's times of all kernels" |f| f.evidence.as_ref()?.clocks?.device;
 }

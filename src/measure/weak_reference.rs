@@ -1,4 +1,5 @@
-//! Finds out if the reference of a kernel exercise can tell right outputs from wrong ones. It cannot if its bound is wider than the values.
+//! Finds out if the reference of a kernel exercise can tell right outputs from wrong ones. It cannot if the error that it allows is larger
+//! than the values.
 
 use protocol::reference::{self, Difference, Reference, cost};
 use protocol::{KernelFill, KernelRole, KernelShape, KernelSpec, KernelType, with_names};
@@ -58,11 +59,11 @@ pub fn weakness(
                     .collect(),
             });
         }
-        if let Some(wrong) = passing.into_iter().flatten().find(|output| output.differs) {
+        let mut all = passing.into_iter().flatten();
+        if let Some(WrongOutput { what, .. }) = all.find(|output| output.differs) {
+            let at = with_names(&shape.sizes);
             return Ok(Some(format!(
-                "{} would pass at {}: the bound is wider than the values",
-                wrong.what,
-                with_names(&shape.sizes)
+                "{what} would pass at {at}: the allowed error is larger than the values"
             )));
         }
     }

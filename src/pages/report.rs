@@ -31,7 +31,7 @@ impl RunReport {
         let mut groups: Vec<Vec<&RunStory>> = Vec::new();
         for run in runs {
             let mut known = groups.iter_mut();
-            match known.find(|group| is_one_section(group[0], run)) {
+            match known.find(|group| is_shown_with(group[0], run)) {
                 Some(group) => group.push(run),
                 None => groups.push(vec![run]),
             }
@@ -161,7 +161,7 @@ impl RunReport {
 }
 
 /// Returns true if both runs have one configuration of a stage. The slot does not matter.
-fn is_one_section(one: &RunStory, other: &RunStory) -> bool {
+fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
     let in_slot = RunDescription {
         slot: one.description.slot,
         ..other.description.clone()
