@@ -1,5 +1,5 @@
-//! The training of another program: its processes, what its two parts compare as, and which line of it would report a figure that did
-//! not come.
+//! The page about the training of another program shows its processes, compares its two parts, and says which line of the program would
+//! report a figure that has not come.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -9,24 +9,25 @@ use super::content::Content;
 use crate::app::App;
 use crate::panel::Panel;
 use crate::tui::prose::ProseWriter;
-use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::RankReading;
 use protocol::story::{PhaseName, RunStory, rank_phases, unpaired};
-use protocol::units::{ms, percent};
+use protocol::units::{ms, or_dash, percent};
 
 /// A figure that a program may report.
 pub(super) struct ReportedFigure {
-    /// The panel that is empty without it.
+    /// The panel that is empty without the figure.
     panel: Option<Panel>,
     name: &'static str,
+    /// Returns true if a run has reported the figure.
     is_told: fn(&RunStory) -> bool,
-    /// The line of Python that reports it; none where nothing does.
+    /// The line of Python that reports the figure; `None` if no line does.
     line: Option<&'static str>,
-    /// When it comes, or why it does not.
+    /// A note that says when the figure comes, or why it does not.
     note: &'static str,
 }
 
+/// Makes the entry of a figure that the program's `line` reports.
 const fn figure(
     panel: Option<Panel>,
     name: &'static str,
@@ -43,7 +44,7 @@ const fn figure(
     }
 }
 
-/// A panel about something that only our engine tells.
+/// Makes the entry of a panel about something that only our engine reports.
 const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
     ReportedFigure {
         line: None,
@@ -53,7 +54,7 @@ const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
 
 const WATCH: &str = "run = perflings.watch(model, optimizer)";
 
-/// Every figure, in the order of the page; `docs/watch.md` has the JSON line of each.
+/// Every figure, in the order of the page. `docs/watch.md` has the JSON line of each.
 const FIGURES: [ReportedFigure; 12] = [
     figure(
         Some(Panel::Loss),
@@ -135,18 +136,18 @@ pub(super) fn is_shown(app: &App) -> bool {
     app.mode.watches() || run.has_begun() && run.description.is_foreign()
 }
 
-/// The figure that a panel lacks, where another program did not report it.
+/// Returns the figure that a panel lacks because another program did not report it; `None` if the panel lacks nothing.
 pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFigure> {
     if !is_shown(app) {
         return None;
     }
-    let figure = FIGURES.iter().find(|it| it.panel == Some(panel))?;
+    let figure = FIGURES.iter().find(|figure| figure.panel == Some(panel))?;
     let runs = &app.shown_run().story.slots;
     (!runs.iter().any(figure.is_told)).then_some(figure)
 }
 
 impl ReportedFigure {
-    /// Why its panel is empty, and the line that would fill it.
+    /// Returns the contents of the empty panel: why it is empty, and the line that would fill it.
     pub(super) fn content<'a>(&self, app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let mut w = ProseWriter::new(app, theme, area.width);
         w.dim("not reported:");
@@ -162,7 +163,7 @@ impl ReportedFigure {
     }
 }
 
-/// The page in the place of a lesson.
+/// Returns the page that stands in the place of a lesson.
 pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let story = &app.shown_run().story;
     let run = app.shown_run().shown();
@@ -173,69 +174,62 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.dim("A PyTorch script writes lines once it has called");
         w.plain(WATCH, theme.code);
         w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
-        return titled(w.lines);
+        return Content::titled("training", w.lines);
     }
     let description = &run.description;
-    let device = description.device.as_ref();
-    let device = device.map_or("device not reported", |it| it.name.as_str());
-    let mut hosts: Vec<&str> = story
-        .ranks
-        .iter()
-        .filter_map(|it| it.host.as_deref())
+    let device = match &description.device {
+        Some(device) => device.name.as_str(),
+        None => "device not reported",
+    };
+    let ranks_with_host = story.ranks.iter();
+    let mut hosts: Vec<&str> = ranks_with_host
+        .filter_map(|rank| rank.host.as_deref())
         .collect();
     hosts.dedup();
-    w.text(&format!(
-        "{} on {}: {device}",
-        description.name,
-        hosts.join(", ")
-    ));
+    let hosts = hosts.join(", ");
+    w.text(&format!("{} on {hosts}: {device}", description.name));
     ranks(&story.ranks, &mut w);
     phases(&story.ranks, &mut w);
     own_time(&story.ranks, &mut w);
     compared(&story.slots, &mut w);
     let missing = FIGURES
         .iter()
-        .filter(|it| it.line.is_some() && !(it.is_told)(run));
-    for (at, figure) in missing.enumerate() {
-        if at == 0 {
+        .filter(|figure| figure.line.is_some() && !(figure.is_told)(run));
+    for (index, figure) in missing.enumerate() {
+        if index == 0 {
             w.heading("Not reported so far");
         }
         w.text(figure.name);
         figure.write(&mut w);
     }
-    titled(w.lines)
+    Content::titled("training", w.lines)
 }
 
-fn titled(lines: Vec<Line<'static>>) -> Content<'static> {
-    Content::titled("training", lines)
-}
-
-/// A line for each process: its step, the length of a step, and what it does.
+/// Writes a line for each process: its step, the length of a step, and what it does.
 fn ranks(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.heading("Processes");
     w.line("rank     step  step ms", theme.dim);
     for rank in ranks {
-        let step = rank.step.map_or("-".to_owned(), |step| step.to_string());
-        let length = rank.step_ms.map_or("-".to_owned(), ms);
-        let (number, step) = (text::left(&rank.rank.to_string(), 5), text::right(&step, 8));
-        let figures = format!("{number}{step}{}  ", text::right(&length, 9));
-        let (said, style) = state(rank, theme);
-        w.item_in(&figures, theme.text, &said, style);
+        let step = or_dash(rank.step, |step| step.to_string());
+        let step_ms = or_dash(rank.step_ms, ms);
+        let figures = format!("{:<5}{step:>8}{step_ms:>9}  ", rank.rank);
+        let (words, style) = state(rank, theme);
+        w.item_in(&figures, theme.text, &words, style);
     }
 }
 
-/// What a process does, in words.
+/// Returns what a process does in words, with their style.
 fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     let phase = rank.phase.as_deref();
     let place = phase.map_or(String::new(), |phase| format!(", in {phase}"));
     match (&rank.ended, rank.silent_s, rank.no_step_s, rank.step) {
         (Some(why), ..) if why.is_empty() => ("over".to_owned(), theme.dim),
         (Some(why), ..) => (format!("ended: {why}"), theme.bad),
-        (None, Some(seconds), ..) => {
-            let said = format!("silent for {seconds} s{place}: it may be gone");
-            (said, theme.bad)
-        }
+        (None, Some(seconds), ..) => (
+            format!("silent for {seconds} s{place}: it may be gone"),
+            theme.bad,
+        ),
         (None, None, Some(seconds), _) => {
             (format!("no step for {seconds} s{place}"), theme.warning)
         }
@@ -247,24 +241,26 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// The process that is worst off, where one has ended early, is silent or makes no step.
+/// Returns the state of the process that is worst off; `None` while every process goes on.
 pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
+    if !app.mode.watches() {
+        return None;
+    }
     let ranks = &app.shown_run().story.ranks;
-    let ended_early = |it: &&RankReading| it.ended.as_ref().is_some_and(|why| !why.is_empty());
+    let ended_early = |rank: &&RankReading| rank.ended.as_ref().is_some_and(|why| !why.is_empty());
     let worst = ranks
         .iter()
         .find(ended_early)
-        .or(ranks.iter().find(|it| it.silent_s.is_some()))
-        .or(ranks.iter().find(|it| it.no_step_s.is_some()))
-        .filter(|_| app.mode.watches())?;
-    let said = state(worst, theme).0;
+        .or(ranks.iter().find(|rank| rank.silent_s.is_some()))
+        .or(ranks.iter().find(|rank| rank.no_step_s.is_some()))?;
+    let (words, _) = state(worst, theme);
     Some(match ranks.len() {
-        1 => said,
-        _ => format!("rank {}: {said}", worst.rank),
+        1 => words,
+        _ => format!("rank {}: {words}", worst.rank),
     })
 }
 
-/// The median and the worst of each phase, where there are several processes.
+/// Writes the median and the longest time of each phase, where there are several processes.
 fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     let (theme, phases) = (w.theme, rank_phases(ranks));
     if ranks.len() < 2 || phases.is_empty() {
@@ -272,43 +268,43 @@ fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     }
     w.heading("Phases of all processes");
     w.line("ms             median    worst  rank", theme.dim);
-    for it in &phases {
-        let figures = [ms(it.median), ms(it.worst)].map(|time| text::right(&time, 9));
-        let name = text::left(it.name.into_str(), 12);
-        let style = if it.straggles { theme.bad } else { theme.text };
-        let line = format!("{name}{}  {}", figures.concat(), it.rank);
-        w.line(line, style);
+    let mut late = Vec::new();
+    for phase in &phases {
+        let (name, rank) = (phase.name.into_str(), phase.rank);
+        let (median, worst) = (ms(phase.median), ms(phase.worst));
+        let line = format!("{name:<12}{median:>9}{worst:>9}  {rank}");
+        if phase.straggles {
+            w.line(line, theme.bad);
+            late.push(format!("{rank} in {name}"));
+        } else {
+            w.line(line, theme.text);
+        }
     }
-    let late: Vec<String> = phases
-        .iter()
-        .filter(|it| it.straggles)
-        .map(|it| format!("{} in {}", it.rank, it.name.into_str()))
-        .collect();
     if !late.is_empty() {
-        let said = format!("The others wait for rank {}.", late.join(", and for rank "));
-        w.plain(&said, theme.bad);
+        let late = late.join(", and for rank ");
+        w.plain(&format!("The others wait for rank {late}."), theme.bad);
     }
-    if phases.iter().any(|it| it.name == PhaseName::Backward) {
+    if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
         w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
     }
 }
 
-/// What the watching itself costs.
+/// Writes how much of a step the watching itself takes, in the process where the share is largest.
 fn own_time(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let told = ranks
-        .iter()
-        .filter_map(|it| Some((it.own_ms?, it.step_ms.filter(|step| *step > 0.0)?)));
-    let Some((own, step)) = told.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))) else {
-        return;
-    };
-    w.heading("The watching");
-    let (own_ms, share) = (ms(own), percent(100.0 * own / step));
-    w.text(&format!(
-        "It takes {own_ms} ms of a step, {share} %, as the program counts it."
-    ));
+    let known = ranks.iter().filter_map(|rank| {
+        let step_ms = rank.step_ms.filter(|step_ms| *step_ms > 0.0)?;
+        Some((rank.own_ms?, rank.own_ms? / step_ms))
+    });
+    if let Some((own_ms, share)) = known.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        w.heading("The watching");
+        let (own_ms, share) = (ms(own_ms), percent(100.0 * share));
+        w.text(&format!(
+            "It takes {own_ms} ms of a step, {share} %, as the program counts it."
+        ));
+    }
 }
 
-/// B beside A, and what that is worth.
+/// Compares the times of A and B, and says whether the difference means anything.
 fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
     if !b.has_begun() {
         return;
@@ -318,30 +314,29 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
         w.dim("B has too few steps yet.");
         return;
     };
-    let (by, than) = match found.ratio < 1.0 {
-        true => (1.0 - found.ratio, "less"),
-        false => (found.ratio - 1.0, "more"),
-    };
-    let (change, wandered) = (percent(100.0 * by), percent(100.0 * found.wandered));
-    let said = format!("A step of B takes {change} % {than} time than one of A.");
-    w.plain(&said, w.theme.strong);
-    let worth = match by > found.wandered {
-        true => "this is more",
-        false => "so this says nothing",
+    let difference = (found.ratio - 1.0).abs();
+    let than = if found.ratio < 1.0 { "less" } else { "more" };
+    let change = percent(100.0 * difference);
+    let sentence = format!("A step of B takes {change} % {than} time than one of A.");
+    w.plain(&sentence, w.theme.strong);
+    let wandered = percent(100.0 * found.wandered);
+    let worth = if difference > found.wandered {
+        "this is more"
+    } else {
+        "so this says nothing"
     };
     w.text(&format!(
         "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}. The load of the machine, its clocks and the state of the \
          training may have changed as well: only runs in turns would tell."
     ));
-    let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
-        let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
-        let name = Span::styled(text::left(name, 12), w.theme.dim);
-        let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
-        w.lines.push(Line::from_iter(cells));
-    };
-    row("ms", ["A", "B"]);
-    for (name, times) in found.phases {
-        let [of_a, of_b] = times.map(ms);
-        row(name.into_str(), [&of_a, &of_b]);
+    let mut rows = vec![("ms", ["A", "B"].map(str::to_owned))];
+    let phases = found.phases.into_iter();
+    rows.extend(phases.map(|(name, times)| (name.into_str(), times.map(ms))));
+    for (name, [a, b]) in rows {
+        w.lines.push(Line::from_iter([
+            Span::styled(format!("{name:<12}"), w.theme.dim),
+            Span::styled(format!("{a:>9}"), w.theme.a),
+            Span::styled(format!("{b:>9}"), w.theme.b),
+        ]));
     }
 }
