@@ -143,8 +143,8 @@ impl WorkgroupRun {
 
     /// Faults of a step, and races whose earlier access is in it.
     pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
-        let here = move |it: &&WorkgroupFault| {
-            it.step == at || it.other.is_some_and(|(step, _)| step == at)
+        let here = move |fault: &&WorkgroupFault| {
+            fault.step == at || fault.other.is_some_and(|(step, _)| step == at)
         };
         self.faults.iter().filter(here)
     }
@@ -187,14 +187,17 @@ impl WorkgroupRun {
                 }
             }
         }
-        let states = states.into_iter().map(|it| it.unwrap_or(later));
+        let states = states.into_iter().map(|state| state.unwrap_or(later));
         (states.collect(), barrier)
     }
 
     /// How many lanes are in each state, in words.
     pub fn counts(&self, at: usize) -> Vec<(LaneState, String)> {
         let (states, barrier) = self.states(at);
-        let is_barrier = self.steps.get(at).is_some_and(|it| it.barrier.is_some());
+        let is_barrier = self
+            .steps
+            .get(at)
+            .is_some_and(|step| step.barrier.is_some());
         let line = barrier.unwrap_or(0);
         let all = [
             LaneState::Runs,
@@ -203,9 +206,9 @@ impl WorkgroupRun {
             LaneState::Ended,
             LaneState::Faulty,
         ];
-        let counted = all.map(|state| (state, states.iter().filter(|it| **it == state).count()));
-        let counted = counted.into_iter().filter(|(_, count)| *count > 0);
-        let said = counted.map(|(state, count)| {
+        let counted = all.map(|state| (state, states.iter().filter(|one| **one == state).count()));
+        let found = counted.into_iter().filter(|(_, count)| *count > 0);
+        let said = found.map(|(state, count)| {
             let said = match state {
                 LaneState::Runs => format!("{} this line", many(count, "run")),
                 LaneState::Waits if is_barrier => {
@@ -229,15 +232,19 @@ impl WorkgroupRun {
     pub fn sentences(&self, at: usize) -> Vec<String> {
         let counts = self.counts(at).into_iter().map(|(_, said)| said);
         let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
-        let accesses = self.steps.get(at).into_iter().flat_map(|it| &it.accesses);
+        let accesses = self
+            .steps
+            .get(at)
+            .into_iter()
+            .flat_map(|step| &step.accesses);
         all.extend(accesses.map(WorkgroupAccess::sentence));
-        all.extend(self.faults_at(at).flat_map(|it| it.text.clone()));
+        all.extend(self.faults_at(at).flat_map(|fault| fault.text.clone()));
         all
     }
 
     /// The rows of memory of an access.
     pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
-        let places = self.faults_at(at).filter_map(|it| it.place.as_ref());
+        let places = self.faults_at(at).filter_map(|fault| fault.place.as_ref());
         let mut places = places.filter(|(variable, _)| *variable == access.variable);
         access.rows(places.next().map(|(_, byte)| *byte))
     }
@@ -308,12 +315,20 @@ impl WorkgroupAccess {
     /// The accessed rows, ascending.
     fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
-        let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);
+        let lowest = self
+            .touched
+            .iter()
+            .map(|element| element.1)
+            .min()
+            .unwrap_or(0);
         let is_array =
             self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
-        let label = |row: u32| match is_array {
-            true => format!("{}[{}]", self.variable, row * CELLS as u32),
-            false => format!("{} + {}", self.variable, row * LINE_BYTES),
+        let label = |row: u32| {
+            if is_array {
+                format!("{}[{}]", self.variable, row * CELLS as u32)
+            } else {
+                format!("{} + {}", self.variable, row * LINE_BYTES)
+            }
         };
         for (_, byte) in &self.touched {
             let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;

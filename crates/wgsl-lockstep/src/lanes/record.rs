@@ -89,7 +89,7 @@ impl Recorder<'_> {
     /// Adds the pending findings to the present step, as faults about the memory `space`.
     fn settle(&mut self, space: Space) {
         let mut found = std::mem::take(&mut self.pending);
-        found.retain(|it| it.kind.is_fault(space));
+        found.retain(|finding| finding.kind.is_fault(space));
         for finding in found {
             let fault = self.fault(&finding);
             if let (Some(run), Some(fault)) = (&mut self.now, fault) {
@@ -105,19 +105,20 @@ impl Recorder<'_> {
         let lanes: Vec<u16> = finding
             .invocations
             .iter()
-            .map(|it| it.lane as u16)
+            .map(|invocation| invocation.lane as u16)
             .collect();
         let line = (self.line)(&finding.location);
         let what = finding.element.as_deref().unwrap_or("memory");
         let name = finding.variable.as_ref();
         let accesses = |step: usize| {
             let all = run.steps[step].accesses.iter();
-            all.filter(move |it| Some(&it.variable) == name)
+            all.filter(move |access| Some(&access.variable) == name)
         };
         // A finding belongs to the last observed access.
-        let by_lane = |it: &WorkgroupAccess| it.touched.iter().find(|it| it.0 == lane).copied();
-        let here = accesses(step).next_back().and_then(by_lane);
-        let here = here.map(|(_, byte)| byte);
+        let here = accesses(step).next_back().and_then(|access| {
+            let mut elements = access.touched.iter();
+            elements.find(|(by, _)| *by == lane).map(|(_, byte)| *byte)
+        });
         let mut fault = WorkgroupFault {
             step,
             lanes: if lanes.is_empty() { vec![lane] } else { lanes },
@@ -139,17 +140,18 @@ impl Recorder<'_> {
             let own = other.invocation.workgroup == finding.invocation.workgroup;
             let mut earlier = (0..=step).rev().filter(|_| own);
             let earlier = earlier.find(|at| {
-                let touched = accesses(*at).flat_map(|it| &it.touched);
-                let mut own = touched.filter(|it| it.0 == by);
-                run.steps[*at].line == from && own.any(|it| Some(it.1) == here)
+                let touched = accesses(*at).flat_map(|access| &access.touched);
+                let mut own = touched.filter(|element| element.0 == by);
+                run.steps[*at].line == from && own.any(|element| Some(element.1) == here)
             });
             fault.other = earlier.map(|at| (at, by));
-            let whose = match own {
-                true => String::new(),
-                false => format!(" of workgroup {}", self.number(other.invocation.workgroup)),
+            let whose = if own {
+                String::new()
+            } else {
+                format!(" of workgroup {}", self.number(other.invocation.workgroup))
             };
             let at = |step: Option<usize>| {
-                step.map_or_else(String::new, |it| format!("step {}, ", it + 1))
+                step.map_or_else(String::new, |step| format!("step {}, ", step + 1))
             };
             fault.text.push(format!(
                 "  {}line {from}: lane {by}{whose} {} it",
@@ -183,7 +185,7 @@ impl Recorder<'_> {
 
 impl Observer for Recorder<'_> {
     fn workgroup_start(&mut self, id: [u32; 3], _: u32) {
-        if self.kept.as_ref().is_some_and(|it| !it.faults.is_empty()) {
+        if self.kept.as_ref().is_some_and(|run| !run.faults.is_empty()) {
             return;
         }
         self.touched = 0;
@@ -208,7 +210,7 @@ impl Observer for Recorder<'_> {
         let goes_on = self.last().is_some_and(|last| {
             last.barrier.is_none()
                 && (last.line, last.depth) == (line, depth)
-                && lanes.all(|it| last.lanes.contains(&it))
+                && lanes.all(|lane| last.lanes.contains(&lane))
         });
         if !goes_on {
             self.push(line, depth, step.lanes);
@@ -226,26 +228,26 @@ impl Observer for Recorder<'_> {
         });
         let touched: Vec<(u16, u32)> = inside.collect();
         let place = access.location.span.start;
-        let same = |it: &(usize, AccessKind, String)| {
-            it.0 == place && it.1 == access.kind && it.2 == access.variable
-        };
-        if let Some(at) = self.seen.iter().position(same) {
+        let known = (place, access.kind, access.variable.to_owned());
+        if let Some(at) = self.seen.iter().position(|seen| *seen == known) {
             let Some(step) = self.last() else { return };
-            let known = &mut step.accesses[at].touched;
+            let elements = &mut step.accesses[at].touched;
             // Other lanes make the same access, since subgroups run one after the other; the same lanes again mean a loop on one line.
-            if touched.iter().all(|it| known.iter().all(|by| by.0 != it.0)) {
-                known.extend(touched);
+            let is_new = |lane: u16| elements.iter().all(|(by, _)| *by != lane);
+            if touched.iter().all(|(lane, _)| is_new(*lane)) {
+                elements.extend(touched);
                 return self.settle(access.space);
             }
             let (line, depth) = (step.line, step.depth);
             self.push(line, depth, access.lanes);
         }
-        let end = |it: Option<&(u16, u32)>| {
-            it.map_or_else(String::new, |(lane, _)| access.path(u32::from(*lane)))
+        let end = |element: Option<&(u16, u32)>| match element {
+            Some((lane, _)) => access.path(u32::from(*lane)),
+            None => String::new(),
         };
         let ends = [
-            end(touched.iter().min_by_key(|it| it.1)),
-            end(touched.iter().max_by_key(|it| it.1)),
+            end(touched.iter().min_by_key(|element| element.1)),
+            end(touched.iter().max_by_key(|element| element.1)),
         ];
         self.touched += touched.len();
         if let Some(step) = self.last() {
@@ -257,8 +259,7 @@ impl Observer for Recorder<'_> {
                 touched,
                 ends,
             });
-            let variable = access.variable.to_owned();
-            self.seen.push((place, access.kind, variable));
+            self.seen.push(known);
         }
         self.settle(access.space);
     }

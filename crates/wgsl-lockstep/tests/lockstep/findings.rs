@@ -189,8 +189,9 @@ fn storage_of_several_invocations() {
     );
     let report = run(&text);
     assert!(kinds(&report).contains(&FindingKind::Race));
-    assert!(report.findings.iter().all(|it| {
-        it.other
+    assert!(report.findings.iter().all(|finding| {
+        finding
+            .other
             .as_ref()
             .is_some_and(|other| other.location.line == 4 || other.location.line == 6)
     }));
@@ -234,7 +235,11 @@ fn barriers_that_not_all_reach() {
         FindingKind::DivergentBarrier,
         3,
     );
-    let lanes: Vec<u32> = finding.invocations.iter().map(|it| it.lane).collect();
+    let lanes: Vec<u32> = finding
+        .invocations
+        .iter()
+        .map(|invocation| invocation.lane)
+        .collect();
     assert_eq!(lanes, (16..32).collect::<Vec<_>>());
     let finding = one(
         &format!("{MAIN} {{\n    if (i == 3u) {{ return; }}\n    storageBarrier();\n}}"),
@@ -543,8 +548,8 @@ fn matrices_of_a_subgroup() {
     let loads: u64 = report
         .accesses
         .iter()
-        .filter(|it| it.variable == "t")
-        .map(|it| it.loads)
+        .filter(|access| access.variable == "t")
+        .map(|access| access.loads)
         .sum();
     assert_eq!(loads, 2 * 2 * 64);
     let (report, _) = run(&MATRIX.replace("    workgroupBarrier();\n", ""), 32);
