@@ -1,16 +1,16 @@
-//! A workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
+//! Writes a workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
 //! printed; the others are counted.
 
 use std::ops::Range;
 
 use super::{LINE_BYTES, WorkgroupRun};
 
-/// Most lines of the text.
+/// The largest number of lines of the text.
 const MOST: usize = 300;
-/// Most numbers of lanes that are named.
+/// The largest number of iterations whose lanes are named.
 const NAMED: usize = 8;
 
-/// The text of a run, line by line, under a title.
+/// Returns the text of a run, line by line, under a title.
 pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
     let [x, y, z] = run.size;
     let mut listing = Listing {
@@ -49,11 +49,12 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
 struct Listing<'a> {
     run: &'a WorkgroupRun,
     lines: Vec<String>,
-    /// The last sentence about the lanes.
+    /// The last sentence about the lanes, which is not repeated.
     said: String,
 }
 
 impl Listing<'_> {
+    /// Adds a range of steps.
     fn steps(&mut self, range: Range<usize>) {
         let mut at = range.start;
         while at < range.end {
@@ -87,7 +88,7 @@ impl Listing<'_> {
         }
     }
 
-    /// Starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
+    /// Returns the starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
     fn rounds(&self, range: Range<usize>) -> Vec<usize> {
         let steps = &self.run.steps;
         let head = &steps[range.start];
@@ -135,6 +136,7 @@ impl Listing<'_> {
         rounds.clear();
     }
 
+    /// Adds one step.
     fn step(&mut self, at: usize) {
         let line = self.run.steps[at].line;
         self.lines.push(format!(

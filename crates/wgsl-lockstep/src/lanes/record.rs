@@ -6,8 +6,9 @@ use super::super::{
 };
 use super::{WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words};
 
-/// Most steps that are recorded, and most elements that lanes access in them.
+/// The largest number of recorded steps.
 const MOST_STEPS: usize = 20_000;
+/// The largest number of elements that lanes access in the recorded steps.
 const MOST_TOUCHED: usize = 2_000_000;
 
 /// Runs the shader and keeps what one workgroup did: the first with a fault, or the first of all if none has one. `text` is the
@@ -47,18 +48,22 @@ pub fn record(
     Ok(recorder.kept)
 }
 
-/// Keeps the steps of the first workgroup with a fault, or of the first workgroup if none has one.
+/// Records each workgroup, and keeps the first one with a fault, or the first of all if none has one.
 struct Recorder<'a> {
-    /// The line of the shown text for a place in the shader's source.
+    /// Returns the line of the shown text for a place in the shader's source.
     line: &'a dyn Fn(&Location) -> u32,
+    /// The number of workgroups along x and y.
     x_and_y: [u32; 2],
+    /// A workgroup's run before its first step.
     blank: WorkgroupRun,
+    /// The workgroup that runs, if it is recorded.
     now: Option<WorkgroupRun>,
     kept: Option<WorkgroupRun>,
-    /// Accesses of the present step: place in the text, kind, and variable.
+    /// The accesses of the present step: their places in the source, their kinds and variables.
     seen: Vec<(usize, AccessKind, String)>,
-    /// Statements of the present step.
+    /// The number of statements of the present step.
     statements: usize,
+    /// The number of elements that lanes have accessed in this workgroup.
     touched: usize,
     /// Findings whose access or barrier has not been observed yet.
     pending: Vec<Finding>,
@@ -81,6 +86,7 @@ impl Recorder<'_> {
         }
     }
 
+    /// Returns the present step, if it is recorded.
     fn last(&mut self) -> Option<&mut WorkgroupStep> {
         let run = self.now.as_mut().filter(|run| !run.cut)?;
         run.steps.last_mut()
@@ -98,6 +104,7 @@ impl Recorder<'_> {
         }
     }
 
+    /// Returns a finding as a fault of the present step.
     fn fault(&self, finding: &Finding) -> Option<WorkgroupFault> {
         let run = self.now.as_ref()?;
         let step = run.steps.len().checked_sub(1)?;
@@ -167,6 +174,7 @@ impl Recorder<'_> {
         Some(fault)
     }
 
+    /// Returns the number of a workgroup, from 0.
     fn number(&self, [x, y, z]: [u32; 3]) -> u32 {
         let [across, down] = self.x_and_y;
         x + across * (y + down * z)

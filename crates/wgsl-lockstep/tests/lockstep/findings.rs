@@ -178,6 +178,19 @@ fn put(i: u32, x: f32) {{
 }
 
 #[test]
+fn a_buffer_that_only_a_function_writes_is_watched() {
+    one(
+        "fn put(i: u32, x: f32) { a[i] = x; }
+@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
+    put(i, 1.0);
+    out[i] = a[31u - i];
+}",
+        FindingKind::Race,
+        4,
+    );
+}
+
+#[test]
 fn storage_of_several_invocations() {
     one(
         &format!("{MAIN} {{\n    out[i / 4u] += a[i];\n}}"),
