@@ -8,12 +8,13 @@ use protocol::machine;
 use protocol::stats::operations;
 use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
-use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes};
+use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes, Slot};
 
 /// Returns the summary without a line break at its end. With `lints` false the lints are left out, because they would reveal a recording's
 /// fault.
 pub(super) fn text(f: &Finished, lints: bool) -> String {
     let what = match f.stage {
+        0 if f.slot == Slot::B => format!("B: {}", f.variant),
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
     };
