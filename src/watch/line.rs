@@ -96,7 +96,10 @@ impl WatchStep {
     /// The step as an event. Without a length of its own it has that of its phases.
     pub(super) fn into_step(self, slot: Slot) -> Step {
         let phase = |name: &str| self.phases.get(name).copied();
-        let told: f64 = PHASES.iter().filter_map(|name| phase(name)).sum();
+        let told = PHASES
+            .iter()
+            .filter_map(|name| phase(name))
+            .fold(0.0, |sum, ms| sum + ms);
         let ms = self.ms.unwrap_or(told);
         let phases = (!self.phases.is_empty()).then(|| PhaseTimes {
             forward: phase("forward").unwrap_or_default(),
