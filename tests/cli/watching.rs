@@ -374,7 +374,7 @@ fn a_second_folder_stands_beside_the_first_one_as_b() {
     let [healthy, strides] = ["healthy", "stage-2"].map(recorded);
     let said = learner.run(&["watch", &healthy, &strides, "--record", "both.jsonl"]);
     said.succeeds(&[
-        "\nB: stage 3, healthy on NVIDIA H200",
+        "\nB: stage 2, fault on NVIDIA H200",
         "A step of B takes",
         "% more time than one of A.",
         "this is more",
@@ -389,13 +389,14 @@ fn a_second_folder_stands_beside_the_first_one_as_b() {
         );
     }
     let reported = learner.run(&["report", "both.jsonl"]);
-    reported.succeeds(&["## stage 3, healthy", "## B: stage 3, healthy"]);
+    reported.succeeds(&["## stage 3, healthy", "## B: stage 2, fault"]);
 }
 
 #[test]
 fn a_command_is_watched_beside_an_earlier_folder_that_never_said_it_was_over() {
     let learner = Learner::new();
     let earlier = format!("{HELLO}\n{}\n{}\n", step(0, "4.5"), step(1, "4.25"));
+    fs::create_dir(learner.path("before")).expect("created");
     learner.write("before/rank-0.jsonl", earlier);
     let script = format!(
         "printf '%s\\n' '{HELLO}' '{}' '{ENDED}' > \"$PERFLINGS_WATCH/rank-0.jsonl\"; exit 3",
