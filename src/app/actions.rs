@@ -85,6 +85,16 @@ impl App {
                     self.effects.push(Effect::OpenEditor { stage, file, line });
                 }
             }
+            Action::OpenProfile => {
+                if let Some(file) = self.shown_run().trace_file() {
+                    let (theme, markers) = (self.view.theme, self.view.markers);
+                    self.effects.push(Effect::OpenProfile {
+                        file,
+                        theme,
+                        markers,
+                    });
+                }
+            }
             Action::Pause => self.pause(),
             Action::Restart => self.restart(),
             Action::Toggle => self.after_prediction(AfterSkip::Toggle),

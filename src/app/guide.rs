@@ -190,6 +190,9 @@ fn next_text(app: &App) -> &'static str {
         Mode::Replay(shown) if shown.watched && app.bench.run.state.has_ended() => {
             return "The training has ended; {glossary} explains its first lint";
         }
+        Mode::Replay(shown) if shown.watched && !app.may_mark_b() => {
+            return "A and B stand side by side; {glossary} explains the first lint";
+        }
         Mode::Replay(shown) if shown.watched => {
             return "{mark-b} makes what comes from here B, {glossary} explains the first lint";
         }

@@ -510,18 +510,25 @@ pub(super) struct ReplayArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings watch -- python train.py              starts the command, and shows its training
+  perflings watch before after                    two trainings side by side, finished or running
+  perflings watch before after -- python train.py the folder of an earlier training, and a new one that writes to `after`
+  perflings watch --python > perflings.py         the file that train.py imports")]
 pub(super) struct WatchArgs {
-    /// A folder that a training writes to, the file of one of its processes, or - for standard input; before a command, the folder for
-    /// its lines
-    pub place: Option<PathBuf>,
+    /// A folder that a training writes to, the file of one of its processes, or - for standard input; a second one is shown beside it as
+    /// B. Before a command, the last one is the folder for its lines
+    #[arg(num_args = 0..=2, value_name = "PLACE")]
+    pub places: Vec<PathBuf>,
     /// The command to start and to watch, such as `python train.py`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// Print perflings.py, which a PyTorch training imports to be watched
-    #[arg(long, conflicts_with_all = ["place", "command", "check"])]
+    #[arg(long, conflicts_with_all = ["places", "command", "check"])]
     pub python: bool,
     /// Say what is wrong with a file of lines
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "command"])]
     pub check: Option<PathBuf>,
     /// Write the stream to this file, for `replay`, `report` and `export`; without a screen
     #[arg(long, value_name = "FILE")]

@@ -205,6 +205,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, main),
     bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", KNOBS, Stage, TURNING),
     bind(&[Char('B')], A::Open(Overlay::Attempts), "", KNOBS, Stage, main),
+    bind(&[Char('t')], A::OpenProfile, "timeline", "", Run, main),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixing),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, main),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixing),

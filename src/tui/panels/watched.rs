@@ -1,5 +1,4 @@
-//! The page about the training of another program shows its processes, compares its two parts, and says which line of the program would
-//! report a figure that has not come.
+//! The training of another program: its processes, the comparison of A and B, and the line of code that would report a missing figure.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -9,25 +8,24 @@ use super::content::Content;
 use crate::app::App;
 use crate::panel::Panel;
 use crate::tui::prose::ProseWriter;
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::RankReading;
-use protocol::story::{PhaseName, RunStory, rank_phases, unpaired};
-use protocol::units::{ms, or_dash, percent};
+use protocol::story::{PhaseName, RunDescription, RunStory, rank_phases, unpaired};
+use protocol::units::{ms, percent, show};
 
 /// A figure that a program may report.
 pub(super) struct ReportedFigure {
-    /// The panel that is empty without the figure.
+    /// The panel that is empty without it.
     panel: Option<Panel>,
     name: &'static str,
-    /// Returns true if a run has reported the figure.
     is_told: fn(&RunStory) -> bool,
-    /// The line of Python that reports the figure; `None` if no line does.
+    /// The line of Python that reports it; none where nothing does.
     line: Option<&'static str>,
-    /// A note that says when the figure comes, or why it does not.
+    /// When the figure comes, or why it never does.
     note: &'static str,
 }
 
-/// Makes the entry of a figure that the program's `line` reports.
 const fn figure(
     panel: Option<Panel>,
     name: &'static str,
@@ -44,7 +42,7 @@ const fn figure(
     }
 }
 
-/// Makes the entry of a panel about something that only our engine reports.
+/// Returns the entry of a panel that no other program can fill.
 const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
     ReportedFigure {
         line: None,
@@ -54,7 +52,7 @@ const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
 
 const WATCH: &str = "run = perflings.watch(model, optimizer)";
 
-/// Every figure, in the order of the page. `docs/watch.md` has the JSON line of each.
+/// Every figure, in the order of the page; `docs/watch.md` has the JSON line of each.
 const FIGURES: [ReportedFigure; 12] = [
     figure(
         Some(Panel::Loss),
@@ -126,7 +124,7 @@ const FIGURES: [ReportedFigure; 12] = [
     ),
     never(
         Panel::Timeline,
-        "the profiles are in the folder of the training: `perflings open FILE` shows the timeline of one",
+        "`t` shows the latest profiled step as `perflings open` does: its kernels, ledger, timeline and lints",
     ),
 ];
 
@@ -136,7 +134,7 @@ pub(super) fn is_shown(app: &App) -> bool {
     app.mode.watches() || run.has_begun() && run.description.is_foreign()
 }
 
-/// Returns the figure that a panel lacks because another program did not report it; `None` if the panel lacks nothing.
+/// Returns the figure that a panel lacks because another program did not report it.
 pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFigure> {
     if !is_shown(app) {
         return None;
@@ -147,7 +145,7 @@ pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFig
 }
 
 impl ReportedFigure {
-    /// Returns the contents of the empty panel: why it is empty, and the line that would fill it.
+    /// Returns the text of its empty panel: the line that would fill it, and when the figure comes.
     pub(super) fn content<'a>(&self, app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let mut w = ProseWriter::new(app, theme, area.width);
         w.dim("not reported:");
@@ -163,7 +161,7 @@ impl ReportedFigure {
     }
 }
 
-/// Returns the page that stands in the place of a lesson.
+/// The page in the place of a lesson.
 pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let story = &app.shown_run().story;
     let run = app.shown_run().shown();
@@ -176,27 +174,27 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
         return Content::titled("training", w.lines);
     }
-    let description = &run.description;
-    let device = match &description.device {
-        Some(device) => device.name.as_str(),
-        None => "device not reported",
+    let is_apart = |one: &&RunStory| one.description.apart;
+    let side_by_side: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
+    let described = if side_by_side.is_empty() {
+        vec![run]
+    } else {
+        side_by_side
     };
-    let ranks_with_host = story.ranks.iter();
-    let mut hosts: Vec<&str> = ranks_with_host
-        .filter_map(|rank| rank.host.as_deref())
-        .collect();
-    hosts.dedup();
-    let hosts = hosts.join(", ");
-    w.text(&format!("{} on {hosts}: {device}", description.name));
-    ranks(&story.ranks, &mut w);
-    phases(&story.ranks, &mut w);
+    for one in described {
+        description(one, &story.ranks, &mut w);
+    }
+    for training in story.ranks.chunk_by(|one, next| one.slot == next.slot) {
+        ranks(training, run.description.apart, &mut w);
+        phases(training, &mut w);
+    }
     own_time(&story.ranks, &mut w);
     compared(&story.slots, &mut w);
     let missing = FIGURES
         .iter()
         .filter(|figure| figure.line.is_some() && !(figure.is_told)(run));
-    for (index, figure) in missing.enumerate() {
-        if index == 0 {
+    for (at, figure) in missing.enumerate() {
+        if at == 0 {
             w.heading("Not reported so far");
         }
         w.text(figure.name);
@@ -205,31 +203,67 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
     Content::titled("training", w.lines)
 }
 
+/// Writes the name of a run, its hosts and its device.
+fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let RunDescription {
+        name,
+        device,
+        slot,
+        apart,
+        ..
+    } = &run.description;
+    let device = device.as_ref();
+    let device = device.map_or("device not reported", |device| device.name.as_str());
+    let of_run = ranks.iter().filter(|rank| rank.slot == *slot);
+    let mut hosts: Vec<&str> = of_run.filter_map(|rank| rank.host.as_deref()).collect();
+    hosts.dedup();
+    let side = if *apart {
+        format!("{slot:?}: ")
+    } else {
+        String::new()
+    };
+    let hosts = if hosts.is_empty() {
+        "a host that is not told".to_owned()
+    } else {
+        hosts.join(", ")
+    };
+    w.text(&format!("{side}{name} on {hosts}: {device}"));
+}
+
 /// Writes a line for each process: its step, the length of a step, and what it does.
-fn ranks(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+fn ranks(ranks: &[RankReading], is_apart: bool, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    w.heading("Processes");
+    let Some(first) = ranks.first() else {
+        return;
+    };
+    let of_slot = format!("Processes of {:?}", first.slot);
+    w.heading(if is_apart { &of_slot } else { "Processes" });
     w.line("rank     step  step ms", theme.dim);
     for rank in ranks {
-        let step = or_dash(rank.step, |step| step.to_string());
-        let step_ms = or_dash(rank.step_ms, ms);
-        let figures = format!("{:<5}{step:>8}{step_ms:>9}  ", rank.rank);
-        let (words, style) = state(rank, theme);
-        w.item_in(&figures, theme.text, &words, style);
+        let step = rank.step.map_or("-".to_owned(), |step| step.to_string());
+        let length = rank.step_ms.map_or("-".to_owned(), ms);
+        let number = text::left(&rank.rank.to_string(), 5);
+        let figures = format!(
+            "{number}{}{}  ",
+            text::right(&step, 8),
+            text::right(&length, 9)
+        );
+        let (said, style) = state(rank, theme);
+        w.item_in(&figures, theme.text, &said, style);
     }
 }
 
-/// Returns what a process does in words, with their style.
+/// Returns in words what a process does, and their style.
 fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     let phase = rank.phase.as_deref();
     let place = phase.map_or(String::new(), |phase| format!(", in {phase}"));
     match (&rank.ended, rank.silent_s, rank.no_step_s, rank.step) {
         (Some(why), ..) if why.is_empty() => ("over".to_owned(), theme.dim),
         (Some(why), ..) => (format!("ended: {why}"), theme.bad),
-        (None, Some(seconds), ..) => (
-            format!("silent for {seconds} s{place}: it may be gone"),
-            theme.bad,
-        ),
+        (None, Some(seconds), ..) => {
+            let said = format!("silent for {seconds} s{place}: it may be gone");
+            (said, theme.bad)
+        }
         (None, None, Some(seconds), _) => {
             (format!("no step for {seconds} s{place}"), theme.warning)
         }
@@ -241,70 +275,76 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// Returns the state of the process that is worst off; `None` while every process goes on.
+/// Returns what ails the worst process: it ended early, is silent or makes no step. `None` if all go on.
 pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
-    if !app.mode.watches() {
-        return None;
-    }
     let ranks = &app.shown_run().story.ranks;
     let ended_early = |rank: &&RankReading| rank.ended.as_ref().is_some_and(|why| !why.is_empty());
-    let worst = ranks
+    // Of two trainings the second is the newer one; the page on the left tells about both.
+    let latest = ranks.chunk_by(|one, next| one.slot == next.slot).last()?;
+    let worst = latest
         .iter()
         .find(ended_early)
-        .or(ranks.iter().find(|rank| rank.silent_s.is_some()))
-        .or(ranks.iter().find(|rank| rank.no_step_s.is_some()))?;
-    let (words, _) = state(worst, theme);
+        .or(latest.iter().find(|rank| rank.silent_s.is_some()))
+        .or(latest.iter().find(|rank| rank.no_step_s.is_some()))
+        .filter(|_| app.mode.watches())?;
+    let said = state(worst, theme).0;
     Some(match ranks.len() {
-        1 => words,
-        _ => format!("rank {}: {words}", worst.rank),
+        1 => said,
+        _ => format!("rank {}: {said}", worst.rank),
     })
 }
 
-/// Writes the median and the longest time of each phase, where there are several processes.
+/// Writes the median and the worst of each phase, where there are several processes.
 fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let (theme, phases) = (w.theme, rank_phases(ranks));
+    let theme = w.theme;
+    let phases = rank_phases(ranks);
     if ranks.len() < 2 || phases.is_empty() {
         return;
     }
     w.heading("Phases of all processes");
     w.line("ms             median    worst  rank", theme.dim);
-    let mut late = Vec::new();
     for phase in &phases {
-        let (name, rank) = (phase.name.into_str(), phase.rank);
-        let (median, worst) = (ms(phase.median), ms(phase.worst));
-        let line = format!("{name:<12}{median:>9}{worst:>9}  {rank}");
-        if phase.straggles {
-            w.line(line, theme.bad);
-            late.push(format!("{rank} in {name}"));
+        let figures = [ms(phase.median), ms(phase.worst)].map(|time| text::right(&time, 9));
+        let name = text::left(phase.name.into_str(), 12);
+        let style = if phase.straggles {
+            theme.bad
         } else {
-            w.line(line, theme.text);
-        }
+            theme.text
+        };
+        let line = format!("{name}{}  {}", figures.concat(), phase.rank);
+        w.line(line, style);
     }
+    let late: Vec<String> = phases
+        .iter()
+        .filter(|phase| phase.straggles)
+        .map(|phase| format!("{} in {}", phase.rank, phase.name.into_str()))
+        .collect();
     if !late.is_empty() {
-        let late = late.join(", and for rank ");
-        w.plain(&format!("The others wait for rank {late}."), theme.bad);
+        let said = format!("The others wait for rank {}.", late.join(", and for rank "));
+        w.plain(&said, theme.bad);
     }
     if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
         w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
     }
 }
 
-/// Writes how much of a step the watching itself takes, in the process where the share is largest.
+/// Writes the share of a step that the watching itself takes.
 fn own_time(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let known = ranks.iter().filter_map(|rank| {
-        let step_ms = rank.step_ms.filter(|step_ms| *step_ms > 0.0)?;
-        Some((rank.own_ms?, rank.own_ms? / step_ms))
-    });
-    if let Some((own_ms, share)) = known.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        w.heading("The watching");
-        let (own_ms, share) = (ms(own_ms), percent(100.0 * share));
-        w.text(&format!(
-            "It takes {own_ms} ms of a step, {share} %, as the program counts it."
-        ));
-    }
+    let told = ranks
+        .iter()
+        .filter_map(|rank| Some((rank.own_ms?, rank.step_ms.filter(|step| *step > 0.0)?)));
+    let Some((own, step)) = told.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))) else {
+        return;
+    };
+    w.heading("The watching");
+    let share = percent(100.0 * own / step);
+    w.text(&format!(
+        "It takes {} ms of a step, {share} %, as the program counts it.",
+        ms(own)
+    ));
 }
 
-/// Compares the times of A and B, and says whether the difference means anything.
+/// Writes the comparison of B with A, and what it is worth.
 fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
     if !b.has_begun() {
         return;
@@ -314,29 +354,23 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
         w.dim("B has too few steps yet.");
         return;
     };
-    let difference = (found.ratio - 1.0).abs();
-    let than = if found.ratio < 1.0 { "less" } else { "more" };
-    let change = percent(100.0 * difference);
-    let sentence = format!("A step of B takes {change} % {than} time than one of A.");
-    w.plain(&sentence, w.theme.strong);
-    let wandered = percent(100.0 * found.wandered);
-    let worth = if difference > found.wandered {
-        "this is more"
-    } else {
-        "so this says nothing"
+    let [change, worth] = found.sentences();
+    w.plain(&change, w.theme.strong);
+    w.text(&worth);
+    let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
+        let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
+        let name = Span::styled(text::left(name, 12), w.theme.dim);
+        let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
+        w.lines.push(Line::from_iter(cells));
     };
-    w.text(&format!(
-        "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}. The load of the machine, its clocks and the state of the \
-         training may have changed as well: only runs in turns would tell."
-    ));
-    let mut rows = vec![("ms", ["A", "B"].map(str::to_owned))];
-    let phases = found.phases.into_iter();
-    rows.extend(phases.map(|(name, times)| (name.into_str(), times.map(ms))));
-    for (name, [a, b]) in rows {
-        w.lines.push(Line::from_iter([
-            Span::styled(format!("{name:<12}"), w.theme.dim),
-            Span::styled(format!("{a:>9}"), w.theme.a),
-            Span::styled(format!("{b:>9}"), w.theme.b),
-        ]));
+    if let Some(rates) = found.rates {
+        row("", ["A", "B"]);
+        let [of_a, of_b] = rates.map(|rate| show(rate, 1));
+        row("samples/s", [&of_a, &of_b]);
+    }
+    row("ms", ["A", "B"]);
+    for (name, times) in found.phases {
+        let [of_a, of_b] = times.map(ms);
+        row(name.into_str(), [&of_a, &of_b]);
     }
 }
