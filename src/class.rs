@@ -14,10 +14,10 @@ pub mod link;
 pub mod lock;
 pub mod log;
 pub mod member;
-pub mod news;
 pub mod page;
 pub mod phone;
 pub mod record;
+pub mod secrets;
 pub mod server;
 pub mod state;
 

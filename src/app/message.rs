@@ -6,7 +6,7 @@ use super::lane_view::LaneMove;
 use super::source::{FromEngine, ReplayControl};
 use super::timeline::TimelineMove;
 use super::view::Overlay;
-use crate::class::news::RoomNews;
+use crate::class::link::RoomNews;
 use crate::class::record::{InstructorRequest, Participant};
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;

@@ -12,17 +12,21 @@ use super::args::{Cli, CourseCheckArgs};
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
+use super::open::profile;
+use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::detective;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result, usage};
 use crate::sanitize::line;
 use crate::tui::keys::{BINDINGS, key_name};
+use gputrace::summary::summary;
 use protocol::config::{Preset, RunConfig};
 use protocol::handle::split_words;
-use protocol::lints;
+use protocol::{Finished, Lint, lints};
 
 pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     let mut context = args.course.load_as_author()?;
@@ -36,6 +40,7 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
         command: &is_command,
     };
     let mut problems = structure(&context.source, &context.course, &vocabulary);
+    problems.extend(answers(&context));
     if let Some(item) = &args.item {
         let of = ItemFiles::find(item, &context)?;
         problems.retain(|problem| of.hold(&problem.path));
@@ -78,6 +83,57 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
         })?;
     }
     Ok(Exit::passed_if(failed == 0))
+}
+
+/// Returns what is wrong with the declared answers of detective exercises.
+fn answers(context: &CourseContext) -> Vec<FileError> {
+    let mut problems = Vec::new();
+    for exercise in &context.course.exercises {
+        let Some(detective) = exercise.detective() else {
+            continue;
+        };
+        let path = format!("{}/exercise.toml", exercise.path);
+        let toml = context.source.shown(&path);
+        let recorded = match &detective.profile {
+            Some(profile) => profile_summary(profile),
+            None => detective.finished(),
+        };
+        let lints: Vec<&str> = match &detective.profile {
+            Some(_) => gputrace::lints::names().collect(),
+            None => lints::names().collect(),
+        };
+        match (recorded, &detective.profile) {
+            (Some(recorded), _) => {
+                problems.extend(detective::problems(detective, &toml, &recorded, &lints));
+            }
+            (None, Some(profile)) => {
+                let what = format!(
+                    "`profile` is `{profile}`; write \"eager\", the profile in this program"
+                );
+                problems.push(FileError::new(toml, 0, what));
+            }
+            // The recording itself is at fault, which `structure` reports.
+            (None, None) => {}
+        }
+    }
+    problems
+}
+
+/// Returns a summary that has the lints of a profile in this program; `None` if there is no such profile.
+fn profile_summary(name: &str) -> Option<Finished> {
+    let bytes = profile(name)?;
+    let length = bytes.len() as u64;
+    let trace = gputrace::read(name, std::io::Cursor::new(bytes), length).ok()?;
+    let lints = summary(&trace).lints.into_iter().map(|lint| Lint {
+        name: lint.name.to_owned(),
+        why: lint.why,
+        next: lint.next,
+    });
+    Some(Finished {
+        steps: 1,
+        lints: lints.collect(),
+        ..Finished::default()
+    })
 }
 
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {

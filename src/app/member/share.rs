@@ -9,7 +9,7 @@ use crate::app::mystery::MysteryEnd;
 use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
-use crate::class::news::RoomNews;
+use crate::class::link::RoomNews;
 use crate::class::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
