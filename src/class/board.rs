@@ -109,6 +109,8 @@ pub enum Presence {
 /// One stage on the board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageColumn {
+    #[serde(default)]
+    pub id: String,
     pub number: u32,
     pub title: String,
     /// The number of participants who are in it now.
@@ -122,12 +124,12 @@ impl Board {
     pub fn of(room: &RoomState, course: &Course, now_ms: u64) -> Self {
         let class = &room.class;
         let rows = rows(room, course, now_ms);
+        let is_here = |row: &&ParticipantRow| row.presence == Presence::Here;
         let has_not_begun = |row: &&ParticipantRow| !row.started && row.presence != Presence::Left;
         let mut votes = Vec::new();
         let mut stages = Vec::new();
         for stage in &course.stages {
-            let vote = class.votes.get(&stage.id);
-            votes.extend(vote.and_then(|vote| tally(room, course, &stage.id, vote)));
+            votes.extend(tally(room, course, &stage.id));
             let is_in =
                 |person: &&KnownParticipant| person.is_here() && person.record.here == stage.id;
             let has_passed = |person: &&KnownParticipant| {
@@ -135,37 +137,25 @@ impl Board {
                 work.is_some_and(SharedWork::is_passed)
             };
             stages.push(StageColumn {
+                id: stage.id.clone(),
                 number: stage.number,
                 title: stage.title.clone(),
                 here: room.people.values().filter(is_in).count(),
                 passed: room.people.values().filter(has_passed).count(),
             });
         }
-        let left_s = room
-            .race_until
-            .map(|until| until.saturating_sub(now_ms) / 1000);
-        let faults = room.faults.iter().map(|(file, what)| {
-            if file.ends_with(".json") {
-                format!("{file} {what}")
-            } else {
-                what.clone()
-            }
-        });
+        let newest = class.newest_vote();
+        let until = room.race_until;
+        let left_s = until.map(|until| until.saturating_sub(now_ms) / 1000);
         Self {
             opened: class.opened.clone(),
             closed: class.closed,
-            here: room
-                .people
-                .values()
-                .filter(|person| person.is_here())
-                .count(),
+            here: rows.iter().filter(is_here).count(),
             not_started: rows.iter().filter(has_not_begun).count(),
             raised: rows.iter().filter(|row| row.raised).count(),
             stages,
             offer: offer_in_words(class, course),
-            vote: class
-                .newest_vote()
-                .and_then(|(id, vote)| tally(room, course, id, vote)),
+            vote: newest.and_then(|(id, _)| tally(room, course, id)),
             votes,
             race: class.race.as_ref().map(|task| Race {
                 left_s,
@@ -174,7 +164,7 @@ impl Board {
             locked: class.locked,
             names_required: class.names_required,
             crowd: crowd(room),
-            faults: faults.collect(),
+            faults: room.faults.values().cloned().collect(),
             rows,
         }
     }

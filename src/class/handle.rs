@@ -8,13 +8,14 @@ pub use looker::RoomLooker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::board::Board;
 use super::folder::{self, RoomFolder};
 use super::link::{InstructorLink, RoomError};
-use super::lock::{Owner, RoomLock, SILENCE};
+use super::lock::{RoomLock, SILENCE};
+use super::locked;
 use super::log::{LOG, LogFile, Origin, read};
 use super::phone::{PhoneRequest, PhoneView};
 use super::record::{ClassState, InstructorRequest, Participant, VERSION};
@@ -64,20 +65,13 @@ impl RoomClock {
 }
 
 /// The reason why a room could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum OpenError {
-    /// Another board has it.
-    Taken(Owner),
+    /// Another board has it, which is named here in words.
+    #[strum(to_string = "{0} has this room open")]
+    Taken(String),
+    #[strum(to_string = "{0}")]
     Failed(String),
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Taken(Owner(owner)) => write!(f, "{owner} has this room open"),
-            Self::Failed(why) => f.write_str(why),
-        }
-    }
 }
 
 /// The reason why somebody got no answer from the room.
@@ -177,7 +171,7 @@ impl RoomHandle {
 
     /// Returns the state of the room. Its lock is not held while lines are brought to the disk.
     pub fn state(&self) -> MutexGuard<'_, RoomState> {
-        self.0.state()
+        locked(&self.0.state)
     }
 
     /// Returns the present board.
@@ -217,7 +211,7 @@ impl RoomHandle {
 
     /// Notes that a phone has reached the room under an address, `HOST:PORT`.
     pub fn note_reached(&self, host: &str) {
-        let mut reached = self.0.reached();
+        let mut reached = locked(&self.0.reached);
         if reached.len() < 64 && !reached.contains(host) {
             reached.insert(host.to_owned());
         }
@@ -225,7 +219,7 @@ impl RoomHandle {
 
     /// Returns the addresses under which a phone has reached the room.
     pub fn reached(&self) -> BTreeSet<String> {
-        self.0.reached().clone()
+        locked(&self.0.reached).clone()
     }
 
     /// Carries out a request of the instructor.
@@ -249,24 +243,12 @@ impl InstructorLink for RoomHandle {
 }
 
 impl OpenRoom {
-    fn state(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RoomLock> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn reached(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the state by lines, and returns once they are on the disk. If they cannot be kept, nothing has changed.
     fn commit<E: From<String>>(
         &self,
         change: impl FnOnce(&mut RoomState, u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut room = self.state();
+        let mut room = locked(&self.state);
         let before = room.history().len();
         let done = change(&mut room, self.clock.now_ms());
         let new = room.history()[before..].to_vec();
@@ -274,7 +256,7 @@ impl OpenRoom {
             return done;
         }
         // A board that slept while another took the room over must not write.
-        if let Err(lost) = self.lock().check() {
+        if let Err(lost) = locked(&self.lock).check() {
             room.roll_back(before);
             return Err(in_words(&lost).into());
         }
@@ -282,7 +264,7 @@ impl OpenRoom {
             Ok(mark) => {
                 drop(room);
                 let kept = self.log.keep(mark);
-                room = self.state();
+                room = locked(&self.state);
                 kept
             }
             Err(error) => Err(error),

@@ -40,13 +40,9 @@ pub struct RoomLock {
     held: Held,
 }
 
-/// The board that has the room, in words: `lectern (process 812)`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner(pub String);
-
 impl RoomLock {
-    /// Takes the lock of a folder. The inner error is the board that has it.
-    pub fn take(dir: &Path, host: &str, silence: Duration) -> io::Result<Result<Self, Owner>> {
+    /// Takes the lock of a folder. The inner error is the board that has it, in words: `lectern (process 812)`.
+    pub fn take(dir: &Path, host: &str, silence: Duration) -> io::Result<Result<Self, String>> {
         let path = dir.join(LOCK);
         if let Some(owner) = alive(&path, host, silence) {
             return Ok(Err(owner));
@@ -87,7 +83,7 @@ impl RoomLock {
         match read(&self.path) {
             Some(held) if held.by != self.held.by => Err(io::Error::other(format!(
                 "{} has taken the room over; this board only looks",
-                held.owner().0
+                held.owner()
             ))),
             _ => Ok(()),
         }
@@ -103,9 +99,10 @@ impl Drop for RoomLock {
 }
 
 impl Held {
-    fn owner(&self) -> Owner {
+    /// Returns the board that has the lock, in words.
+    fn owner(&self) -> String {
         let host = sanitize::bounded(&self.host, 60);
-        Owner(format!("{host} (process {})", self.process))
+        format!("{host} (process {})", self.process)
     }
 }
 
@@ -143,7 +140,7 @@ impl LockWatch {
 }
 
 /// Returns the board whose lock counts on; `None` if there is none. Waits for a beat, for `silence` at most.
-fn alive(path: &Path, host: &str, silence: Duration) -> Option<Owner> {
+fn alive(path: &Path, host: &str, silence: Duration) -> Option<String> {
     let first = read(path)?;
     // Another machine may have the same name, so even an ended process is given time for a beat.
     let patience = if first.host == host && has_ended(first.process) {
@@ -195,7 +192,7 @@ mod tests {
             first.beat().expect("mine");
             second.join().expect("asked")
         });
-        let owner = beating.expect("taken").0;
+        let owner = beating.expect("taken");
         assert_eq!(owner, format!("one (process {})", std::process::id()));
         // A board that is silent, as a laptop that sleeps, loses the room and hears so when it wakes.
         let third = take("three").expect("taken over");

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::locked;
 use super::record::{Question, RaceResult, SharedWork};
 use crate::files;
 
@@ -163,23 +164,6 @@ pub struct Origin {
 }
 
 impl Fact {
-    /// Returns the id of the participant that the fact is about; `None` if it is about the class.
-    pub fn who(&self) -> Option<&str> {
-        match self {
-            Self::Joined { who, .. }
-            | Self::Renamed { who, .. }
-            | Self::Here { who }
-            | Self::Away { who }
-            | Self::Left { who }
-            | Self::Hand { who, .. }
-            | Self::Work(Work { who, .. })
-            | Self::Result { who, .. }
-            | Self::Ballot { who, .. }
-            | Self::Seated { who, .. } => Some(who),
-            _ => None,
-        }
-    }
-
     /// Returns true if this is an order of the instructor that can be taken back.
     pub fn is_order(&self) -> bool {
         matches!(
@@ -285,10 +269,6 @@ impl LogFile {
         })
     }
 
-    fn ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends lines. They count once `keep` has returned for their mark.
     pub fn write(&self, entries: &[Entry]) -> io::Result<Mark> {
         let mut lines = Vec::new();
@@ -296,7 +276,7 @@ impl LogFile {
             serde_json::to_writer(&mut lines, entry)?;
             lines.push(b'\n');
         }
-        let mut ends = self.ends();
+        let mut ends = locked(&self.ends);
         let mut file = &self.file;
         file.seek(SeekFrom::Start(ends.written.bytes))?;
         file.write_all(&lines)?;
@@ -314,20 +294,20 @@ impl LogFile {
     /// If they cannot be written, or were taken back.
     pub fn keep(&self, mark: Mark) -> io::Result<()> {
         let _only_one = self.flushing.lock();
-        let ends = *self.ends();
+        let ends = *locked(&self.ends);
         if ends.lost != mark.lost {
             return Err(io::Error::other("an earlier line could not be kept"));
         }
         if ends.kept.bytes < mark.end {
             self.file.sync_data()?;
-            self.ends().kept = ends.written;
+            locked(&self.ends).kept = ends.written;
         }
         Ok(())
     }
 
     /// Takes back every line that is not on the disk. Returns the number of lines that are left.
     pub fn roll_back(&self) -> usize {
-        let mut ends = self.ends();
+        let mut ends = locked(&self.ends);
         // If even this fails, the next write goes over the same place.
         let _ = self.file.set_len(ends.kept.bytes);
         ends.written = ends.kept;

@@ -124,7 +124,7 @@ impl PhoneVote {
         let mut votes = room.class.votes.iter();
         let (vote_id, vote) = votes.find(|(_, vote)| vote.asked.contains(&round))?;
         let at = vote.asked.iter().position(|number| *number == round)?;
-        let tally = tally(room, course, vote_id, vote)?;
+        let tally = tally(room, course, vote_id)?;
         let open = vote.open && at == vote.round;
         let counts = if open {
             Vec::new()

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
 use super::handle::{HearError, RoomHandle};
 use super::http::{Connection, Request, Response};
+use super::locked;
 use super::log::Origin;
 use super::page;
 use super::phone::{self, PhoneRequest};
@@ -112,7 +113,7 @@ pub fn host(
 /// Answers a connection on a separate thread.
 fn begin(room: &Arc<HostedRoom>, stream: TcpStream) {
     let stream = Arc::new(stream);
-    let guest = room.guests().enter(&stream);
+    let guest = locked(&room.guests).enter(&stream);
     let host = Arc::clone(room);
     let answer = move || {
         if let Ok(mut connection) = Connection::new(stream) {
@@ -123,26 +124,22 @@ fn begin(room: &Arc<HostedRoom>, stream: TcpStream) {
                 }
             }
         }
-        host.guests().leave(guest);
+        locked(&host.guests).leave(guest);
     };
     let thread = Builder::new()
         .name("room-guest".to_owned())
         .stack_size(STACK);
     if thread.spawn(answer).is_err() {
-        room.guests().leave(guest);
+        locked(&room.guests).leave(guest);
     }
 }
 
 impl HostedRoom {
-    fn guests(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes whether a connection's requests have a code, which makes it more important than others.
     fn note_request(&self, guest: u64, request: &Request) {
         let in_path = request.path.strip_prefix("/events/");
         let access = self.secrets.access(in_path.unwrap_or(&request.code));
-        self.guests().note(guest, access.is_some());
+        locked(&self.guests).note(guest, access.is_some());
     }
 
     /// Answers a request. Returns false if the connection ends.
@@ -249,18 +246,16 @@ impl HostedRoom {
             }
             (None, _) => {}
         }
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        if !wrong.take() {
+        if !locked(&self.wrong).take() {
             return Err(Response::refused(429, "too many wrong room codes"));
         }
-        drop(wrong);
         sleep(WRONG_WAIT);
         Err(Response::refused(403, "the room code is wrong"))
     }
 
     /// Checks that a participant does not send too many requests.
     fn limit(&self, id: &str) -> Result<(), Response> {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = locked(&self.requests);
         if requests.len() > 2 * MOST_PEOPLE {
             requests.clear();
         }

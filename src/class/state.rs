@@ -165,65 +165,45 @@ impl RoomState {
         self.history.last().map_or(1, |last| last.n + 1)
     }
 
+    /// Applies a line. A line about a participant who was removed since changes nothing.
     fn apply(&mut self, entry: &Entry) {
         self.requests.extend(entry.request.clone());
-        if let Some(who) = entry.fact.who() {
-            self.apply_to(who, entry);
-        } else {
-            self.apply_to_class(entry);
-        }
-        if entry.fact.is_order() || matches!(entry.fact, Fact::Undone { .. }) {
-            self.class.sequence = entry.n;
-        }
-    }
-
-    /// Applies a line about one participant. A line about somebody who was removed since changes nothing.
-    fn apply_to(&mut self, who: &str, entry: &Entry) {
-        match &entry.fact {
-            Fact::Joined {
-                name, seat, origin, ..
-            } => {
-                self.joined += 1;
-                let joined = KnownParticipant {
-                    record: Participant {
-                        version: self.class.version,
-                        id: who.to_owned(),
-                        name: name.clone(),
-                        ..Participant::default()
-                    },
-                    number: self.joined,
-                    away: false,
-                    since_ms: entry.t,
-                    raised_ms: None,
-                    origin: origin.clone(),
-                    seat: seat.clone(),
-                };
-                self.people.insert(who.to_owned(), joined);
-                self.number_name(who);
-            }
-            Fact::Seated { phone, .. } => self.seat(phone, who),
-            // The opening of its round may have been taken back.
-            Fact::Ballot { round, .. } if self.class.open_round() != Some(*round) => {}
-            fact => {
-                let Some(person) = self.people.get_mut(who) else {
-                    return;
-                };
-                person.apply(fact, entry.t);
-                if matches!(fact, Fact::Renamed { .. }) {
-                    self.number_name(who);
-                }
-            }
-        }
-    }
-
-    /// Applies a line about the whole class.
-    fn apply_to_class(&mut self, entry: &Entry) {
-        let class = &mut self.class;
+        let at_ms = entry.t;
         match &entry.fact {
             Fact::Opened { version, day } => {
-                class.version = *version;
-                class.opened.clone_from(day);
+                self.class.version = *version;
+                self.class.opened.clone_from(day);
             }
+            Fact::Joined {
+                who,
+                name,
+                seat,
+                origin,
+            } => self.join(who, name, seat, origin, at_ms),
+            Fact::Renamed { who, name } => {
+                self.change(who, |person| person.record.name.clone_from(name));
+                self.number_name(who);
+            }
+            Fact::Here { who } => self.change(who, |person| {
+                person.record.left = false;
+                person.away = false;
+            }),
+            Fact::Away { who } => self.change(who, |person| person.away = true),
+            Fact::Left { who } => self.change(who, |person| {
+                person.record.left = true;
+                person.raise(false, at_ms);
+            }),
+            Fact::Hand { who, up } => self.change(who, |person| person.raise(*up, at_ms)),
+            Fact::Work(work) => self.change(&work.who, |person| person.add(work)),
+            Fact::Result { who, task, result } => self.change(who, |person| {
+                person.record.races.insert(task.clone(), *result);
+            }),
+            // The opening of its round may have been taken back.
+            Fact::Ballot { round, .. } if self.class.open_round() != Some(*round) => {}
+            Fact::Ballot { who, round, choice } => self.change(who, |person| {
+                person.record.ballots.entry(*round).or_insert(*choice);
+            }),
+            Fact::Seated { phone, who } => self.seat(phone, who),
             Fact::VoteOpened {
                 vote,
                 round,
@@ -232,32 +212,63 @@ impl RoomState {
             } => self.open_vote(vote, *round, *choices, question.as_ref()),
             Fact::VoteClosed { .. } => self.close_vote(),
             Fact::AnswerShown { vote, reason } => {
-                if let Some(vote) = class.votes.get_mut(vote)
+                if let Some(vote) = self.class.votes.get_mut(vote)
                     && !vote.open
                 {
                     vote.answer = Some(reason.clone());
                 }
             }
-            Fact::Offered { stage } => class.offer.clone_from(stage),
+            Fact::Offered { stage } => self.class.offer.clone_from(stage),
             Fact::Race { task, until } => {
-                class.race.clone_from(task);
+                self.class.race.clone_from(task);
                 self.race_until = *until;
             }
             Fact::Closed { closed } => {
-                class.closed = *closed;
+                self.class.closed = *closed;
                 self.close_vote();
             }
-            Fact::Locked { locked } => class.locked = *locked,
-            Fact::NamesRequired { required } => class.names_required = *required,
+            Fact::Locked { locked } => self.class.locked = *locked,
+            Fact::NamesRequired { required } => self.class.names_required = *required,
             Fact::Removed { who } => {
-                class.removed.extend(who.iter().cloned());
+                self.class.removed.extend(who.iter().cloned());
                 self.people.retain(|id, _| !who.contains(id));
                 self.faults
                     .retain(|key, _| !who.iter().any(|id| key.contains(id.as_str())));
             }
-            Fact::LetIn {} => class.removed.clear(),
-            _ => {}
+            Fact::LetIn {} => self.class.removed.clear(),
+            Fact::Undone { .. } => {}
         }
+        if entry.fact.is_order() || matches!(entry.fact, Fact::Undone { .. }) {
+            self.class.sequence = entry.n;
+        }
+    }
+
+    /// Changes a participant, if they are in the room.
+    fn change(&mut self, who: &str, change: impl FnOnce(&mut KnownParticipant)) {
+        if let Some(person) = self.people.get_mut(who) {
+            change(person);
+        }
+    }
+
+    /// Adds a participant.
+    fn join(&mut self, who: &str, name: &str, seat: &str, origin: &Origin, at_ms: u64) {
+        self.joined += 1;
+        let joined = KnownParticipant {
+            record: Participant {
+                version: self.class.version,
+                id: who.to_owned(),
+                name: name.to_owned(),
+                ..Participant::default()
+            },
+            number: self.joined,
+            away: false,
+            since_ms: at_ms,
+            raised_ms: None,
+            origin: origin.clone(),
+            seat: seat.to_owned(),
+        };
+        self.people.insert(who.to_owned(), joined);
+        self.number_name(who);
     }
 
     /// Opens a round of a vote, and closes any other vote.
@@ -426,36 +437,13 @@ impl RoomState {
 }
 
 impl KnownParticipant {
-    /// Applies a fact about this participant.
-    fn apply(&mut self, fact: &Fact, at_ms: u64) {
-        let record = &mut self.record;
-        match fact {
-            Fact::Renamed { name, .. } => record.name.clone_from(name),
-            Fact::Here { .. } => {
-                record.left = false;
-                self.away = false;
-            }
-            Fact::Away { .. } => self.away = true,
-            Fact::Left { .. } => {
-                record.left = true;
-                record.raised = false;
-                self.raised_ms = None;
-            }
-            Fact::Hand { up, .. } => {
-                record.raised = *up;
-                self.raised_ms = up.then_some(at_ms);
-            }
-            Fact::Work(work) => self.add(work),
-            Fact::Result { task, result, .. } => {
-                record.races.insert(task.clone(), *result);
-            }
-            Fact::Ballot { round, choice, .. } => {
-                record.ballots.entry(*round).or_insert(*choice);
-            }
-            _ => {}
-        }
+    /// Raises or lowers the hand.
+    fn raise(&mut self, up: bool, at_ms: u64) {
+        self.record.raised = up;
+        self.raised_ms = up.then_some(at_ms);
     }
 
+    /// Adds a change of the participant's work.
     fn add(&mut self, work: &Work) {
         let record = &mut self.record;
         if let Some(device) = &work.device {

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::class::record::Vote;
 use crate::class::state::RoomState;
 use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
@@ -116,8 +115,9 @@ impl VoteTally {
     }
 }
 
-/// Counts a vote on a stage of the course or on a free question. Returns `None` if there is no such stage or question.
-pub fn tally(room: &RoomState, course: &Course, id: &str, vote: &Vote) -> Option<VoteTally> {
+/// Counts the vote on a stage of the course or on a free question. Returns `None` if there is no such vote.
+pub fn tally(room: &RoomState, course: &Course, id: &str) -> Option<VoteTally> {
+    let vote = room.class.votes.get(id)?;
     let stage = course.stage_by_id(id);
     let mut tally = match stage {
         Some(stage) => predicted(room, stage),
@@ -141,14 +141,11 @@ pub fn tally(room: &RoomState, course: &Course, id: &str, vote: &Vote) -> Option
         tally.alike = round.alike;
         tally.rounds.push(round.counts);
     }
-    tally.answer = vote
-        .answer
-        .as_ref()
-        .zip(stage)
-        .map(|(reason, stage)| Answer {
-            choice: stage.prediction.answer,
-            reason: reason.clone(),
-        });
+    if let (Some(reason), Some(stage)) = (&vote.answer, stage) {
+        let choice = stage.prediction.answer;
+        let reason = reason.clone();
+        tally.answer = Some(Answer { choice, reason });
+    }
     Some(tally)
 }
 

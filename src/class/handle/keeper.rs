@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::OpenRoom;
 use crate::class::folder::{RecordFile, RoomFolder};
+use crate::class::locked;
 use crate::class::log::Origin;
 use crate::class::record::{ClassState, Participant};
 use crate::class::state::{JoinError, RoomState};
@@ -54,9 +55,9 @@ impl Keeper {
     }
 
     fn keep_up(&mut self, room: &OpenRoom) -> Result<(), String> {
-        let beat = room.lock().beat();
+        let beat = locked(&room.lock).beat();
         let lost = beat.err().map(|error| in_words(&error));
-        room.state().note("lock".to_owned(), lost);
+        locked(&room.state).note("lock".to_owned(), lost);
         room.commit(|state, now_ms| {
             state.fall_silent(now_ms);
             state.end_race(now_ms);
@@ -93,7 +94,7 @@ fn keep_folder(
     .inspect_err(|_| folder.forget())?;
     folder.done(&orders);
     let class = {
-        let mut state = room.state();
+        let mut state = locked(&room.state);
         state.note(String::new(), unread);
         state.note("folder".to_owned(), folder.closed_to_others());
         let before = state.faults.len();
@@ -150,11 +151,12 @@ pub(super) fn hear_file(
                 }
                 Err(why) => {
                     room.refused.insert(id, why.to_string());
-                    (why == JoinError::Full).then(|| "is left out: the room is full".to_owned())
+                    let is_full = why == JoinError::Full;
+                    is_full.then(|| format!("{file} is left out: the room is full"))
                 }
             }
         }
-        Err(why) => Some(why),
+        Err(why) => Some(format!("{file} {why}")),
     };
     room.note(file, fault);
 }

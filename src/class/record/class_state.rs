@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Question, RecordError, VERSION, versioned};
+use super::{Question, RecordError, versioned};
 
 /// What the room tells a participant of the class. The board makes it from its log; in a folder it is the file that everybody reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,14 +91,6 @@ impl Vote {
 }
 
 impl ClassState {
-    /// Returns the state of a class in which nothing has happened.
-    pub fn new() -> Self {
-        Self {
-            version: VERSION,
-            ..Self::default()
-        }
-    }
-
     /// Reads what a room tells of its class.
     ///
     /// # Errors

@@ -79,7 +79,18 @@ impl RoomState {
         if let Some(work) = known.and_then(|known| Work::of(&record, known, now_ms)) {
             self.write(Fact::Work(work), now_ms);
         }
-        self.note_results(&record, now_ms);
+        for (task, result) in &record.races {
+            let mut result = *result;
+            let known = self.people.get(&who);
+            let older = known.and_then(|known| known.record.races.get(task).copied());
+            if let Some(older) = &older {
+                result.keep(older);
+            }
+            if older != Some(result) {
+                let (who, task) = (who.clone(), task.clone());
+                self.write(Fact::Result { who, task, result }, now_ms);
+            }
+        }
         self.raise(&who, record.raised && !record.left, now_ms);
         for (round, choice) in &record.ballots {
             self.cast(&who, *round, *choice, now_ms);
@@ -89,26 +100,6 @@ impl RoomState {
             self.write(Fact::Left { who }, now_ms);
         }
         Ok(())
-    }
-
-    /// Writes down the results of a record that count and were not known.
-    fn note_results(&mut self, record: &Participant, now_ms: u64) {
-        for (task, result) in &record.races {
-            let mut result = *result;
-            let known = self.people.get(&record.id);
-            let older = known.and_then(|known| known.record.races.get(task).copied());
-            if let Some(older) = &older {
-                result.keep(older);
-            }
-            if older != Some(result) {
-                let fact = Fact::Result {
-                    who: record.id.clone(),
-                    task: task.clone(),
-                    result,
-                };
-                self.write(fact, now_ms);
-            }
-        }
     }
 
     /// Receives a request of a phone. Every request is a sign of life.
