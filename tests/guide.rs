@@ -15,7 +15,7 @@ use perflings::app::{
     Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Panel, Replay, RunState,
     ThemeName, update,
 };
-use perflings::class::news::RoomNews;
+use perflings::class::link::RoomNews;
 use perflings::class::record::{InstructorRequest, Question};
 use perflings::class::state::RoomState;
 use perflings::course::Course;

@@ -133,9 +133,6 @@ impl RoomControl for Noted {
     fn board(&mut self) -> Board {
         Board::default()
     }
-    fn stage(&self, at: usize) -> Option<String> {
-        self.1.stages.get(at).map(|stage| stage.id.clone())
-    }
     fn race(&self, named: &str) -> Result<InstructorRequest, String> {
         if named == "7 2" {
             Ok(InstructorRequest::Race(Some("mystery 7-2".to_owned())))

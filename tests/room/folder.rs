@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use perflings::class::board::Presence;
 use perflings::class::folder::RoomFolder;
 use perflings::class::handle::{OpenError, RoomHandle, RoomLooker};
+use perflings::class::link::RoomNews;
 use perflings::class::link::{InstructorLink, ParticipantLink};
 use perflings::class::member::Member;
-use perflings::class::news::RoomNews;
 use perflings::class::record::InstructorRequest;
 use perflings::course::Course;
 

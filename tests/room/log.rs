@@ -250,7 +250,8 @@ impl Drop for Served {
 fn log_in(base: &std::path::Path) -> Vec<Value> {
     let mut rooms = std::fs::read_dir(base).expect("rooms");
     let room = rooms.next().expect("a room").expect("an entry").path();
-    let (entries, _, damaged) = read(&room.join(LOG)).expect("read");
+    let found = read(&room.join(LOG)).expect("read");
+    let (entries, damaged) = (found.entries, found.damaged);
     assert_eq!(damaged, None);
     let value = |entry| serde_json::to_value(entry).expect("plain data");
     entries.iter().map(value).collect()

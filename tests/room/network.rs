@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use perflings::class::client::Http;
 use perflings::class::handle::RoomHandle;
+use perflings::class::link::RoomNews;
 use perflings::class::link::{ParticipantLink, RoomError};
 use perflings::class::member::Member;
-use perflings::class::news::RoomNews;
 use perflings::class::record::{
     ClassState, InstructorRequest, MOST_BYTES, Participant, RaceResult,
 };
-use perflings::class::server::{RoomSecrets, bind, host};
+use perflings::class::secrets::RoomSecrets;
+use perflings::class::server::{bind, host};
 use perflings::course::Course;
 
 use super::{news, participant, wait};

@@ -3,7 +3,7 @@
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
-use perflings::class::news::RoomNews;
+use perflings::class::link::RoomNews;
 use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
