@@ -17,7 +17,7 @@ use protocol::config::{Knob, Preset, RunConfig, VERSIONS};
 #[command(after_help = "\
 Versions: v1 plain, v2 fused projections, v3 own kernels, v4 v2 with flash attention; `+KEY=VALUE` changes a key of one.
 Every run has an engine of its own; versions alternate in rounds (v1 v2 v3 v4, v4 v3 v2 v1, …), so that drift
-favours none. Rounds do not resolve 2 %; with --pairs every version alternates with the first one step by step, in one
+favours none. Rounds do not resolve a difference of 2 %; with --pairs every version alternates with the first one step by step, in one
 process. Exit code 1: a run broke off, or a version got slower than the baseline allows; 3: no device was here.
 
 Examples:
