@@ -52,7 +52,7 @@ pub fn weakness(
         if let Some(WrongOutput { what, .. }) = all.find(|it| it.differs) {
             let at = with_names(&shape.sizes);
             return Ok(Some(format!(
-                "{what} would pass at {at}: the allowed error is larger than the values"
+                "{what} would pass at {at}: the bound is wider than the values"
             )));
         }
     }

@@ -256,7 +256,7 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
                 let holds = |range: &&[f64; 2]| (range[0]..=range[1]).contains(&truth);
                 let held = vote.ranges.iter().filter(holds).count();
                 let measured = format!("{truth:.2} {}", vote.unit);
-                format!("{held} contain the measured {}", measured.trim_end())
+                format!("{held} hold the measured {}", measured.trim_end())
             }
             None => "nothing is measured yet".to_owned(),
         };

@@ -327,7 +327,7 @@ impl RoomState {
         let phones: Vec<String> = phones.map(|(phone, _)| phone.clone()).collect();
         who.extend(phones);
         match who.is_empty() {
-            true => Err("There is nobody to remove".to_owned()),
+            true => Err("Nobody is there to be removed".to_owned()),
             false => Ok(Fact::Removed { who }),
         }
     }
@@ -340,10 +340,7 @@ impl RoomState {
             .find(|it| it.fact.is_order() && !undone.contains(&it.n))
             .filter(|it| now_ms.saturating_sub(it.t) < UNDO_MS)
             .map(|it| it.n)
-            .ok_or_else(|| {
-                "Nothing was ordered in the last minute, so there is nothing to take back"
-                    .to_owned()
-            })
+            .ok_or_else(|| "There is no order of the last minute to take back".to_owned())
     }
 }
 

@@ -258,7 +258,7 @@ pub fn act(
         BoardAction::RemoveCrowd => {
             let Some(crowd) = &board.crowd else {
                 return Some(
-                    "The board warns of no address now, so there is nobody to remove".to_owned(),
+                    "No address has so many participants that the board warns of it".to_owned(),
                 );
             };
             let said = format!(
@@ -304,7 +304,7 @@ pub fn act(
             let closed = !board.closed;
             let said = match closed {
                 true => {
-                    "The room and its vote are closed; u takes that back for a minute, x opens the room again"
+                    "The room is closed, and its vote; u takes that back for a minute, x opens it again"
                 }
                 false => "The room is open again",
             };
@@ -381,6 +381,6 @@ fn select(part: &str, board: &Board, view: &mut BoardView) -> String {
     view.selected = named.map(|row| row.id.clone()).collect();
     match view.selected.len() {
         0 => "Nobody is selected".to_owned(),
-        n => format!("{n} selected: d removes them; / and then enter selects nobody"),
+        n => format!("{n} selected: d removes them, / and enter selects nobody"),
     }
 }

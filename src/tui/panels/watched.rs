@@ -60,21 +60,21 @@ const FIGURES: [ReportedFigure; 12] = [
         "the loss",
         |run| run.loss.first().is_some(),
         "run.loss(loss)",
-        "in each step, if the model does not return the loss and `backward` is not called on it",
+        "of each step, where neither the model returns it nor `backward` is called on it",
     ),
     figure(
         None,
         "what guessing loses",
         |run| run.description.ln_vocab.is_some(),
         "perflings.watch(model, optimizer, classes=1000)",
-        "the number of classes or tokens, by which the first loss is judged",
+        "the number of classes or tokens; the first loss is judged by it",
     ),
     figure(
         Some(Panel::Throughput),
         "samples/s",
         |run| run.throughput.is_some(),
         "perflings.watch(model, optimizer, samples=32)",
-        "the samples of a step in this process; or data=loader, which reports them",
+        "the samples of a step, all processes' own share; or data=loader, which tells them",
     ),
     figure(
         Some(Panel::Ledger),
@@ -289,7 +289,7 @@ fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
         w.plain(&said, theme.bad);
     }
     if phases.iter().any(|it| it.name == PhaseName::Backward) {
-        w.dim("Backward contains the exchange of gradients, in which early ranks wait for late ones, so backward names no straggler.");
+        w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
     }
 }
 
@@ -326,12 +326,12 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
     let said = format!("A step of B takes {change} % {than} time than one of A.");
     w.plain(&said, w.theme.strong);
     let worth = match by > found.wandered {
-        true => "the change is larger than that",
-        false => "the change is not larger, so it says nothing",
+        true => "this is more",
+        false => "so this says nothing",
     };
     w.text(&format!(
-        "A and B did not run in turns. Split into four parts, A alone differs by up to {wandered} %; {worth}. The load of the machine, \
-         its clocks and the state of the training may have changed as well; only runs in turns can tell."
+        "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}. The load of the machine, its clocks and the state of the \
+         training may have changed as well: only runs in turns would tell."
     ));
     let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
         let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
