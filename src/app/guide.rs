@@ -246,7 +246,8 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
 }
 
 /// The next move after pairs, when the engine runs nothing.
-const VERDICT_GIVEN: &str = "The pairs are done. {restart}: train again · {knobs}: open the knobs";
+const VERDICT_GIVEN: &str =
+    "Pairs are done, nothing runs. {restart}: train again · {knobs}: open the knobs";
 
 /// Returns the next move at the open knobs.
 fn knobs_move(app: &App) -> &'static str {
