@@ -109,8 +109,7 @@ impl App {
             Action::InF32 => {
                 if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
-                    let text =
-                        "Now running this stage in f32, outside the course; the list leads back";
+                    let text = "Now running this stage in f32, outside the course; the list of stages leads back";
                     self.tell(text, false);
                 }
             }

@@ -30,7 +30,7 @@ use Refusal::NothingHere;
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
 /// Refuses changes at a beat that shows kept measurements.
 const KEPT: &str =
-    "This beat shows what was measured before; a new measurement of the stage can be changed";
+    "This beat shows an earlier measurement; only a new measurement of the stage can be changed";
 /// Refuses comparisons while B equals A.
 pub(super) const B_EQUALS_A: &str = "B is still the same as A: change a knob first";
 
@@ -176,7 +176,7 @@ impl App {
                 self.may_move_run()?;
                 unless(self.shows_kept_beat(), KEPT)?;
                 let rests = !self.bench.run.state.is_active();
-                unless(rests, "Nothing runs that could be profiled")
+                unless(rests, "Nothing runs, so there is no step to profile")
             }
             A::SwitchDevice => {
                 here(self.mode.is_live() && self.devices.offer().is_some())?;
@@ -298,7 +298,7 @@ impl App {
         self.may_move_run()?;
         let state = self.open_state();
         let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
-        let why = "Say what you expect first; then the runs are measured";
+        let why = "Answer the questions first; then the runs are measured";
         unless(!given, why)
     }
 
@@ -346,7 +346,7 @@ impl LaneView {
     /// Refuses a move on the card if it leads nowhere.
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
-        let why = "This workgroup has none after this step";
+        let why = "Nothing more of that kind follows in this workgroup";
         let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
         unless(!other && self.after(to).is_none(), why)
     }

@@ -252,7 +252,7 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     let said = learner.run(&args);
     assert!(said.err.contains("your answers in"), "{}", said.err);
     assert!(
-        said.out.contains("`a,b` is not an order of all of them"),
+        said.out.contains("`a,b` does not put all of them in order"),
         "{}",
         said.out
     );

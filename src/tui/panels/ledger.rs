@@ -20,7 +20,7 @@ pub(super) const READING: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
              Unaccounted = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-    "All of one step; the header's is a mean over many, without the extremes.",
+    "Figures of one step. The header's figure is a mean over many steps, without the extremes.",
 ];
 
 /// The width of a run's name.

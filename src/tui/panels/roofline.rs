@@ -94,7 +94,7 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
         // Peaks are measured before the first profile.
         None => "no step was profiled yet",
         Some(_) if !calibrated => {
-            "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again"
+            "this device's peaks are not known: the log says why, and `perflings doctor --calibrate` measures them again"
         }
         Some(_) => "the profiler saw no operation on this device",
     }
