@@ -9,6 +9,6 @@
     if group.x == 0u{{ inside }} { inverse{{ n }}[of_row] = r; }
   }
   workgroupBarrier();
-  {{ factors }}
+  {{ inverses }}
   {{ stores }}
 

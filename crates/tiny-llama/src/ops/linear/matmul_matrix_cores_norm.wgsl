@@ -8,5 +8,5 @@ fn read_scaled{{ n }}(i: u32, row: u32, block: u32) -> vec4<f16> {
   {{ read }}
 }
 fn store_normed{{ n }}(i: u32, row: u32, block: u32, value: vec4<f16>) {
-  {{ put }}
+  {{ inside }}normed{{ n }}[place_in_share{{ n }}(i, row, block)] = vec4<f16>(vec4<f32>(value) * tiles[i / {{ share }}u].x);{{ end }}
 }

@@ -62,10 +62,6 @@ fn by_vectors(product: &Product) -> bool {
     ragged || !product.store.is_linear() || sums || product.norm_parts > 0
 }
 
-fn are_halves(product: &Product) -> bool {
-    matches!(product.staged, [Staged::Halves(_), _])
-}
-
 /// The values that fill in the file. The largest magnitudes of f32 operands are the last binding.
 ///
 /// # Errors
@@ -97,13 +93,19 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
 /// The notes on what only some products do.
 fn notes(products: &[CoresProduct]) -> String {
     let any = |of: fn(&CoresProduct) -> bool| products.iter().any(of);
-    let slices = "Slices. Two groups of subgroups compute a block from different inner values of each step. Their sums are added.";
-    let norm = "Norm. A is x·gain. A block multiplies its rows by r = 1/rms of x, and stores a share of the norm, x·gain·r.";
-    let halves = "Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.";
     let notes = [
-        (any(|product| product.sliced), slices),
-        (any(|product| product.it.norm_parts > 0), norm),
-        (any(|product| product.halves), halves),
+        (
+            any(|product| product.sliced),
+            "Slices. Two groups of subgroups compute a block from different inner values of each step. Their sums are added.",
+        ),
+        (
+            any(|product| product.it.norm_parts > 0),
+            "Norm. A is x·gain. A block multiplies its rows by r = 1/rms of x, and stores a share of the norm, x·gain·r.",
+        ),
+        (
+            any(|product| product.halves),
+            "Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.",
+        ),
     ];
     let notes = notes.into_iter().filter(|(applies, _)| *applies);
     let numbered = notes
@@ -115,51 +117,39 @@ fn notes(products: &[CoresProduct]) -> String {
 /// The variables in workgroup memory. The product that needs the most determines the sizes.
 fn workgroup_memory(products: &[CoresProduct]) -> String {
     let first = &products[0];
-    let what = "// A step's rows of A and columns of B, padded against bank conflicts.";
-    let mut lines = vec![what.to_owned()];
+    let mut text =
+        "// A step's rows of A and columns of B, padded against bank conflicts.".to_owned();
     for (i, name) in ["a", "b"].into_iter().enumerate() {
-        let vectors = products
-            .iter()
-            .map(|product| product.operands[i].vectors())
-            .max();
+        let sizes = products.iter().map(|product| product.operands[i].vectors());
+        let size = sizes.max().unwrap_or(0);
         for part in first.parts() {
-            let size = vectors.unwrap_or(0);
-            lines.push(format!(
-                "var<workgroup> {name}_{part}: array<vec4<f16>, {size}>;"
-            ));
+            text += &format!("\nvar<workgroup> {name}_{part}: array<vec4<f16>, {size}>;");
         }
     }
     if first.halves {
-        lines.push(
-            "// The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array
+        text += "
+// The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array
 // then start at multiples of 16 bytes, which their loads need.
-var<workgroup> bits: array<atomic<u32>, 4>;"
-                .to_owned(),
-        );
+var<workgroup> bits: array<atomic<u32>, 4>;";
     }
     if products.iter().any(|product| product.by_vectors) {
-        let norm = products.iter().any(|product| product.it.norm_parts > 0);
-        let before = if norm {
-            "; before, 1/rms of the block's rows"
-        } else {
-            ""
+        let before = match products.iter().any(|product| product.it.norm_parts > 0) {
+            true => "; before, 1/rms of the block's rows",
+            false => "",
         };
         let size = 64 * first.threads / 32;
-        lines.push(format!(
-            "// A tile of C for each subgroup{before}.\nvar<workgroup> tiles: array<vec4<f32>, {size}>;"
-        ));
+        text += &format!("\n// A tile of C for each subgroup{before}.");
+        text += &format!("\nvar<workgroup> tiles: array<vec4<f32>, {size}>;");
     }
-    lines.join("\n")
+    text
 }
 
 /// The functions that all products of a launch share.
 fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
     let any = |of: fn(&Store) -> bool| products.iter().any(|product| of(&product.it.store));
+    let rotates = any(|store| matches!(store, Store::Rope(_)));
     let files = [
-        (
-            any(|store| matches!(store, Store::Rope(_))),
-            "rope/rotated.wgsl",
-        ),
+        (rotates, "rope/rotated.wgsl"),
         (
             any(|store| *store == Store::Swiglu),
             "swiglu/activation.wgsl",
@@ -168,31 +158,13 @@ fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
             any(|store| *store == Store::SwigluBackward),
             "swiglu/gradients.wgsl",
         ),
-        (
-            any(|store| *store == Store::Onto { for_norm: true }),
-            "rms_norm/in_f16.wgsl",
-        ),
+        (any(|store| *store == FOR_NORM), "rms_norm/in_f16.wgsl"),
+        (products[0].halves, "linear/matmul_matrix_cores_halves.wgsl"),
     ];
     let mut text = String::new();
     for (_, file) in files.into_iter().filter(|(applies, _)| *applies) {
-        text += &["\n\n", &filled(file, &())?].concat();
-    }
-    if products[0].halves {
-        text += "\n\n// 2^(biased - 127).\nfn power_of_two(biased: u32) -> f32 { return bitcast<f32>(biased << 23u); }
-
-// The 11 leading bits of each significand, as many as f16 has. Drivers would remove a conversion to f16 and back.
-fn high_part(value: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));
-}";
-        for name in ["a", "b"] {
-            text += &format!(
-                "\nfn stage_{name}(at: u32, value: vec4<f32>) {{
-  let high = high_part(value);
-  {name}_high[at] = vec4<f16>(high);
-  {name}_low[at] = vec4<f16>(value - high);
-}}"
-            );
-        }
+        text += "\n\n";
+        text += &filled(file, &())?;
     }
     Ok(text)
 }
@@ -213,6 +185,9 @@ struct CoresProduct<'a> {
     operands: [Operand; 2],
 }
 
+/// What stores the sum of a product and a matrix, and the work of the norm that follows.
+const FOR_NORM: Store = Store::Onto { for_norm: true };
+
 impl<'a> CoresProduct<'a> {
     fn new((n, it): (usize, &'a Product)) -> Self {
         let (problem, plan) = (&it.problem, &it.plan);
@@ -228,7 +203,7 @@ impl<'a> CoresProduct<'a> {
             subgroups: plan.blocks(),
             threads: plan.threads(),
             sliced: plan.slices > 1,
-            halves: are_halves(it),
+            halves: matches!(it.staged, [Staged::Halves(_), _]),
             by_vectors: by_vectors(it),
             ragged: problem.is_ragged(plan.tile),
             operands: [a, b],
@@ -244,75 +219,66 @@ impl<'a> CoresProduct<'a> {
         }
     }
 
-    /// Subgroups that compute the block from the same inner values.
-    fn subgroups_of_slice(&self) -> usize {
-        self.subgroups.0 * self.subgroups.1
-    }
-
-    /// Columns of what the product stores.
-    fn width(&self) -> usize {
-        match self.it.store {
-            Store::Swiglu => self.it.problem.columns / 2,
-            _ => self.it.problem.columns,
-        }
-    }
-
     fn body(&self) -> Result<String, Error> {
         let (plan, problem) = (&self.it.plan, &self.it.problem);
         let [a, b] = &self.operands;
-        let of_slice = self.subgroups_of_slice();
-        let inners = if self.halves { 2 } else { 1 };
-        let of = |operand: &Operand| {
-            context! {
-                first_loads => operand.loads(self.n, "var "),
-                stage => operand.stages(self.halves),
-                from => operand.from(),
-            }
+        let in_slice = plan.slice_threads();
+        let inners = if self.halves { 2 * TILE } else { TILE };
+        let (subgroup, first) = match self.sliced {
+            true => (
+                format!(
+                    "let subgroup = lane / 32u % {}u;\n  let team = lane / {in_slice}u;",
+                    in_slice / 32
+                ),
+                format!("team * {inners}u"),
+            ),
+            false => ("let subgroup = lane / 32u;".to_owned(), "0u".to_owned()),
         };
-        let loads = [a, b].map(|operand| operand.loads(self.n, ""));
+        let store = match self.by_vectors {
+            true => self.store_vectors()?,
+            false => self.store_matrices(),
+        };
         let values = context! {
             block => plan.tile,
-            subgroup => match self.sliced {
-                true => format!(
-                    "let subgroup = lane / 32u % {of_slice}u;\n  let team = lane / {}u;",
-                    32 * of_slice
-                ),
-                false => "let subgroup = lane / 32u;".to_owned(),
-            },
+            subgroup,
             subgroups => self.subgroups,
             tiles => self.tiles,
-            scales => self.scales()?,
+            scales => match self.halves {
+                true => self.scales()?,
+                false => String::new(),
+            },
             sums => flowed(self.grid(|i, j| format!("var sum{i}{j} = Sum();")), "", 2),
             // Inner values of a workgroup.
             share => plan.share(problem),
             inner => problem.inner,
             step => plan.step,
-            places => self.places(),
-            a => of(a),
-            b => of(b),
-            norm => self.norm()?,
-            load => self.load(&loads.join("\n    ")),
-            first => match self.sliced {
-                true => format!("team * {}u", TILE * inners),
-                false => "0u".to_owned(),
+            hints => self.hints(),
+            a => a.values(self),
+            b => b.values(self),
+            norm => match self.it.norm_parts {
+                0 => String::new(),
+                _ => self.norm()?,
             },
-            stride => TILE * inners * plan.slices,
+            next_loads => self.next_loads(),
+            first,
+            stride => inners * plan.slices,
             multiply => self.multiply(),
-            store => self.store()?,
+            store,
         };
         filled("linear/matmul_matrix_cores_body.wgsl", &values)
     }
 
-    /// Where an invocation reads and stages vectors.
-    fn places(&self) -> String {
+    /// Why invocations read and stage lines in this order.
+    fn hints(&self) -> String {
         let [a, b] = &self.operands;
-        let far = "// Lines of 64 bytes that are stored together are four apart, because neighbours share banks.";
-        let turns = "// 16 gates of B, then the 16 ups that belong to them, and so on: a subgroup has both.";
-        let mut lines = Vec::new();
-        lines.extend((a.across == 8 || b.across == 8).then(|| far.to_owned()));
-        lines.extend(b.in_turns.then(|| turns.to_owned()));
-        lines.extend([a.place(), b.place()]);
-        lines.join("\n  ")
+        let far = "\n  // Lines of 64 bytes that are stored together are four apart, because neighbours share banks.";
+        let turns = "\n  // 16 gates of B, then the 16 ups that belong to them, and so on: a subgroup has both.";
+        let far = if a.across == 8 || b.across == 8 {
+            far
+        } else {
+            ""
+        };
+        [far, if b.in_turns { turns } else { "" }].concat()
     }
 
     /// A text for each tile of a subgroup, row by row.
@@ -323,44 +289,30 @@ impl<'a> CoresProduct<'a> {
     }
 
     /// The next step's loads, and the barrier after which workgroup memory is read.
-    fn load(&self, loads: &str) -> String {
+    fn next_loads(&self) -> String {
         let step = self.it.plan.step;
-        let next =
-            format!("next = select(begin, next + {step}u, next + {step}u < end);\n    {loads}");
-        if self.threads == 128 && !self.halves {
-            let why = "// Loads the next step's values, in the last step the first one's again, while another workgroup may multiply.";
-            format!("    {why}\n    {next}\n    workgroupBarrier();\n")
-        } else {
-            let why = "// Loads the next step's values, in the last step the first one's again, while this step is multiplied.";
-            format!("    workgroupBarrier();\n    {why}\n    {next}\n")
+        let [a, b] = self
+            .operands
+            .each_ref()
+            .map(|operand| operand.loads(self.n, ""));
+        let loads = format!(
+            "next = select(begin, next + {step}u, next + {step}u < end);\n    {a}\n    {b}"
+        );
+        let what = "// Loads the next step's values, in the last step the first one's again, while";
+        match self.threads == 128 && !self.halves {
+            true => format!(
+                "{what} another workgroup may multiply.\n    {loads}\n    workgroupBarrier();"
+            ),
+            false => {
+                format!("workgroupBarrier();\n    {what} this step is multiplied.\n    {loads}")
+            }
         }
     }
 
     /// The scales of halves.
     fn scales(&self) -> Result<String, Error> {
-        if !self.halves {
-            return Ok(String::new());
-        }
-        let threads = self.threads;
-        let largest = self.operands.iter().enumerate().map(|(i, operand)| {
-            let (start, end) = (operand.largest.start, operand.largest.end);
-            format!("for (var i = {start}u + lane; i < {end}u; i += {threads}u) {{ atomicMax(&bits[{i}], bitcast<u32>(largest[i])); }}")
-        });
-        let factors = self
-            .operands
-            .iter()
-            .enumerate()
-            .map(|(i, Operand { name, .. })| {
-                format!(
-                    "let {name}_exponent = clamp(atomicLoad(&bits[{i}]) >> 23u, 15u, 254u);
-  let {name}_scale = power_of_two(268u - {name}_exponent);
-  let {name}_inverse = power_of_two({name}_exponent - 14u);"
-                )
-            });
-        let values = context! {
-            largest => largest.collect::<Vec<_>>().join("\n  "),
-            factors => factors.collect::<Vec<_>>().join("\n  "),
-        };
+        let [a, b] = self.operands.each_ref().map(|operand| &operand.largest);
+        let values = context! { a, b, threads => self.threads };
         filled("linear/matmul_matrix_cores_scales.wgsl", &values)
     }
 
@@ -368,16 +320,9 @@ impl<'a> CoresProduct<'a> {
     fn multiply(&self) -> String {
         let (down, across) = self.tiles;
         let [a, b] = &self.operands;
-        let inners: &[usize] = if self.halves { &[0, TILE] } else { &[0] };
-        let matrices = |operand: &Operand, i: usize| -> Vec<String> {
-            let parts = self.parts().iter();
-            let each = parts.flat_map(|part| inners.iter().map(move |inner| (part, inner)));
-            each.map(|(part, inner)| operand.matrix(part, i, *inner))
-                .collect()
-        };
-        let mut lines: Vec<String> = (0..down).flat_map(|i| matrices(a, i)).collect();
+        let mut lines: Vec<String> = (0..down).flat_map(|i| a.matrices(self, i)).collect();
         for j in 0..across {
-            lines.extend(matrices(b, j));
+            lines.extend(b.matrices(self, j));
             let products = (0..down).map(|i| match self.halves {
                 true => format!(
                     "sum{i}{j} = sum{i}{j} + coopMultiplyAdd(a_high{i}_16, b_high{j}_16, coopMultiplyAdd(a_high{i}_16, b_low{j}_16,
@@ -391,58 +336,43 @@ impl<'a> CoresProduct<'a> {
         lines.join("\n      ")
     }
 
+    /// The vectors of a row of the norm's output that a block writes.
+    fn share_of_norm(&self) -> usize {
+        let [blocks, ..] = self.it.groups();
+        (self.it.problem.inner / LANES).div_ceil(blocks)
+    }
+
     /// The norm before the product: 1/rms of the block's rows, and the block's share of the norm's output.
     fn norm(&self) -> Result<String, Error> {
-        let (n, problem) = (self.n, &self.it.problem);
-        let rows = problem.rows;
-        if self.it.norm_parts == 0 {
-            return Ok(String::new());
-        }
-        let (height, _) = self.it.plan.tile;
-        let share = self.share_of_norm();
-        let loads = 0..(height * share).div_ceil(self.threads);
-        let at = |load| format!("{}, row, group.x", plus("lane", load * self.threads));
-        let reads = loads
-            .clone()
-            .map(|load| format!("let y{load} = read_scaled{n}({});", at(load)));
-        let stores = loads.map(|load| format!("store_normed{n}({}, y{load});", at(load)));
-        let factor = |i: usize| {
-            let of = |half: &str| {
-                format!(
-                    "tiles[{}{half} + lane % 32u / 4u].x",
-                    plus("a_first", i * TILE)
-                )
-            };
+        let (n, rows, (height, _)) = (self.n, self.it.problem.rows, self.it.plan.tile);
+        let loads = 0..(height * self.share_of_norm()).div_ceil(self.threads);
+        let place = |load| format!("{}, row, group.x", plus("lane", load * self.threads));
+        let read = |load| format!("let y{load} = read_scaled{n}({});", place(load));
+        let store = |load| format!("store_normed{n}({}, y{load});", place(load));
+        let inverse = |i: usize| {
+            let row = plus("a_first", i * TILE);
+            let of = |half| format!("tiles[{row}{half} + lane % 32u / 4u].x");
             match self.sliced {
                 true => format!("let r{i} = {};", of(" + team * 8u")),
                 false => format!("let r{i} = vec2<f32>({}, {});", of(""), of(" + 8u")),
             }
         };
-        let parts = (0..self.it.norm_parts).map(|part| match part {
-            0 => format!("squares_of_a{n}[of_row]"),
-            _ => format!("squares_of_a{n}[of_row + {}u]", part * rows),
-        });
+        let squares = |part| format!("squares_of_a{n}[{}]", plus("of_row", part * rows));
         let values = context! {
             n,
-            squares => flowed(parts, " +", 18),
-            inner => problem.inner,
-            reads => flowed(reads, "", 2),
-            stores => flowed(stores, "", 2),
+            squares => flowed((0..self.it.norm_parts).map(squares), " +", 18),
+            inner => self.it.problem.inner,
+            reads => flowed(loads.clone().map(read), "", 2),
+            stores => flowed(loads.map(store), "", 2),
             rows => height,
             row => match self.ragged {
                 true => format!("min(row + lane, {}u)", rows - 1),
                 false => "row + lane".to_owned(),
             },
             inside => self.row_inside(),
-            factors => flowed((0..self.tiles.0).map(factor), "", 2),
+            inverses => flowed((0..self.tiles.0).map(inverse), "", 2),
         };
         filled("linear/matmul_matrix_cores_inverse.wgsl", &values)
-    }
-
-    /// The vectors of a row of the norm's output that a block writes.
-    fn share_of_norm(&self) -> usize {
-        let [blocks, ..] = self.it.groups();
-        (self.it.problem.inner / LANES).div_ceil(blocks)
     }
 
     /// What limits a block's rows, if blocks extend past the end.
@@ -455,15 +385,16 @@ impl<'a> CoresProduct<'a> {
 
     /// The functions that load operands with edges, apply the norm before the product, and store the result.
     fn functions(&self) -> Result<String, Error> {
-        let mut text = String::new();
-        for operand in &self.operands {
-            text += &operand.function(self.n);
-        }
+        let edges = self
+            .operands
+            .each_ref()
+            .map(|operand| operand.function(self.n));
+        let mut text = edges.concat();
         if self.it.norm_parts > 0 {
             text += &self.norm_functions()?;
         }
         if self.by_vectors {
-            text += &self.store_functions();
+            text += &self.store_functions()?;
         }
         Ok(text)
     }
@@ -473,11 +404,9 @@ impl<'a> CoresProduct<'a> {
         let (rows, width) = (problem.rows, problem.inner / LANES);
         let [blocks, ..] = self.it.groups();
         let ((height, _), share) = (self.it.plan.tile, self.share_of_norm());
+        let whole = (height * share).is_multiple_of(self.threads);
         let limits = [
-            (
-                !(height * share).is_multiple_of(self.threads),
-                format!("i / {share}u < {height}u"),
-            ),
+            (!whole, format!("i / {share}u < {height}u")),
             (
                 share * blocks > width,
                 format!("block * {share}u + i % {share}u < {width}u"),
@@ -489,399 +418,245 @@ impl<'a> CoresProduct<'a> {
             .map(|(_, limit)| limit)
             .collect::<Vec<_>>()
             .join(" && ");
-        let place = format!("place_in_share{n}(i, row, block)");
-        let read = match inside.is_empty() {
-            true => format!("return a{n}[{place}];"),
-            false => format!(
-                "var value = vec4<f16>();\n  if {inside} {{ value = a{n}[{place}]; }}\n  return value;"
-            ),
-        };
-        let put =
-            format!("normed{n}[{place}] = vec4<f16>(vec4<f32>(value) * tiles[i / {share}u].x);");
-        let put = guarded(&inside, &[put]);
-        let values = context! {
-            n, share, width, read, put
-        };
+        let read = read(
+            "vec4<f16>",
+            &format!("a{n}[place_in_share{n}(i, row, block)]"),
+            &inside,
+        );
+        let [inside, end] = block(&inside);
+        let values = context! { n, share, width, read, inside, end };
         filled("linear/matmul_matrix_cores_norm.wgsl", &values)
     }
 
-    /// What limits the stored values to C, if blocks extend past its edges.
-    fn inside(&self) -> String {
-        match self.ragged {
-            true => format!(
-                "row < {}u && column < {}u",
-                self.it.problem.rows,
-                self.width()
-            ),
-            false => String::new(),
+    /// The rows of a tile of which an invocation has four values each: two slices share them.
+    fn rows_of_tile(&self) -> usize {
+        if self.sliced { 1 } else { 2 }
+    }
+
+    /// A value of an invocation's row of a tile.
+    fn of_row(&self, name: &str, row: usize) -> String {
+        match self.sliced {
+            true => name.to_owned(),
+            false => format!("{name}[{row}]"),
         }
+    }
+
+    /// The functions of the epilogue: for a tile of sums, and for a row of it.
+    fn store_functions(&self) -> Result<String, Error> {
+        let (n, problem, store) = (self.n, &self.it.problem, &self.it.store);
+        let (values, squares) = match self.sliced {
+            true => ("vec4<f32>", "f32"),
+            false => ("mat2x4<f32>", "vec2<f32>"),
+        };
+        let (parameter, r) = match self.it.norm_parts {
+            0 => (String::new(), ""),
+            _ => (format!(", r: {squares}"), ", r"),
+        };
+        let width = match store {
+            Store::Swiglu => problem.columns / 2,
+            _ => problem.columns,
+        };
+        let inside = match self.ragged {
+            true => format!("row < {}u && column < {width}u", problem.rows),
+            false => String::new(),
+        };
+        let rows = 0..self.rows_of_tile();
+        let row = |at: usize| format!("{}, column", plus("row", 8 * at));
+        let mut files = vec!["tile"];
+        let (file, more) = match store {
+            Store::Plain => ("plain", ", part: u32".to_owned()),
+            Store::Onto { for_norm: false } => ("plain", format!(", part: u32, added: {values}")),
+            Store::Onto { for_norm: true } => {
+                ("for_norm", format!(", added: {values}, gain: vec4<f32>"))
+            }
+            Store::Rope(_) => ("rope", String::new()),
+            Store::Swiglu => ("swiglu", String::new()),
+            Store::SwigluBackward => {
+                let count = 2 * self.rows_of_tile();
+                (
+                    "swiglu_backward",
+                    format!(", gated: array<vec4<f16>, {count}>"),
+                )
+            }
+        };
+        files.extend(matches!(store, Store::Onto { .. }).then_some("residual"));
+        files.push(file);
+        let stored = |at: usize| {
+            let value = self.of_row("value", at);
+            let arguments = match store {
+                Store::Plain => format!("{value}, part"),
+                Store::Onto { for_norm } => {
+                    let last = if *for_norm { "gain" } else { "part" };
+                    format!("{value} + {}, {last}", self.of_row("added", at))
+                }
+                Store::Rope(_) => value,
+                Store::Swiglu => format!("{value}, {}", self.of_row("up", at)),
+                Store::SwigluBackward => {
+                    format!("{value}, gated[{}], gated[{}]", 2 * at, 2 * at + 1)
+                }
+            };
+            format!("store_row{n}({}, {arguments})", row(at))
+        };
+        let stored: Vec<String> = rows.clone().map(stored).collect();
+        let (result, stored) = match self.for_norm() {
+            true => (
+                format!(" -> {squares}"),
+                format!("return {squares}({});", flowed(stored, ",", 19)),
+            ),
+            false => (String::new(), stored.join(";\n  ") + ";"),
+        };
+        let (sum, ups, up) = match store {
+            Store::Swiglu => (
+                "gates",
+                ", ups: Sum",
+                format!("let up = tile_values{n}(ups, lane{r});\n  "),
+            ),
+            _ => ("sum", "", String::new()),
+        };
+        let of_slice = self.subgroups.0 * self.subgroups.1;
+        let tile = |at: usize| match (self.sliced, r.is_empty()) {
+            (true, true) => format!("tiles[at] + tiles[at + {}u]", 64 * of_slice),
+            (true, false) => format!("(tiles[at] + tiles[at + {}u]) * r", 64 * of_slice),
+            (false, true) => format!("tiles[{}]", plus("at", 32 * at)),
+            (false, false) => format!("tiles[{}] * r[{at}]", plus("at", 32 * at)),
+        };
+        let residual = |at: usize| format!("residual_row{n}({})", row(at));
+        let ups_at = problem.rows * width / LANES;
+        let gated = |at: usize| {
+            let of = |first: usize| format!("gated_row{n}({first}u, {})", row(at));
+            [of(0), of(ups_at)]
+        };
+        let at = format!("(row * {width}u + column) / 4u");
+        let [open, end] = block(&inside);
+        let end = if self.for_norm() && self.ragged {
+            end + "\n  return 0.0;"
+        } else {
+            end
+        };
+        let rotation = match store {
+            Store::Rope(rotation) => Value::from_serialize(rotation),
+            _ => context! {},
+        };
+        let of = context! {
+            n, values, width, end,
+            r => parameter,
+            what => match self.sliced {
+                true => "a row: the sums of both slices",
+                false => "each of two rows, eight apart",
+            },
+            at => match self.sliced {
+                true => format!("lane / 32u % {of_slice}u * 64u + lane / {}u * 32u", 32 * of_slice),
+                false => "lane / 32u * 64u".to_owned(),
+            },
+            read => rows.clone().map(tile).collect::<Vec<_>>().join(", "),
+            residual => rows.clone().map(residual).collect::<Vec<_>>().join(", "),
+            read_residual => read("vec4<f32>", &format!("residual{n}[{at}]"), &inside),
+            count => 2 * self.rows_of_tile(),
+            gated => flowed(rows.flat_map(gated), ",", 4),
+            read_gated => read("vec4<f16>", &format!("gated{n}[first + {at}]"), &inside),
+            inside => open,
+            // Vectors of a result.
+            size => ups_at,
+            ..rotation
+        };
+        let mut text = String::new();
+        for file in files {
+            text += &filled(&format!("linear/matmul_matrix_cores_{file}.wgsl"), &of)?;
+        }
+        text += &format!(
+            "\nfn store_tile{n}({sum}: Sum{ups}, lane: u32, row: u32, column: u32{more}{parameter}){result} {{
+  let value = tile_values{n}({sum}, lane{r});
+  {up}{stored}\n}}"
+        );
+        Ok(text)
     }
 
     /// True if the sums of squares of rows are stored for a norm that follows.
     fn for_norm(&self) -> bool {
-        self.it.store == Store::Onto { for_norm: true }
+        self.it.store == FOR_NORM
     }
 
-    /// The functions of the epilogue: for a tile of sums, and for a row of it. If two slices share a tile, an invocation has one row of
-    /// it, otherwise two.
-    fn store_functions(&self) -> String {
-        let n = self.n;
-        let place = "lane: u32, row: u32, column: u32";
-        let [r, by_r] = match (self.it.norm_parts, self.sliced) {
-            (0, _) => ["", ""],
-            (_, true) => [", r: f32", ", r"],
-            (_, false) => [", r: vec2<f32>", ", r"],
-        };
-        let of_row = if self.sliced {
-            "vec4<f32>"
-        } else {
-            "mat2x4<f32>"
-        };
-        let values = |sum: &str| format!("tile_values{n}({sum}, lane{by_r})");
-        let (parameters, value, before, each) = match &self.it.store {
-            Store::Plain => (
-                format!("sum: Sum, {place}, part: u32{r}"),
-                values("sum"),
-                "part, ",
-                vec!["value"],
-            ),
-            Store::Onto { for_norm: false } => (
-                format!("sum: Sum, {place}, part: u32, added: {of_row}{r}"),
-                values("sum") + " + added",
-                "part, ",
-                vec!["value"],
-            ),
-            Store::Onto { for_norm: true } => (
-                format!("sum: Sum, {place}, added: {of_row}, gain: vec4<f32>{r}"),
-                values("sum") + " + added",
-                "",
-                vec!["value", "gain"],
-            ),
-            Store::Rope(_) => (
-                format!("sum: Sum, {place}{r}"),
-                values("sum"),
-                "",
-                vec!["value"],
-            ),
-            Store::Swiglu => (
-                format!("gates: Sum, ups: Sum, {place}{r}"),
-                values("gates"),
-                "",
-                vec!["value", "up"],
-            ),
-            Store::SwigluBackward => {
-                let of_tile = if self.sliced { 2 } else { 4 };
-                let gated = format!("gated: array<vec4<f16>, {of_tile}>");
-                (
-                    format!("sum: Sum, {place}, {gated}{r}"),
-                    values("sum"),
-                    "",
-                    vec!["value", "gated"],
-                )
-            }
-        };
-        let row = |row: usize| {
-            let arguments = each.iter().map(|name| match (*name, self.sliced) {
-                ("gain", _) => "gain".to_owned(),
-                ("gated", _) => format!("gated[{}], gated[{}]", 2 * row, 2 * row + 1),
-                (name, true) => name.to_owned(),
-                (name, false) => format!("{name}[{row}]"),
-            });
-            let arguments = arguments.collect::<Vec<_>>().join(", ");
-            format!(
-                "store_row{n}({before}{}, column, {arguments})",
-                plus("row", 8 * row)
-            )
-        };
-        let mut lines = vec![format!("let value = {value};")];
-        if self.it.store == Store::Swiglu {
-            lines.push(format!("let up = {};", values("ups")));
-        }
-        let result = match (self.for_norm(), self.sliced) {
-            (true, true) => {
-                lines.push(format!("return {};", row(0)));
-                " -> f32"
-            }
-            (true, false) => {
-                lines.push(format!("return vec2<f32>({}, {});", row(0), row(1)));
-                " -> vec2<f32>"
-            }
-            (false, _) => {
-                let rows = if self.sliced { 1 } else { 2 };
-                lines.extend((0..rows).map(|at| row(at) + ";"));
-                ""
-            }
-        };
-        let of_tile = format!(
-            "\nfn store_tile{n}({parameters}){result} {{\n  {}\n}}",
-            lines.join("\n  ")
-        );
-        self.tile_values() + &self.loads_of_store() + &self.store_row() + &of_tile
-    }
-
-    /// The function that passes a tile of sums through workgroup memory.
-    fn tile_values(&self) -> String {
-        let (n, normed) = (self.n, self.it.norm_parts > 0);
-        let of_slice = self.subgroups_of_slice();
-        let (what, result, at, [first, second]) = if self.sliced {
-            (
-                "four values of a row: the sum of both slices",
-                "vec4<f32>",
-                format!(
-                    "lane / 32u % {of_slice}u * 64u + lane / {}u * 32u",
-                    32 * of_slice
-                ),
-                [
-                    "tiles[at]".to_owned(),
-                    format!("tiles[at + {}u]", 64 * of_slice),
-                ],
-            )
-        } else {
-            (
-                "four values of each of two rows, eight apart",
-                "mat2x4<f32>",
-                "lane / 32u * 64u".to_owned(),
-                ["tiles[at]".to_owned(), "tiles[at + 32u]".to_owned()],
-            )
-        };
-        let (parameter, values) = match (self.sliced, normed) {
-            (true, false) => ("", format!("{first} + {second}")),
-            (true, true) => (", r: f32", format!("({first} + {second}) * r")),
-            (false, false) => ("", format!("mat2x4<f32>({first}, {second})")),
-            (false, true) => (
-                ", r: vec2<f32>",
-                format!("mat2x4<f32>({first} * r.x, {second} * r.y)"),
-            ),
-        };
-        format!(
-            "\n\n// Passes a tile of sums through workgroup memory. An invocation gets {what}.
-fn tile_values{n}(sum: Sum, lane: u32{parameter}) -> {result} {{
-  coopStoreT(sum, &tiles[lane / 32u * 64u], 4u);
-  workgroupBarrier();
-  let at = {at} + lane % 32u;
-  let values = {values};
-  workgroupBarrier();
-  return values;
-}}"
-        )
-    }
-
-    /// The functions that load what the epilogue needs for a tile.
-    fn loads_of_store(&self) -> String {
-        let (n, width) = (self.n, self.width());
-        let at = format!("(row * {width}u + column) / 4u");
-        // Zero past the edges.
-        let read = |of: &str, buffer: &str, at: &str| match self.inside() {
-            inside if inside.is_empty() => format!("return {buffer}{n}[{at}];"),
-            inside => {
-                let read = format!("if {inside} {{ value = {buffer}{n}[{at}]; }}");
-                format!("var value = {of}();\n  {read}\n  return value;")
-            }
-        };
-        match self.it.store {
-            Store::Onto { .. } => {
-                let read = read("vec4<f32>", "residual", &at);
-                let of_tile = format!(
-                    "\nfn residual_tile{n}(row: u32, column: u32) -> mat2x4<f32> {{
-  return mat2x4<f32>(residual_row{n}(row, column), residual_row{n}(row + 8u, column));
-}}"
-                );
-                let of_tile = if self.sliced { "" } else { &of_tile };
-                format!(
-                    "\n\n// Four values of R.\nfn residual_row{n}(row: u32, column: u32) -> vec4<f32> {{\n  {read}\n}}{of_tile}"
-                )
-            }
-            Store::SwigluBackward => {
-                let read = read("vec4<f16>", "gated", &format!("first + {at}"));
-                let ups = self.it.problem.rows * width / 4;
-                let rows = if self.sliced {
-                    vec!["row"]
-                } else {
-                    vec!["row", "row + 8u"]
-                };
-                let values = rows.iter().flat_map(|row| {
-                    ["0".to_owned(), ups.to_string()]
-                        .map(|first| format!("gated_row{n}({first}u, {row}, column)"))
-                });
-                let count = 2 * rows.len();
-                let values = flowed(values, ",", 4);
-                format!(
-                    "\n\n// Four gates or ups, whose matrix begins at `first`; the gates and ups of a tile.
-fn gated_row{n}(first: u32, row: u32, column: u32) -> vec4<f16> {{\n  {read}\n}}
-fn gated_tile{n}(row: u32, column: u32) -> array<vec4<f16>, {count}> {{
-  return array<vec4<f16>, {count}>(\n    {values});\n}}"
-                )
-            }
-            Store::Plain | Store::Rope(_) | Store::Swiglu => String::new(),
-        }
-    }
-
-    /// The function that stores four values of a row.
-    fn store_row(&self) -> String {
-        let (n, width, inside) = (self.n, self.width(), self.inside());
-        let size = self.it.problem.rows * width / 4;
-        let at = format!("(row * {width}u + column) / 4u");
-        let out = |at: &str, value: &str| format!("out{n}[{at}] = {value};");
-        let row = "row: u32, column: u32";
-        let (what, parameters, lines) = match &self.it.store {
-            Store::Plain | Store::Onto { for_norm: false } => (
-                "Stores four values of a row of C, or of a part of it",
-                format!("part: u32, {row}, value: vec4<f32>"),
-                vec![out(&format!("part * {size}u + {at}"), "value")],
-            ),
-            Store::Rope(of) => {
-                let (context, head, half) = (of.context, of.head_dim, of.head_dim / 2);
-                let angle = format!("(row % {context}u * {half}u + column % {head}u / 2u) / 2u");
-                let turn = format!("turned = rotated(value, cos{n}[angle], sin{n}[angle]);");
-                let lines = vec![
-                    "var turned = value;".to_owned(),
-                    format!("if column < {}u {{", of.rotated),
-                    format!("  let angle = {angle};"),
-                    format!("  {turn}"),
-                    "}".to_owned(),
-                    out(&at, "vec4<f16>(turned)"),
-                ];
-                let what = "Rotates four values of a row of C and stores them";
-                (what, format!("{row}, value: vec4<f32>"), lines)
-            }
-            Store::Swiglu => {
-                let lines = vec![
-                    format!("let at = {at};"),
-                    out("at", "vec4<f16>(gate)"),
-                    out(&format!("at + {size}u"), "vec4<f16>(up)"),
-                    out(
-                        &format!("at + {}u", 2 * size),
-                        "vec4<f16>(swiglu(gate, up))",
-                    ),
-                ];
-                let what =
-                    "Stores four gates, their ups and activations: one matrix after the other";
-                (
-                    what,
-                    format!("{row}, gate: vec4<f32>, up: vec4<f32>"),
-                    lines,
-                )
-            }
-            Store::SwigluBackward => {
-                let gradient = "vec4<f16>(gate_gradient(d, vec4<f32>(gate), vec4<f32>(up)))";
-                let lines = vec![
-                    format!("let at = (row * {}u + column) / 4u;", 2 * width),
-                    out("at", gradient),
-                    out(
-                        &format!("at + {}u", width / 4),
-                        "vec4<f16>(up_gradient(d, vec4<f32>(gate)))",
-                    ),
-                ];
-                let what = "Stores the gradients of four gates and of their ups, from those of the activations";
-                let parameters = format!("{row}, d: vec4<f32>, gate: vec4<f16>, up: vec4<f16>");
-                (what, parameters, lines)
-            }
-            Store::Onto { for_norm: true } => {
-                let lines = vec![
-                    format!("let at = {at};"),
-                    out("at", "value"),
-                    format!("scaled{n}[at] = in_f16(value * gain);"),
-                    "return dot(value, value);".to_owned(),
-                ];
-                let what = "Stores four values of a row of C, also times the next norm's gain; returns the sum of their squares";
-                (
-                    what,
-                    format!("{row}, value: vec4<f32>, gain: vec4<f32>"),
-                    lines,
-                )
-            }
-        };
-        let (result, past) = match self.for_norm() {
-            true if self.ragged => (" -> f32", "\n  return 0.0;"),
-            true => (" -> f32", ""),
-            false => ("", ""),
-        };
-        let body = guarded(&inside, &lines);
-        format!("\n\n// {what}.\nfn store_row{n}({parameters}){result} {{\n  {body}{past}\n}}")
-    }
-
-    /// Stores the sums in C.
-    fn store(&self) -> Result<String, Error> {
-        if !self.by_vectors {
-            return Ok(self.store_matrices());
-        }
-        let (n, store) = (self.n, &self.it.store);
-        let (down, across) = self.tiles;
-        let problem = &self.it.problem;
-        let place = |i: usize, j: usize| {
-            let column = plus("left", j * TILE);
-            format!("{}, {column}", plus("top", i * TILE))
-        };
-        let row_of_team = if self.sliced { " + team * 8u" } else { "" };
-        let block_column = match store {
+    /// Passes tiles of sums to the epilogue.
+    fn store_vectors(&self) -> Result<String, Error> {
+        let (n, store, (down, across)) = (self.n, &self.it.store, self.tiles);
+        let columns = self.it.problem.columns;
+        let place =
+            |i: usize, j: usize| format!("{}, {}", plus("top", i * TILE), plus("left", j * TILE));
+        let team = if self.sliced { " + team * 8u" } else { "" };
+        let column = match store {
             Store::Swiglu => "(column + b_first) / 2u",
             _ => "column + b_first",
         };
         let mut lines = vec![
             "// Stores the sums in C. An invocation has four adjacent values of a row of a tile, from `top` and `left` on.".to_owned(),
-            format!("let top = row + a_first + lane % 32u / 4u{row_of_team};"),
-            format!("let left = {block_column} + lane % 4u * 4u;"),
+            format!("let top = row + a_first + lane % 32u / 4u{team};"),
+            format!("let left = {column} + lane % 4u * 4u;"),
         ];
         if self.for_norm() {
             let zero = if self.sliced { "0.0" } else { "vec2<f32>()" };
-            let squares = (0..down).map(|i| format!("var own_squares{i} = {zero};"));
-            lines.push(flowed(squares, "", 2));
+            let squares = |i| format!("var own_squares{i} = {zero};");
+            let gains = |j| match (plus("gain_at", j * TILE / LANES), self.ragged) {
+                (at, true) => format!(
+                    "let gains{j} = gain{n}[min({at}, {}u)];",
+                    columns / LANES - 1
+                ),
+                (at, false) => format!("let gains{j} = gain{n}[{at}];"),
+            };
+            lines.push(flowed((0..down).map(squares), "", 2));
             lines.push("let gain_at = (column + b_first) / 4u + lane % 4u;".to_owned());
-            let last = problem.columns / LANES - 1;
-            let gains = (0..across).map(|j| {
-                let at = plus("gain_at", j * TILE / LANES);
-                match self.ragged {
-                    true => format!("let gains{j} = gain{n}[min({at}, {last}u)];"),
-                    false => format!("let gains{j} = gain{n}[{at}];"),
-                }
-            });
-            lines.push(flowed(gains, "", 2));
+            lines.push(flowed((0..across).map(gains), "", 2));
         }
         // What a row of tiles is stored with. While one row is stored, the next one's values are on their way.
-        let kind = match (store, self.sliced) {
-            (Store::Onto { .. }, true) => Some(("added", "residual_row")),
-            (Store::Onto { .. }, false) => Some(("added", "residual_tile")),
-            (Store::SwigluBackward, _) => Some(("gated", "gated_tile")),
-            (Store::Plain | Store::Rope(_) | Store::Swiglu, _) => None,
+        let read = match store {
+            Store::Onto { .. } => Some(("added", "residual_tile")),
+            Store::SwigluBackward => Some(("gated", "gated_tile")),
+            Store::Plain | Store::Rope(_) | Store::Swiglu => None,
         };
-        let loads = |i: usize| {
-            let (name, function) = kind.filter(|_| i < down)?;
-            let each =
-                (0..across).map(|j| format!("let {name}{i}{j} = {function}{n}({});", place(i, j)));
-            Some(flowed(each, "", 2))
-        };
-        let r = |i: usize| match self.it.norm_parts {
-            0 => String::new(),
-            _ => format!(", r{i}"),
+        let reads = |i: usize| {
+            let (name, function) = read?;
+            let tile = |j| format!("let {name}{i}{j} = {function}{n}({});", place(i, j));
+            (i < down).then(|| flowed((0..across).map(tile), "", 2))
         };
         let sum = |i: usize, j: usize| match self.halves {
             true => format!("sum{i}{j} * a_inverse * b_inverse"),
             false => format!("sum{i}{j}"),
         };
-        lines.extend(loads(0));
+        let stored = |i: usize, j: usize| {
+            let (before, sums, more) = match store {
+                Store::Plain => (String::new(), sum(i, j), ", group.z".to_owned()),
+                Store::Onto { for_norm: false } => {
+                    (String::new(), sum(i, j), format!(", group.z, added{i}{j}"))
+                }
+                Store::Onto { for_norm: true } => {
+                    let squares = format!("own_squares{i} += ");
+                    (squares, sum(i, j), format!(", added{i}{j}, gains{j}"))
+                }
+                Store::Rope(_) => (String::new(), sum(i, j), String::new()),
+                Store::Swiglu => {
+                    let sums = format!("{}, {}", sum(i, 2 * j), sum(i, 2 * j + 1));
+                    (String::new(), sums, String::new())
+                }
+                Store::SwigluBackward => (String::new(), sum(i, j), format!(", gated{i}{j}")),
+            };
+            let r = match self.it.norm_parts {
+                0 => String::new(),
+                _ => format!(", r{i}"),
+            };
+            format!(
+                "{before}store_tile{n}({sums}, lane, {}{more}{r});",
+                place(i, j)
+            )
+        };
+        // Gates are stored with their ups.
+        let across = if *store == Store::Swiglu {
+            across / 2
+        } else {
+            across
+        };
+        lines.extend(reads(0));
         for i in 0..down {
-            lines.extend(loads(i + 1));
-            let tiles = (0..across).filter_map(|j| {
-                let (at, r) = (format!("{}, lane, {}", sum(i, j), place(i, j)), r(i));
-                Some(match store {
-                    // The gates are stored with the ups.
-                    Store::Swiglu if j % 2 == 0 => return None,
-                    Store::Swiglu => {
-                        let sums = format!("{}, {}", sum(i, j - 1), sum(i, j));
-                        format!("store_tile{n}({sums}, lane, {}{r});", place(i, j / 2))
-                    }
-                    Store::SwigluBackward => format!("store_tile{n}({at}, gated{i}{j}{r});"),
-                    Store::Rope(_) => format!("store_tile{n}({at}{r});"),
-                    Store::Plain => format!("store_tile{n}({at}, group.z{r});"),
-                    Store::Onto { for_norm: false } => {
-                        format!("store_tile{n}({at}, group.z, added{i}{j}{r});")
-                    }
-                    Store::Onto { for_norm: true } => {
-                        format!("own_squares{i} += store_tile{n}({at}, added{i}{j}, gains{j}{r});")
-                    }
-                })
-            });
-            lines.push(flowed(tiles, "", 2));
+            lines.extend(reads(i + 1));
+            lines.push(flowed((0..across).map(|j| stored(i, j)), "", 2));
         }
         let squares = if self.for_norm() {
             self.squares()?
@@ -897,41 +672,41 @@ fn gated_tile{n}(row: u32, column: u32) -> array<vec4<f16>, {count}> {{
         let (rows, columns) = (problem.rows, problem.columns);
         let tiles = self.grid(|i, j| {
             let at = plus("first", i * TILE * columns + j * TILE);
-            let scaled = match self.halves {
+            let mut text = match self.halves {
                 true => format!("sum{i}{j} = sum{i}{j} * a_inverse * b_inverse; "),
                 false => String::new(),
             };
-            let stored = format!("coopStoreT(sum{i}{j}, &out{n}[{at}], {columns}u);");
-            match self.it.store {
-                Store::Onto { .. } => format!(
-                    "{scaled}sum{i}{j} = sum{i}{j} + coopLoadT<Sum>(&residual{n}[{at}], {columns}u);\n  {stored}"
-                ),
-                _ => scaled + &stored,
+            if let Store::Onto { .. } = self.it.store {
+                let added = format!("coopLoadT<Sum>(&residual{n}[{at}], {columns}u)");
+                text += &format!("sum{i}{j} = sum{i}{j} + {added};\n  ");
             }
+            text + &format!("coopStoreT(sum{i}{j}, &out{n}[{at}], {columns}u);")
         });
         let first = format!(
-            "let first = group.z * {}u + (row + a_first) * {columns}u + column + b_first;",
+            "group.z * {}u + (row + a_first) * {columns}u",
             rows * columns
         );
-        format!(
-            "// Stores the sums in C.\n  {first}\n  {}",
-            flowed(tiles, "", 2)
-        )
+        let tiles = flowed(tiles, "", 2);
+        format!("// Stores the sums in C.\n  let first = {first} + column + b_first;\n  {tiles}")
     }
 
     /// Sums of squares of the block's rows for the norm that follows.
     fn squares(&self) -> Result<String, Error> {
         let ((down, _), (_, across)) = (self.tiles, self.subgroups);
         let rows_of_subgroup = TILE * down;
-        let (each, which, half) = match self.sliced {
-            true => (4, "", format!("(half * {}u + ", self.subgroups_of_slice())),
-            false => (2, " * 2u + half", "(".to_owned()),
+        let (each, zero, which, half) = match self.sliced {
+            true => (
+                4,
+                "0.0",
+                "",
+                format!("(half * {}u + ", self.subgroups.0 * across),
+            ),
+            false => (2, "vec2<f32>()", " * 2u + half", "(".to_owned()),
         };
         let put = (0..down).step_by(each).map(|first| {
             let squares = (first..first + each).map(|i| match i < down {
                 true => format!("own_squares{i}"),
-                false if self.sliced => "0.0".to_owned(),
-                false => "vec2<f32>()".to_owned(),
+                false => zero.to_owned(),
             });
             let at = plus("lane", first / each * self.threads);
             format!("tiles[{at}] = vec4<f32>({});", flowed(squares, ",", 0))
@@ -951,11 +726,21 @@ fn gated_tile{n}(row: u32, column: u32) -> array<vec4<f16>, {count}> {{
     }
 }
 
-/// Statements under a condition; an empty one is no condition.
-fn guarded(condition: &str, lines: &[String]) -> String {
-    match condition.is_empty() {
-        true => lines.join("\n  "),
-        false => format!("if {condition} {{\n    {}\n  }}", lines.join("\n    ")),
+/// The statements that return what is at `place`; zero where it is not inside, which an empty condition always is.
+fn read(vector: &str, place: &str, inside: &str) -> String {
+    match inside.is_empty() {
+        true => format!("return {place};"),
+        false => format!(
+            "var value = {vector}();\n  if {inside} {{ value = {place}; }}\n  return value;"
+        ),
+    }
+}
+
+/// The beginning and the end of statements under a condition; an empty one is no condition.
+fn block(inside: &str) -> [String; 2] {
+    match inside.is_empty() {
+        true => [String::new(), String::new()],
+        false => [format!("if {inside} {{\n    "), "\n  }".to_owned()],
     }
 }
 
@@ -978,10 +763,8 @@ struct Operand {
     /// Vectors of a line, and the distance between lines in workgroup memory in vectors.
     across: usize,
     pitch: usize,
-    /// Lines of a step.
+    /// Lines of a step, and between the vectors that an invocation loads.
     lines: usize,
-    /// Vectors that each invocation loads, and lines between one and the next.
-    count: usize,
     lines_of_load: usize,
     /// Lines and values of the whole operand.
     whole: [usize; 2],
@@ -1008,7 +791,6 @@ impl Operand {
             true => [of_inner, of_outer],
             false => [of_outer, of_inner],
         };
-        let threads = of.plan.threads();
         Self {
             name,
             outer,
@@ -1017,8 +799,7 @@ impl Operand {
             across: values.0 / LANES,
             pitch: (values.0 + PADDING) / LANES,
             lines: lines.0,
-            count: lines.0 * values.0 / LANES / threads,
-            lines_of_load: threads * LANES / values.0,
+            lines_of_load: of.plan.threads() * LANES / values.0,
             whole: [lines.1, values.1],
             even: lines.1.is_multiple_of(lines.0) && values.1.is_multiple_of(values.0),
             in_turns: is_b && of.store == Store::Swiglu,
@@ -1034,44 +815,59 @@ impl Operand {
         self.lines * self.pitch
     }
 
-    /// The place of an invocation's first vector in a step.
-    fn place(&self) -> String {
+    /// What fills in the body of a product.
+    fn values(&self, of: &CoresProduct) -> Value {
         let Self {
             name,
             outer,
             across,
             pitch,
+            inner_lines,
             ..
         } = self;
-        let staged = match across {
-            8 => "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u".to_owned(),
-            _ => format!("lane / {across}u"),
-        };
-        let mut lines = vec![format!("let {name}_line = {staged};")];
+        let line = format!("{name}_line");
         let mut value = format!("lane % {across}u * 4u");
-        let mut line = format!("{name}_line");
-        if self.in_turns {
-            let ups = self.whole[0] / 2;
-            line = format!("({outer} / 2u + {line} % 16u + {line} / 16u % 2u * {ups}u)");
-        } else if self.inner_lines {
+        let mut first = match (self.in_turns, inner_lines) {
+            (true, _) => {
+                let ups = self.whole[0] / 2;
+                format!("({outer} / 2u + {line} % 16u + {line} / 16u % 2u * {ups}u)")
+            }
+            (false, true) => line,
+            (false, false) => format!("({outer} + {line})"),
+        };
+        if *inner_lines {
             value = format!("{outer} + {value}");
-        } else {
-            line = format!("({outer} + {line})");
         }
+        let mut edges = String::new();
         if !self.even {
-            lines.push(format!("let {name}_first_line = {line};"));
-            lines.push(format!("let {name}_value = {value};"));
-            line = format!("{name}_first_line");
+            edges = format!("\n  let {name}_first_line = {first};\n  let {name}_value = {value};");
+            first = format!("{name}_first_line");
             value = format!("{name}_value");
         }
-        lines.push(format!(
-            "let {name}_at = ({line} * {}u + {value}) / 4u;",
-            self.whole[1]
-        ));
-        lines.push(format!(
-            "let {name}_to = {name}_line * {pitch}u + lane % {across}u;"
-        ));
-        lines.join("\n  ")
+        context! {
+            line => match across {
+                8 => "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u".to_owned(),
+                _ => format!("lane / {across}u"),
+            },
+            edges,
+            first,
+            value,
+            width => self.whole[1],
+            pitch,
+            across,
+            first_loads => self.loads(of.n, "var "),
+            stages => self.stages(of.halves),
+            // The place of a subgroup's first matrix at inner value `inner` of a step.
+            from => match inner_lines {
+                true => format!("inner * {pitch}u + {name}_first / 4u"),
+                false => format!("{name}_first * {pitch}u + inner / 4u"),
+            },
+        }
+    }
+
+    /// The vectors that an invocation loads in a step.
+    fn count(&self) -> usize {
+        self.lines / self.lines_of_load
     }
 
     /// Loads this invocation's vectors of the step at `next` into registers.
@@ -1083,16 +879,16 @@ impl Operand {
             ..
         } = self;
         let step = match inner_lines {
-            true => format!("{name}_at + next * {}u", whole[1] / 4),
+            true => format!("{name}_at + next * {}u", whole[1] / LANES),
             false => format!("{name}_at + next / 4u"),
         };
-        let loads = (0..self.count).map(|load| {
+        let load = |load: usize| {
             let far = load * self.lines_of_load;
             let further = match self.in_turns {
                 true => far / 32 * 16 + far % 16 + far / 16 % 2 * (whole[0] / 2),
                 false => far,
             };
-            let at = plus(&step, further * whole[1] / 4);
+            let at = plus(&step, further * whole[1] / LANES);
             let line = plus(&format!("{name}_first_line"), further);
             let vector = match (self.even, inner_lines) {
                 (true, _) => format!("{name}{n}[{at}]"),
@@ -1100,8 +896,9 @@ impl Operand {
                 (false, false) => format!("read_{name}{n}({at}, {line}, {name}_value + next)"),
             };
             format!("{declared}{name}_next{load} = {vector};")
-        });
-        flowed(loads, "", if declared.is_empty() { 4 } else { 2 })
+        };
+        let indent = if declared.is_empty() { 4 } else { 2 };
+        flowed((0..self.count()).map(load), "", indent)
     }
 
     /// The function that reads a vector, if there are edges.
@@ -1115,13 +912,13 @@ impl Operand {
         if self.even {
             return String::new();
         }
+        let inside = format!("line < {lines}u && value < {values}u");
         format!(
             "\n\n// Reads four values of a line of {}; zeros past its ends.
 fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
   var four = {vector}();
-  if line < {lines}u && value < {values}u {{ four = {name}{n}[at]; }}
-  return four;
-}}",
+  if {inside} {{ four = {name}{n}[at]; }}
+  return four;\n}}",
             name.to_uppercase()
         )
     }
@@ -1129,33 +926,22 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
     /// Copies what was loaded to workgroup memory.
     fn stages(&self, halves: bool) -> String {
         let name = self.name;
-        let stages = (0..self.count).map(|load| {
+        let stage = |load: usize| {
             let to = plus(
                 &format!("{name}_to"),
                 load * self.lines_of_load * self.pitch,
             );
-            match halves {
-                true => format!("stage_{name}({to}, {name}_next{load} * {name}_scale);"),
-                false if self.vector == "vec4<f16>" => {
-                    format!("{name}_staged[{to}] = {name}_next{load};")
-                }
-                false => format!("{name}_staged[{to}] = vec4<f16>({name}_next{load});"),
+            match (halves, self.vector) {
+                (true, _) => format!("stage_{name}({to}, {name}_next{load} * {name}_scale);"),
+                (false, "vec4<f16>") => format!("{name}_staged[{to}] = {name}_next{load};"),
+                (false, _) => format!("{name}_staged[{to}] = vec4<f16>({name}_next{load});"),
             }
-        });
-        flowed(stages, "", 4)
+        };
+        flowed((0..self.count()).map(stage), "", 4)
     }
 
-    /// The place of a subgroup's first matrix at inner value `inner` of a step.
-    fn from(&self) -> String {
-        let Self { name, pitch, .. } = self;
-        match self.inner_lines {
-            true => format!("inner * {pitch}u + {name}_first / 4u"),
-            false => format!("{name}_first * {pitch}u + inner / 4u"),
-        }
-    }
-
-    /// Loads the matrix with number `index` of the subgroup, `inner` values further. `coopLoadT` loads a matrix stored row by row.
-    fn matrix(&self, part: &str, index: usize, inner: usize) -> String {
+    /// Loads the subgroup's matrices with number `index`. `coopLoadT` loads a matrix that is stored row by row.
+    fn matrices(&self, of: &CoresProduct, index: usize) -> Vec<String> {
         let Self {
             name,
             pitch,
@@ -1167,21 +953,28 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
             true => ("MatrixB", "columns"),
             false => ("MatrixA", "rows"),
         };
-        let variable = match part {
-            "staged" => format!("{variable}{index}"),
-            _ => format!("{name}_{part}{index}_{inner}"),
-        };
         let load = if *inner_lines == is_b {
             "coopLoadT"
         } else {
             "coopLoad"
         };
-        let far = match inner_lines {
-            true => inner * pitch + index * TILE / 4,
-            false => index * TILE * pitch + inner / 4,
+        let inners: &[usize] = if of.halves { &[0, TILE] } else { &[0] };
+        let matrix = |part: &str, inner: usize| {
+            let variable = match of.halves {
+                true => format!("{name}_{part}{index}_{inner}"),
+                false => format!("{variable}{index}"),
+            };
+            let far = match inner_lines {
+                true => inner * pitch + index * TILE / LANES,
+                false => index * TILE * pitch + inner / LANES,
+            };
+            let at = plus(&format!("{name}_from"), far);
+            format!("let {variable} = {load}<{role}>(&{name}_{part}[{at}], {pitch}u);")
         };
-        let at = plus(&format!("{name}_from"), far);
-        format!("let {variable} = {load}<{role}>(&{name}_{part}[{at}], {pitch}u);")
+        let parts = of.parts().iter();
+        parts
+            .flat_map(|part| inners.iter().map(move |inner| matrix(part, *inner)))
+            .collect()
     }
 }
 
