@@ -87,7 +87,7 @@ fn passes(
             let is_right = all.clone().all(|it| it.share <= 1.0);
             let rounding = f64::from(f32::EPSILON);
             let differs = |it: Difference| {
-                !it.expected.is_finite() || it.off() > rounding * it.expected.abs()
+                !it.expected.is_finite() || it.error() > rounding * it.expected.abs()
             };
             let differs = all.into_iter().any(differs);
             is_right.then_some(WrongOutput {

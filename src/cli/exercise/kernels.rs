@@ -130,7 +130,7 @@ fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob
         exercise,
         kernels,
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
-        args.seed.unwrap_or_else(random::fresh),
+        args.seed.unwrap_or_else(random::unpredictable_seed),
     )
 }
 
