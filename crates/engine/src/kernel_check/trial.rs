@@ -258,7 +258,9 @@ impl KernelTrial<'_> {
                     ..self.fault(Kind::Wrong, name, worst.at)
                 }));
             }
-            let off = all.map(|difference| difference.error()).filter(|off| off.is_finite());
+            let off = all
+                .map(|difference| difference.error())
+                .filter(|off| off.is_finite());
             matched.error = matched.error.max(off.fold(0.0, f64::max) / largest);
             matched.share = matched.share.max(worst.share);
         }
