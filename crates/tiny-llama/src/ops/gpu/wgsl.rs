@@ -43,6 +43,7 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
     "linear/matmul_body.wgsl",
+    "linear/matmul_half.wgsl",
     "linear/matmul_onto.wgsl",
     "linear/matmul_read.wgsl",
     "linear/matmul_rope.wgsl",

@@ -1,13 +1,9 @@
 
-  // The upper half of {{ 2 * half }} slices passes its sums to the lower half.
-  {
-    let at = slice % {{ half }}u * {{ of_slice }}u + number;
-    if slice >= {{ half }}u && slice < {{ 2 * half }}u {
-      {{ put }}
-    }
-    workgroupBarrier();
-    if slice < {{ half }}u {
-      {{ add }}
-    }
-    workgroupBarrier();
-  }
+
+// Copies the sums of a slice to workgroup memory, and adds those of another slice.
+fn put_sums(sums: ptr<function, array<vec4<f32>, {{ sums }}>>, at: u32) {
+  {{ put }}
+}
+fn add_sums(sums: ptr<function, array<vec4<f32>, {{ sums }}>>, at: u32) {
+  {{ add }}
+}

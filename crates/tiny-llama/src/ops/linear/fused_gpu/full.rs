@@ -168,8 +168,17 @@ fn functions_of_launch(all: &Products) -> Result<String, Error> {
     if stores.any(|store| matches!(store, Store::Swiglu | Store::SwigluBackward)) {
         text += &["\n\n", &filled("swiglu/swiglu.wgsl", &())?].concat();
     }
+    let plan = &all.0[0].plan;
+    if plan.slices > 1 {
+        let sums = Block::new(plan).sums();
+        let staged = |sum: usize| format!("staged[at + {}u]", sum * plan.slice_threads());
+        let put = (0..sums).map(|sum| format!("{} = (*sums)[{sum}];", staged(sum)));
+        let add = (0..sums).map(|sum| format!("(*sums)[{sum}] += {};", staged(sum)));
+        let values = context! { sums, put => flowed(put, "", 2), add => flowed(add, "", 2) };
+        text += &filled("linear/matmul_slices.wgsl", &values)?;
+    }
     if all.0.iter().any(|product| is_reordered(&product.problem)) {
-        let line = format!("inner % 4u * {}u + inner / 4u", all.0[0].plan.step / 4);
+        let line = format!("inner % 4u * {}u + inner / 4u", plan.step / 4);
         text += &format!(
             "\n\n// The line of an inner value of a step.\nfn line_of(inner: u32) -> u32 {{ return {line}; }}"
         );
@@ -252,22 +261,11 @@ impl FullProduct<'_> {
     /// Returns the lines that add the sums of the slices.
     fn add_slices(&self) -> Result<String, Error> {
         let plan = &self.product.plan;
-        let of_vector = plan.slice_threads();
+        let of_slice = plan.slice_threads() * self.block.sums();
         let mut text = String::new();
         for half in (0..plan.slices.ilog2()).rev().map(|i| 1_usize << i) {
-            let staged = |sum: usize| format!("staged[at + {}u]", sum * of_vector);
-            let sums = 0..self.block.sums();
-            let put = sums
-                .clone()
-                .map(|sum| format!("{} = sums[{sum}];", staged(sum)));
-            let add = sums.map(|sum| format!("sums[{sum}] += {};", staged(sum)));
-            let values = context! {
-                half,
-                of_slice => of_vector * self.block.sums(),
-                put => flowed(put, "", 4),
-                add => flowed(add, "", 4),
-            };
-            text += &filled("linear/matmul_slices.wgsl", &values)?;
+            text += &filled("linear/matmul_half.wgsl", &context! { half, of_slice })?;
+            text += "\n";
         }
         if plan.slices > 1 {
             text += "  if slice > 0u { return; }\n";
