@@ -13,27 +13,27 @@ use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
 use protocol::config::Matmul;
 
-/// The stream x `[n, d]`.
+/// The residual stream is one matrix x `[n, d]`.
 #[derive(Debug)]
 pub struct Residual<'a> {
     versions: &'a Versions,
-    /// As the last norm read it.
+    /// This is the stream as the last norm read it.
     x: Option<Tensor<2>>,
-    /// What is still to be done.
+    /// This is the sum that the next norm still has to compute.
     next: Next<'a>,
 }
 
-/// How a stream goes on.
+/// The next step of a stream, which its next norm computes.
 #[derive(Debug)]
 enum Next<'a> {
     Nothing,
-    /// x = the rows of the table for these tokens.
+    /// The stream begins with the rows of a table for these tokens.
     Embedding(&'a Parameter, Tensor<1, Int>),
-    /// x += y·Wᵀ; y `[n, in]`, W `[d, in]`.
+    /// The stream adds y·Wᵀ; y is `[n, in]`, W `[d, in]`.
     Sum(Scope, Tensor<2>, &'a Parameter),
 }
 
-/// A norm of the stream, which is computed when its readers are known.
+/// A norm of the stream is computed when its readers are known.
 #[derive(Debug)]
 pub struct Normed<'s, 'a> {
     stream: &'s mut Residual<'a>,
@@ -42,7 +42,7 @@ pub struct Normed<'s, 'a> {
 }
 
 impl<'a> Residual<'a> {
-    /// The rows of a table `[vocab, d]` for tokens `[n]`.
+    /// Begins a stream with the rows of a table `[vocab, d]` for tokens `[n]`.
     pub fn embedding(versions: &'a Versions, table: &'a Parameter, tokens: Tensor<1, Int>) -> Self {
         Self {
             versions,
@@ -51,7 +51,8 @@ impl<'a> Residual<'a> {
         }
     }
 
-    /// Adds y·Wᵀ; y `[n, in]`, W `[d, in]`. Our own product also takes y as the last third of `[3n, in]`, as [`Versions::gated`] leaves it.
+    /// Adds y·Wᵀ; y is `[n, in]`, W `[d, in]`. Our own product also accepts y as the last third of `[3n, in]`, which is what
+    /// [`Versions::gated`] may return.
     ///
     /// # Panics
     /// When no norm has read the stream since the last sum.
@@ -61,7 +62,7 @@ impl<'a> Residual<'a> {
         self.next = Next::Sum(scope, y, w);
     }
 
-    /// The norm of the stream with a gain `[1, d]`.
+    /// Returns the norm of the stream with a gain `[1, d]`.
     pub fn norm<'s>(&'s mut self, scope: Scope, gain: &'s Parameter) -> Normed<'s, 'a> {
         let stream = self;
         Normed {
@@ -71,24 +72,24 @@ impl<'a> Residual<'a> {
         }
     }
 
-    /// The stream `[n, d]` as the last norm read it; `None` before the first.
+    /// Returns the stream `[n, d]` as the last norm read it; `None` before the first norm.
     pub fn read(&self) -> Option<&Tensor<2>> {
         self.x.as_ref()
     }
 }
 
 impl Normed<'_, '_> {
-    /// For any readers, `[n, d]`.
+    /// Computes the norm `[n, d]` for any number of readers.
     pub fn value(self) -> Tensor<2> {
         self.computed(None).x
     }
 
-    /// For a product with W alone.
+    /// Computes the norm for one reader, the product with W.
     pub fn for_product(self, w: &Parameter) -> Input {
         self.computed(Some(w))
     }
 
-    /// The norm, and before it what the stream has still to do.
+    /// Computes the sum that the stream still has to add, and then the norm.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
         let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
@@ -130,7 +131,7 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// x + y·Wᵀ: in one operation where our own product stores it.
+    /// Computes x + y·Wᵀ. Our own product does both in one operation.
     fn sum(
         &self,
         scope: Scope,
@@ -162,8 +163,8 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// The norm's gain `[1, d]`, if the sum of x `[n, d]` and a product with W does a part of the norm. A sum in parts, which another launch adds,
-    /// does not.
+    /// Returns the norm's gain `[1, d]` if the product with W, which is added to x `[n, d]`, does a part of the norm. A product in parts,
+    /// which another launch adds, cannot do it.
     fn gain_in_sum(
         &self,
         x: &Tensor<2>,
@@ -180,8 +181,8 @@ impl Normed<'_, '_> {
         self.gain_in_products(reader, &x.device(), x.dims())
     }
 
-    /// The norm's gain `[1, d]`, if the operations around the norm of an x of these sizes `[n, d]` do its work: the product that reads the norm
-    /// must be able to do the rest.
+    /// Returns the norm's gain `[1, d]` if the operations around the norm do its work; x has the sizes `[n, d]`. The product that reads the
+    /// norm must be able to do the rest of it.
     fn gain_in_products(
         &self,
         reader: Option<&Parameter>,

@@ -14,25 +14,25 @@ use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Norm;
 
-/// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
+/// The norm takes x `[n, d]` and γ `[1, d]` and gives y `[n, d]`.
 #[derive(Clone, Debug, Default)]
 pub struct RmsNorm {
     pub version: Norm,
-    /// True if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
+    /// This is true if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
     /// backward pass adds it.
     pub on_trunk: bool,
-    /// Format of the products that take y.
+    /// This is the format of the products that read y.
     pub format: Format,
-    /// With the operations before and behind it.
+    /// The norm shares this work with the operations before and behind it.
     pub shared: SharedWork,
 }
 
-/// A device's own kernels.
+/// Each device has kernels of its own for the norm.
 pub trait FusedNorm: Backend {
-    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. Where the operations around it do its work, both
-    /// have no values yet.
+    /// Returns y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. If the operations around the norm do
+    /// its work, the product behind it writes both later.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]`.
+    /// Returns dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ, 1/rms and dy `[n, d]`.
     fn backward(
         saved: [Float<Self>; 3],
         dy: Float<Self>,
@@ -43,7 +43,7 @@ pub trait FusedNorm: Backend {
 impl Operation<2> for RmsNorm {
     const NAME: &'static str = "rms-norm";
 
-    /// x, γ and 1/rms.
+    /// The backward pass needs x, γ and 1/rms.
     type Saved<B: Kernels> = [Float<B>; 3];
 
     fn version(&self) -> &'static str {

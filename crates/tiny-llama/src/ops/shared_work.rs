@@ -10,11 +10,11 @@ use burn_cubecl::tensor::CubeTensor;
 use super::cost::Cost;
 use super::gpu::{empty, empty_of};
 
-/// The forward pass of one norm, which the operations around it share. By default, each does its own work.
+/// The work of one norm's forward pass, which the operations around the norm share. By default, the norm does all of it.
 #[derive(Clone, Debug, Default)]
 pub struct SharedWork {
-    /// The norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work; `None` if
-    /// the norm does it.
+    /// This is the norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work. It
+    /// is `None` if the norm does its own work.
     pub gain: Option<Tensor<2>>,
     partial: Arc<Mutex<Option<PartialNorm>>>,
 }
@@ -23,24 +23,24 @@ pub struct SharedWork {
 /// r = 1/√(mean(x²) + ε).
 #[derive(Clone, Debug)]
 pub struct PartialNorm {
-    /// `[1, d]`
+    /// The gain is `[1, d]`.
     pub gain: CubeTensor,
-    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, it is 65,504 here, so that y is finite, but too small.
+    /// This is x·gain `[n, d]` in f16. A value over 65,504 is stored as 65,504, so that y is finite, but too small.
     pub scaled: CubeTensor,
-    /// Σx² of each row, in parts `[parts, n]`.
+    /// These are the sums Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
-    /// r `[n, 1]`, which the product behind writes, as it does y.
+    /// This is r `[n, 1]`, which the product behind writes together with y.
     pub inverse: CubeTensor,
 }
 
 impl SharedWork {
-    /// The work of a norm with this gain, if the operations around it do it.
+    /// Makes the shared work of a norm. With a gain, the operations around the norm do it.
     pub(super) fn new(gain: Option<Tensor<2>>) -> Self {
         let partial = Arc::default();
         Self { gain, partial }
     }
 
-    /// The part of the norm that the operation before it has done and the product behind it has not yet taken.
+    /// Returns the part of the norm that the operation before it has done and that the product behind it has not yet taken.
     pub(super) fn partial(&self) -> MutexGuard<'_, Option<PartialNorm>> {
         self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl SharedWork {
 }
 
 impl PartialNorm {
-    /// Buffers without values yet for the norm of an x `[n, d]` with this gain; `parts` of the squares.
+    /// Allocates buffers for the norm of an x `[n, d]` with this gain. The sums of squares of a row have `parts` parts.
     pub(crate) fn empty(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> Self {
         Self {
             scaled: empty_of(DType::F16, &gain, [n, d]),
@@ -79,8 +79,8 @@ mod tests {
     use burn::tensor::{Tensor, TensorData};
     use protocol::config::{Matmul, Norm};
 
-    /// A product, the norm of its sum with a residual, a product with what is normed, and one with both: with inner dimensions long
-    /// enough for parts, forward and backward.
+    /// The test runs a product, the norm of its sum with a residual, a product that reads the norm, and a product that reads both, forward
+    /// and backward. Inner dimensions are long enough for parts.
     #[test]
     fn what_norms_and_products_do_for_each_other_changes_no_output_and_no_gradient() {
         let Some(device) = check::TestDevice::any() else {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// An x·gain above f16's largest number: y is finite, as it is in f32.
+    /// Where x·gain is above f16's largest number, y is finite, as it is in f32.
     #[test]
     fn a_norm_in_products_is_finite_where_it_is_in_f32() {
         let Some(device) = check::TestDevice::any().filter(|_| check::has_matrix_cores()) else {

@@ -18,11 +18,11 @@ use std::ops::Range;
 
 pub(super) const FILE: &str = "linear/matmul_matrix_cores.wgsl";
 
-/// Side of the matrices that one instruction multiplies.
+/// One instruction multiplies matrices of this side.
 const TILE: usize = 16;
-/// Values per vector of a load.
+/// A load reads a vector of this many values.
 const LANES: usize = 4;
-/// Padding between rows of workgroup memory, in values, against bank conflicts.
+/// Rows in workgroup memory are this many values apart, against bank conflicts.
 const PADDING: usize = 8;
 
 /// Returns true if the operands' rows start at whole vectors.
@@ -30,7 +30,7 @@ pub(super) fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
 
-/// The WGSL type of four values of an operand in memory.
+/// Returns the WGSL type of four values of an operand in memory.
 fn vector(staged: &Staged) -> &'static str {
     match staged {
         Staged::Short => "vec4<f16>",
@@ -38,7 +38,7 @@ fn vector(staged: &Staged) -> &'static str {
     }
 }
 
-/// Names and elements of A, B, the result, the buffers of its store, and those of a norm: squares, 1/rms and its output.
+/// Returns the names and elements of A, B, the result, the buffers of the store, and the buffers of a norm: squares, 1/rms and output.
 pub(super) fn buffers(product: &Product) -> Vec<(&'static str, &'static str)> {
     let [a, b] = product.staged.each_ref().map(vector);
     let out = match (product.store.is_linear(), by_vectors(product)) {
@@ -62,7 +62,7 @@ fn by_vectors(product: &Product) -> bool {
     ragged || !product.store.is_linear() || sums || product.norm_parts > 0
 }
 
-/// The values that fill in the file. The largest magnitudes of f32 operands are the last binding.
+/// Returns the values that fill in the file. The largest magnitudes of f32 operands are the last binding.
 ///
 /// # Errors
 /// When a file does not fit its values.
@@ -90,7 +90,7 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
     })
 }
 
-/// The notes on what only some products do.
+/// Returns the notes on what only some products do.
 fn notes(products: &[CoresProduct]) -> String {
     let any = |of: fn(&CoresProduct) -> bool| products.iter().any(of);
     let notes = [
@@ -114,7 +114,7 @@ fn notes(products: &[CoresProduct]) -> String {
     numbered.collect()
 }
 
-/// The variables in workgroup memory. The product that needs the most determines the sizes.
+/// Returns the variables in workgroup memory. The product that needs the most determines the sizes.
 fn workgroup_memory(products: &[CoresProduct]) -> String {
     let first = &products[0];
     let mut text =
@@ -144,7 +144,7 @@ var<workgroup> bits: array<atomic<u32>, 4>;";
     text
 }
 
-/// The functions that all products of a launch share.
+/// Returns the functions that all products of a launch share.
 fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
     let any = |of: fn(&Store) -> bool| products.iter().any(|product| of(&product.it.store));
     let rotates = any(|store| matches!(store, Store::Rope(_)));
@@ -169,15 +169,15 @@ fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
     Ok(text)
 }
 
-/// A product on matrix cores, and its number in the launch.
+/// A product on matrix cores, with its number `n` in the launch.
 struct CoresProduct<'a> {
     it: &'a Product,
     n: usize,
-    /// Tiles of a subgroup, down and across, and subgroups of a slice.
+    /// A subgroup has this many tiles down and across, and a slice this many subgroups.
     tiles: (usize, usize),
     subgroups: (usize, usize),
     threads: usize,
-    /// True if two groups of subgroups compute the block.
+    /// This is true if two groups of subgroups compute the block.
     sliced: bool,
     halves: bool,
     by_vectors: bool,
@@ -185,7 +185,7 @@ struct CoresProduct<'a> {
     operands: [Operand; 2],
 }
 
-/// What stores the sum of a product and a matrix, and the work of the norm that follows.
+/// This store adds a matrix and does a part of the norm that follows.
 const FOR_NORM: Store = Store::Onto { for_norm: true };
 
 impl<'a> CoresProduct<'a> {
@@ -210,7 +210,7 @@ impl<'a> CoresProduct<'a> {
         }
     }
 
-    /// The names of the staged matrices of an operand.
+    /// Returns the names of an operand's staged matrices.
     fn parts(&self) -> &'static [&'static str] {
         if self.halves {
             &["high", "low"]
@@ -268,7 +268,7 @@ impl<'a> CoresProduct<'a> {
         filled("linear/matmul_matrix_cores_body.wgsl", &values)
     }
 
-    /// Why invocations read and stage lines in this order.
+    /// Returns comments that say why invocations read and stage lines in their order.
     fn hints(&self) -> String {
         let [a, b] = &self.operands;
         let far = "\n  // Lines of 64 bytes that are stored together are four apart, because neighbours share banks.";
@@ -281,14 +281,14 @@ impl<'a> CoresProduct<'a> {
         [far, if b.in_turns { turns } else { "" }].concat()
     }
 
-    /// A text for each tile of a subgroup, row by row.
+    /// Returns a text for each tile of a subgroup, row by row.
     fn grid(&self, text: impl Fn(usize, usize) -> String) -> Vec<String> {
         let (down, across) = self.tiles;
         let all = 0..down * across;
         all.map(|at| text(at / across, at % across)).collect()
     }
 
-    /// The next step's loads, and the barrier after which workgroup memory is read.
+    /// Returns the next step's loads, and the barrier after which workgroup memory is read.
     fn next_loads(&self) -> String {
         let step = self.it.plan.step;
         let [a, b] = self
@@ -309,14 +309,14 @@ impl<'a> CoresProduct<'a> {
         }
     }
 
-    /// The scales of halves.
+    /// Returns the text that computes the scales of halves.
     fn scales(&self) -> Result<String, Error> {
         let [a, b] = self.operands.each_ref().map(|operand| &operand.largest);
         let values = context! { a, b, threads => self.threads };
         filled("linear/matmul_matrix_cores_scales.wgsl", &values)
     }
 
-    /// Loads a step's matrices and multiplies them: those of B one after the other, each with all of A.
+    /// Returns the text that loads a step's matrices and multiplies each of B with all of A.
     fn multiply(&self) -> String {
         let (down, across) = self.tiles;
         let [a, b] = &self.operands;
@@ -336,13 +336,13 @@ impl<'a> CoresProduct<'a> {
         lines.join("\n      ")
     }
 
-    /// The vectors of a row of the norm's output that a block writes.
+    /// Returns how many vectors of a row of the norm's output a block writes.
     fn share_of_norm(&self) -> usize {
         let [blocks, ..] = self.it.groups();
         (self.it.problem.inner / LANES).div_ceil(blocks)
     }
 
-    /// The norm before the product: 1/rms of the block's rows, and the block's share of the norm's output.
+    /// Returns the text for the norm before the product: 1/rms of the block's rows, and the block's share of the norm's output.
     fn norm(&self) -> Result<String, Error> {
         let (n, rows, (height, _)) = (self.n, self.it.problem.rows, self.it.plan.tile);
         let loads = 0..(height * self.share_of_norm()).div_ceil(self.threads);
@@ -375,7 +375,7 @@ impl<'a> CoresProduct<'a> {
         filled("linear/matmul_matrix_cores_inverse.wgsl", &values)
     }
 
-    /// What limits a block's rows, if blocks extend past the end.
+    /// Returns the condition for a block's rows if blocks extend past the end.
     fn row_inside(&self) -> String {
         match self.ragged {
             true => format!(" && row + lane < {}u", self.it.problem.rows),
@@ -383,7 +383,7 @@ impl<'a> CoresProduct<'a> {
         }
     }
 
-    /// The functions that load operands with edges, apply the norm before the product, and store the result.
+    /// Returns the functions that load operands with edges, apply the norm before the product, and store the result.
     fn functions(&self) -> Result<String, Error> {
         let edges = self
             .operands
@@ -428,30 +428,38 @@ impl<'a> CoresProduct<'a> {
         filled("linear/matmul_matrix_cores_norm.wgsl", &values)
     }
 
-    /// The rows of a tile of which an invocation has four values each: two slices share them.
-    fn rows_of_tile(&self) -> usize {
-        if self.sliced { 1 } else { 2 }
-    }
-
-    /// A value of an invocation's row of a tile.
-    fn of_row(&self, name: &str, row: usize) -> String {
+    /// Returns a text for each row of a tile of which an invocation has four values. If two slices share a tile, an invocation has one row
+    /// of it, otherwise two. `{row}` becomes the row, `[h]` the index of its values, and `[gate]` and `[up]` the indices of its gates and
+    /// ups.
+    fn by_row(&self, text: &str, between: &str) -> String {
+        let row = |row: &str, [h, gate, up]: [&str; 3]| {
+            let text = text.replace("{row}", row).replace("[h]", h);
+            text.replace("[gate]", gate).replace("[up]", up)
+        };
         match self.sliced {
-            true => name.to_owned(),
-            false => format!("{name}[{row}]"),
+            true => row("row", ["", "[0]", "[1]"]),
+            false => {
+                let [first, second] = [["[0]", "[0]", "[1]"], ["[1]", "[2]", "[3]"]];
+                row("row", first) + between + &row("row + 8u", second)
+            }
         }
     }
 
-    /// The functions of the epilogue: for a tile of sums, and for a row of it.
+    /// Returns the functions of the epilogue for a tile of sums and for a row of a tile.
     fn store_functions(&self) -> Result<String, Error> {
         let (n, problem, store) = (self.n, &self.it.problem, &self.it.store);
-        let (values, squares) = match self.sliced {
-            true => ("vec4<f32>", "f32"),
-            false => ("mat2x4<f32>", "vec2<f32>"),
+        let of_slice = self.subgroups.0 * self.subgroups.1;
+        let (values, squares, count) = match self.sliced {
+            true => ("vec4<f32>", "f32", 2),
+            false => ("mat2x4<f32>", "vec2<f32>", 4),
         };
-        let (parameter, r) = match self.it.norm_parts {
-            0 => (String::new(), ""),
-            _ => (format!(", r: {squares}"), ", r"),
+        let normed = self.it.norm_parts > 0;
+        let parameter = if normed {
+            format!(", r: {squares}")
+        } else {
+            String::new()
         };
+        let (r, times_r) = if normed { (", r", " * r[h]") } else { ("", "") };
         let width = match store {
             Store::Swiglu => problem.columns / 2,
             _ => problem.columns,
@@ -460,85 +468,70 @@ impl<'a> CoresProduct<'a> {
             true => format!("row < {}u && column < {width}u", problem.rows),
             false => String::new(),
         };
-        let rows = 0..self.rows_of_tile();
-        let row = |at: usize| format!("{}, column", plus("row", 8 * at));
-        let mut files = vec!["tile"];
-        let (file, more) = match store {
-            Store::Plain => ("plain", ", part: u32".to_owned()),
-            Store::Onto { for_norm: false } => ("plain", format!(", part: u32, added: {values}")),
-            Store::Onto { for_norm: true } => {
-                ("for_norm", format!(", added: {values}, gain: vec4<f32>"))
-            }
-            Store::Rope(_) => ("rope", String::new()),
-            Store::Swiglu => ("swiglu", String::new()),
+        let (file, more, stored) = match store {
+            Store::Plain => ("plain", ", part: u32", "value[h], part"),
+            Store::Onto { for_norm: false } => (
+                "plain",
+                ", part: u32, added: VALUES",
+                "value[h] + added[h], part",
+            ),
+            Store::Onto { for_norm: true } => (
+                "for_norm",
+                ", added: VALUES, gain: vec4<f32>",
+                "value[h] + added[h], gain",
+            ),
+            Store::Rope(_) => ("rope", "", "value[h]"),
+            Store::Swiglu => ("swiglu", "", "value[h], up[h]"),
             Store::SwigluBackward => {
-                let count = 2 * self.rows_of_tile();
+                let gated = ", gated: array<vec4<f16>, COUNT>";
+                ("swiglu_backward", gated, "value[h], gated[gate], gated[up]")
+            }
+        };
+        let more = more
+            .replace("VALUES", values)
+            .replace("COUNT", &count.to_string());
+        let stored = format!("store_row{n}({{row}}, column, {stored})");
+        let (result, stored) = match self.for_norm() {
+            true => {
+                let all = self.by_row(&stored, ",\n                   ");
                 (
-                    "swiglu_backward",
-                    format!(", gated: array<vec4<f16>, {count}>"),
+                    format!(" -> {squares}"),
+                    format!("return {squares}({all});"),
                 )
             }
+            false => (String::new(), self.by_row(&stored, ";\n  ") + ";"),
         };
-        files.extend(matches!(store, Store::Onto { .. }).then_some("residual"));
-        files.push(file);
-        let stored = |at: usize| {
-            let value = self.of_row("value", at);
-            let arguments = match store {
-                Store::Plain => format!("{value}, part"),
-                Store::Onto { for_norm } => {
-                    let last = if *for_norm { "gain" } else { "part" };
-                    format!("{value} + {}, {last}", self.of_row("added", at))
-                }
-                Store::Rope(_) => value,
-                Store::Swiglu => format!("{value}, {}", self.of_row("up", at)),
-                Store::SwigluBackward => {
-                    format!("{value}, gated[{}], gated[{}]", 2 * at, 2 * at + 1)
-                }
-            };
-            format!("store_row{n}({}, {arguments})", row(at))
+        let (sums, first, up) = match store {
+            Store::Swiglu => {
+                let up = format!("let up = tile_values{n}(ups, lane{r});\n  ");
+                ("gates: Sum, ups: Sum", "gates", up)
+            }
+            _ => ("sum: Sum", "sum", String::new()),
         };
-        let stored: Vec<String> = rows.clone().map(stored).collect();
-        let (result, stored) = match self.for_norm() {
-            true => (
-                format!(" -> {squares}"),
-                format!("return {squares}({});", flowed(stored, ",", 19)),
-            ),
-            false => (String::new(), stored.join(";\n  ") + ";"),
+        let size = problem.rows * width / LANES;
+        let of_tile = match self.sliced {
+            true if normed => format!("(tiles[at] + tiles[at + {}u]) * r", 64 * of_slice),
+            true => format!("tiles[at] + tiles[at + {}u]", 64 * of_slice),
+            false => format!(
+                "tiles[at]{times_r}, tiles[at + 32u]{}",
+                times_r.replace('h', "1")
+            )
+            .replace("[h]", "[0]"),
         };
-        let (sum, ups, up) = match store {
-            Store::Swiglu => (
-                "gates",
-                ", ups: Sum",
-                format!("let up = tile_values{n}(ups, lane{r});\n  "),
-            ),
-            _ => ("sum", "", String::new()),
-        };
-        let of_slice = self.subgroups.0 * self.subgroups.1;
-        let tile = |at: usize| match (self.sliced, r.is_empty()) {
-            (true, true) => format!("tiles[at] + tiles[at + {}u]", 64 * of_slice),
-            (true, false) => format!("(tiles[at] + tiles[at + {}u]) * r", 64 * of_slice),
-            (false, true) => format!("tiles[{}]", plus("at", 32 * at)),
-            (false, false) => format!("tiles[{}] * r[{at}]", plus("at", 32 * at)),
-        };
-        let residual = |at: usize| format!("residual_row{n}({})", row(at));
-        let ups_at = problem.rows * width / LANES;
-        let gated = |at: usize| {
-            let of = |first: usize| format!("gated_row{n}({first}u, {})", row(at));
-            [of(0), of(ups_at)]
-        };
+        let gated = |first| format!("gated_row{n}({first}u, {{row}}, column)");
         let at = format!("(row * {width}u + column) / 4u");
         let [open, end] = block(&inside);
-        let end = if self.for_norm() && self.ragged {
-            end + "\n  return 0.0;"
+        let zero = if self.for_norm() && self.ragged {
+            "\n  return 0.0;"
         } else {
-            end
+            ""
         };
         let rotation = match store {
             Store::Rope(rotation) => Value::from_serialize(rotation),
             _ => context! {},
         };
         let of = context! {
-            n, values, width, end,
+            n, values, width, size, count,
             r => parameter,
             what => match self.sliced {
                 true => "a row: the sums of both slices",
@@ -548,35 +541,34 @@ impl<'a> CoresProduct<'a> {
                 true => format!("lane / 32u % {of_slice}u * 64u + lane / {}u * 32u", 32 * of_slice),
                 false => "lane / 32u * 64u".to_owned(),
             },
-            read => rows.clone().map(tile).collect::<Vec<_>>().join(", "),
-            residual => rows.clone().map(residual).collect::<Vec<_>>().join(", "),
+            read => of_tile,
+            residual => self.by_row(&format!("residual_row{n}({{row}}, column)"), ", "),
             read_residual => read("vec4<f32>", &format!("residual{n}[{at}]"), &inside),
-            count => 2 * self.rows_of_tile(),
-            gated => flowed(rows.flat_map(gated), ",", 4),
+            gated => self.by_row(&[gated(0), gated(size)].join(", "), ",\n    "),
             read_gated => read("vec4<f16>", &format!("gated{n}[first + {at}]"), &inside),
             inside => open,
-            // Vectors of a result.
-            size => ups_at,
+            end => end + zero,
             ..rotation
         };
+        let residual = matches!(store, Store::Onto { .. }).then_some("residual");
         let mut text = String::new();
-        for file in files {
+        for file in ["tile"].into_iter().chain(residual).chain([file]) {
             text += &filled(&format!("linear/matmul_matrix_cores_{file}.wgsl"), &of)?;
         }
         text += &format!(
-            "\nfn store_tile{n}({sum}: Sum{ups}, lane: u32, row: u32, column: u32{more}{parameter}){result} {{
-  let value = tile_values{n}({sum}, lane{r});
+            "\nfn store_tile{n}({sums}, lane: u32, row: u32, column: u32{more}{parameter}){result} {{
+  let value = tile_values{n}({first}, lane{r});
   {up}{stored}\n}}"
         );
         Ok(text)
     }
 
-    /// True if the sums of squares of rows are stored for a norm that follows.
+    /// Returns true if the sums of squares of rows are stored for a norm that follows.
     fn for_norm(&self) -> bool {
         self.it.store == FOR_NORM
     }
 
-    /// Passes tiles of sums to the epilogue.
+    /// Returns the text that passes tiles of sums to the epilogue.
     fn store_vectors(&self) -> Result<String, Error> {
         let (n, store, (down, across)) = (self.n, &self.it.store, self.tiles);
         let columns = self.it.problem.columns;
@@ -622,30 +614,29 @@ impl<'a> CoresProduct<'a> {
             false => format!("sum{i}{j}"),
         };
         let stored = |i: usize, j: usize| {
-            let (before, sums, more) = match store {
-                Store::Plain => (String::new(), sum(i, j), ", group.z".to_owned()),
+            let (before, more) = match store {
+                Store::Plain => (String::new(), ", group.z".to_owned()),
                 Store::Onto { for_norm: false } => {
-                    (String::new(), sum(i, j), format!(", group.z, added{i}{j}"))
+                    (String::new(), format!(", group.z, added{i}{j}"))
                 }
-                Store::Onto { for_norm: true } => {
-                    let squares = format!("own_squares{i} += ");
-                    (squares, sum(i, j), format!(", added{i}{j}, gains{j}"))
-                }
-                Store::Rope(_) => (String::new(), sum(i, j), String::new()),
-                Store::Swiglu => {
-                    let sums = format!("{}, {}", sum(i, 2 * j), sum(i, 2 * j + 1));
-                    (String::new(), sums, String::new())
-                }
-                Store::SwigluBackward => (String::new(), sum(i, j), format!(", gated{i}{j}")),
+                Store::Onto { for_norm: true } => (
+                    format!("own_squares{i} += "),
+                    format!(", added{i}{j}, gains{j}"),
+                ),
+                Store::Rope(_) | Store::Swiglu => (String::new(), String::new()),
+                Store::SwigluBackward => (String::new(), format!(", gated{i}{j}")),
             };
-            let r = match self.it.norm_parts {
-                0 => String::new(),
-                _ => format!(", r{i}"),
+            let sums = match store {
+                Store::Swiglu => format!("{}, {}", sum(i, 2 * j), sum(i, 2 * j + 1)),
+                _ => sum(i, j),
             };
-            format!(
-                "{before}store_tile{n}({sums}, lane, {}{more}{r});",
-                place(i, j)
-            )
+            let r = if self.it.norm_parts > 0 {
+                format!(", r{i}")
+            } else {
+                String::new()
+            };
+            let place = place(i, j);
+            format!("{before}store_tile{n}({sums}, lane, {place}{more}{r});")
         };
         // Gates are stored with their ups.
         let across = if *store == Store::Swiglu {
@@ -666,7 +657,7 @@ impl<'a> CoresProduct<'a> {
         Ok(lines.join("\n  ") + &squares)
     }
 
-    /// Stores the sums in C where it has whole tiles, which can be stored as they are.
+    /// Returns the text that stores the sums in C where C has whole tiles.
     fn store_matrices(&self) -> String {
         let (n, problem) = (self.n, &self.it.problem);
         let (rows, columns) = (problem.rows, problem.columns);
@@ -690,7 +681,7 @@ impl<'a> CoresProduct<'a> {
         format!("// Stores the sums in C.\n  let first = {first} + column + b_first;\n  {tiles}")
     }
 
-    /// Sums of squares of the block's rows for the norm that follows.
+    /// Returns the text that stores the sums of squares of the block's rows for the norm that follows.
     fn squares(&self) -> Result<String, Error> {
         let ((down, _), (_, across)) = (self.tiles, self.subgroups);
         let rows_of_subgroup = TILE * down;
@@ -726,7 +717,7 @@ impl<'a> CoresProduct<'a> {
     }
 }
 
-/// The statements that return what is at `place`; zero where it is not inside, which an empty condition always is.
+/// Returns statements that return the vector at `place`, or zero if the condition `inside` is false. An empty condition is always true.
 fn read(vector: &str, place: &str, inside: &str) -> String {
     match inside.is_empty() {
         true => format!("return {place};"),
@@ -736,7 +727,7 @@ fn read(vector: &str, place: &str, inside: &str) -> String {
     }
 }
 
-/// The beginning and the end of statements under a condition; an empty one is no condition.
+/// Returns the beginning and the end of statements under a condition. An empty condition is always true.
 fn block(inside: &str) -> [String; 2] {
     match inside.is_empty() {
         true => [String::new(), String::new()],
@@ -744,7 +735,7 @@ fn block(inside: &str) -> [String; 2] {
     }
 }
 
-/// A place some values further.
+/// Returns a place `more` values further.
 fn plus(at: &str, more: usize) -> String {
     match more {
         0 => at.to_owned(),
@@ -752,27 +743,27 @@ fn plus(at: &str, more: usize) -> String {
     }
 }
 
-/// An operand in memory: lines of adjacent values, which are copied to workgroup memory in this layout. A line belongs to one inner
-/// value (`inner_lines`), or to one row of A or column of B.
+/// An operand in memory has lines of adjacent values, and is copied to workgroup memory in this layout. A line belongs to one inner value
+/// (`inner_lines`), or to one row of A or column of B.
 struct Operand {
     name: &'static str,
-    /// The variable that holds the block's first row of A or column of B.
+    /// This variable holds the block's first row of A or column of B.
     outer: &'static str,
     inner_lines: bool,
     vector: &'static str,
-    /// Vectors of a line, and the distance between lines in workgroup memory in vectors.
+    /// A line has `across` vectors, and lines in workgroup memory are `pitch` vectors apart.
     across: usize,
     pitch: usize,
-    /// Lines of a step, and between the vectors that an invocation loads.
+    /// A step has `lines` lines, and the vectors of one invocation are `lines_of_load` lines apart.
     lines: usize,
     lines_of_load: usize,
-    /// Lines and values of the whole operand.
+    /// The whole operand has this many lines, and a line this many values.
     whole: [usize; 2],
-    /// True if the operand is whole steps.
+    /// This is true if the operand consists of whole steps.
     even: bool,
-    /// True if its lines are gates and ups, which are interleaved.
+    /// This is true if the lines are gates and ups, which are interleaved.
     in_turns: bool,
-    /// The largest magnitude is the largest of these values.
+    /// The operand's largest magnitude is the largest of these values.
     largest: Range<usize>,
 }
 
@@ -810,12 +801,12 @@ impl Operand {
         }
     }
 
-    /// Vectors in workgroup memory.
+    /// Returns the number of vectors in workgroup memory.
     fn vectors(&self) -> usize {
         self.lines * self.pitch
     }
 
-    /// What fills in the body of a product.
+    /// Returns the values that fill in the body of a product.
     fn values(&self, of: &CoresProduct) -> Value {
         let Self {
             name,
@@ -865,12 +856,12 @@ impl Operand {
         }
     }
 
-    /// The vectors that an invocation loads in a step.
+    /// Returns the number of vectors that an invocation loads in a step.
     fn count(&self) -> usize {
         self.lines / self.lines_of_load
     }
 
-    /// Loads this invocation's vectors of the step at `next` into registers.
+    /// Returns the text that loads this invocation's vectors of the step at `next` into registers.
     fn loads(&self, n: usize, declared: &str) -> String {
         let Self {
             name,
@@ -901,7 +892,7 @@ impl Operand {
         flowed((0..self.count()).map(load), "", indent)
     }
 
-    /// The function that reads a vector, if there are edges.
+    /// Returns the function that reads a vector, if the operand has edges.
     fn function(&self, n: usize) -> String {
         let Self {
             name,
@@ -923,7 +914,7 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
         )
     }
 
-    /// Copies what was loaded to workgroup memory.
+    /// Returns the text that copies what was loaded to workgroup memory.
     fn stages(&self, halves: bool) -> String {
         let name = self.name;
         let stage = |load: usize| {
@@ -940,7 +931,7 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
         flowed((0..self.count()).map(stage), "", 4)
     }
 
-    /// Loads the subgroup's matrices with number `index`. `coopLoadT` loads a matrix that is stored row by row.
+    /// Returns the texts that load the subgroup's matrices with number `index`. `coopLoadT` loads a matrix that is stored row by row.
     fn matrices(&self, of: &CoresProduct, index: usize) -> Vec<String> {
         let Self {
             name,
@@ -1060,7 +1051,7 @@ mod tests {
         }
     }
 
-    /// The forward products of each preset in f16: their names, problems, stores, and whether they apply the norm before them.
+    /// Returns the forward products of each preset in f16: name, problem, store, and whether the product applies the norm before it.
     fn shipped() -> Vec<(String, Problem, Store, bool)> {
         let mut all = Vec::new();
         for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
@@ -1122,7 +1113,7 @@ mod tests {
         }
     }
 
-    /// Rotation of three quarters of the columns, with heads of 4.
+    /// Returns a rotation of three quarters of the columns, with heads of 4.
     fn rotation(problem: &Problem) -> Rotation {
         Rotation {
             width: problem.columns,
@@ -1224,14 +1215,14 @@ mod tests {
         }
     }
 
-    /// The sum of matrices of `size` values.
+    /// Returns the sum of matrices of `size` values.
     fn sum(parts: &[f32], size: usize) -> Vec<f32> {
         assert!(parts.len().is_multiple_of(size));
         let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
         (0..size).map(of).collect()
     }
 
-    /// Two products in one launch, split or whole, give the same as each alone.
+    /// Asserts that two products in one launch, split or whole, give what each gives alone.
     fn alike(
         device: &TestDevice,
         pair: [&CubeTensor; 2],
@@ -1259,7 +1250,7 @@ mod tests {
         }
     }
 
-    /// A·B, summed in f64.
+    /// Returns A·B, summed in f64.
     fn definition(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
         let Problem {
             rows,
