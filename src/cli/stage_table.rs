@@ -179,8 +179,8 @@ fn sheet(found: &StageTable) -> Sheet {
         &found.machine,
     )));
     blocks.push(SheetBlock::Intro(format!(
-        "samples/s: the median step, and where it lies over the runs. ratio: tokens/s over those of the plain baseline ({BASELINE}) with \
-         the same model and context, so that a stage with sizes of its own is compared with what they cost."
+        "samples/s: from the median step, with its range over the runs. ratio: tokens/s over the tokens/s of the plain baseline \
+         ({BASELINE}) at the model size and context of the stage."
     )));
     let cells = found.rows.iter().filter_map(|row| row.cell.as_ref());
     blocks.extend(tables::disturbances(found.interrupted, cells));

@@ -160,8 +160,12 @@ impl RunReport {
     }
 }
 
-/// Returns true if both runs have one configuration of a stage. The slot does not matter.
+/// Returns true if both runs have one configuration of a stage. The slot does not matter, except where another program does not tell
+/// its configuration.
 fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
+    if one.description.is_foreign() && one.description.slot != other.description.slot {
+        return false;
+    }
     let in_slot = RunDescription {
         slot: one.description.slot,
         ..other.description.clone()

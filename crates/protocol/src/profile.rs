@@ -85,6 +85,9 @@ pub struct StepProfile {
     /// The number of the `profile` that asked for it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub request: u64,
+    /// The trace file that another program wrote of the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -46,8 +46,12 @@ impl Reference {
     /// # Errors
     /// When it is no WGSL, or names a size that there is not.
     pub fn parse(spec: &KernelSpec, sizes: &Sizes) -> Result<Self, String> {
-        let filled = template::fill(&spec.reference, sizes)
-            .map_err(|unknown| format!("the reference names no size with `{}`", unknown.name))?;
+        let filled = template::fill(&spec.reference, sizes).map_err(|unknown| {
+            format!(
+                "the reference names `{}`, which is not a size of this exercise",
+                unknown.name
+            )
+        })?;
         let shader = Shader::parse(&filled.text);
         let shader = shader.map_err(|error| format!("the reference: {error}"))?;
         Ok(Self { shader })

@@ -106,12 +106,18 @@ pub struct ForeignRun {
     pub tokens: Option<u64>,
     /// Step at which it begins: above 0 where it goes on from a checkpoint.
     pub from_step: u64,
+    /// It trains beside a run of the other slot and never goes on with that run's weights.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// What one process of a watched training does. Times of steps and phases are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankReading {
+    /// The slot of the training that it belongs to.
+    #[serde(skip_serializing_if = "Slot::is_a")]
+    pub slot: Slot,
     pub rank: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

@@ -81,7 +81,7 @@ impl ParsedText {
         let (facts, module, info) = source.validate(spec).map_err(|error| error.at(shape))?;
         let grid = source.grid(spec, facts.workgroup).map_err(not_launched)?;
         let counts = spec.counts(&shape.sizes);
-        let counts = counts.map_err(|what| whole(what, "another count in exercise.toml"))?;
+        let counts = counts.map_err(|what| whole(what, "another `count` in exercise.toml"))?;
         Ok(Self {
             shader: Shader::new(module, info, &filled.text),
             filled,
@@ -413,7 +413,7 @@ impl Source<'_> {
                 "`{name}` is never {what}: an unused binding is removed, and the buffers no longer match"
             );
             let count = spec.bindings.len();
-            let instead = format!("a kernel that uses all of its {count} buffers");
+            let instead = format!("a kernel that uses each of its {count} buffers");
             let span = module.global_variables.get_span(handle);
             return Err(self.spanned(span, message, instead));
         }
@@ -480,7 +480,7 @@ impl Source<'_> {
     /// Workgroups along each axis.
     fn grid(&self, spec: &KernelSpec, workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
         let counts = spec.groups(&self.shape.sizes, workgroup);
-        let counts = counts.map_err(|what| whole(what, "another grid in exercise.toml"))?;
+        let counts = counts.map_err(|what| whole(what, "another `grid` in exercise.toml"))?;
         for (groups, axis) in counts.into_iter().zip(["x", "y", "z"]) {
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;

@@ -117,6 +117,7 @@ impl Section {
     pub(super) fn blocks(&self, changes: &str) -> Vec<SheetBlock> {
         let run = &self.run;
         let mut title = match run.stage {
+            0 if run.is_foreign() && run.slot == Slot::B => format!("B: {}", run.name),
             0 => run.name.clone(),
             stage => format!("Stage {stage}, {}", run.name),
         };

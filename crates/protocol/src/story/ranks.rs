@@ -21,12 +21,13 @@ pub struct RankPhase {
     pub straggles: bool,
 }
 
-/// The phases that processes tell, each with its median and its worst time. The exchange of gradients lies within backward: who is early
-/// waits there, so that backward is as long in every process. It names no straggler, and neither does communication.
+/// Returns the phases of the processes of one training, each with its median and its worst time. The exchange of gradients lies within
+/// backward. A process that is early waits there, so that backward is as long in every process: it names no straggler, and neither does
+/// communication.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
     let told: Vec<(u32, Phases)> = ranks
         .iter()
-        .filter_map(|it| Some((it.rank, Phases::from(it.phases.as_ref()?))))
+        .filter_map(|rank| Some((rank.rank, Phases::from(rank.phases.as_ref()?))))
         .collect();
     let Some((_, first)) = told.first() else {
         return Vec::new();
@@ -76,8 +77,10 @@ mod tests {
     }
 
     fn stragglers(ranks: &[RankReading]) -> Vec<(PhaseName, u32)> {
-        let phases = rank_phases(ranks).into_iter().filter(|it| it.straggles);
-        phases.map(|it| (it.name, it.rank)).collect()
+        let phases = rank_phases(ranks)
+            .into_iter()
+            .filter(|phase| phase.straggles);
+        phases.map(|phase| (phase.name, phase.rank)).collect()
     }
 
     #[test]

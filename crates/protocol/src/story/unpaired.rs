@@ -3,6 +3,7 @@
 use super::phases::{PhaseName, Phases};
 use super::run::RunStory;
 use crate::stats::robust::median;
+use crate::units::percent;
 
 /// Fewest steps of each run.
 const LEAST: usize = 32;
@@ -14,6 +15,10 @@ const PARTS: usize = 4;
 pub struct Unpaired {
     /// Median step time of B over that of A.
     pub ratio: f64,
+    /// Samples a second of A and B, where both are told.
+    pub rates: Option<[f64; 2]>,
+    /// Both ran on one device, as far as the runs tell theirs.
+    pub on_one_device: bool,
     /// How far the medians of A's parts lie apart, as a share of the smallest: a difference below this is no difference.
     pub wandered: f64,
     /// Phases of A and B in milliseconds, those that both have.
@@ -39,9 +44,44 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
     });
     Some(Unpaired {
         ratio: median(&of_b) / median(&of_a),
+        rates: a
+            .throughput
+            .as_ref()
+            .zip(b.throughput.as_ref())
+            .map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
+        on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
         phases: phases.unwrap_or_default(),
     })
+}
+
+impl Unpaired {
+    /// Returns what the comparison says, and what it is worth, in plain sentences.
+    pub fn sentences(&self) -> [String; 2] {
+        let (by, than) = if self.ratio < 1.0 {
+            (1.0 - self.ratio, "less")
+        } else {
+            (self.ratio - 1.0, "more")
+        };
+        let [change, wandered] = [by, self.wandered].map(|share| percent(100.0 * share));
+        let worth = if by > self.wandered {
+            "this is more"
+        } else {
+            "so this says nothing"
+        };
+        let devices = if self.on_one_device {
+            ""
+        } else {
+            " A and B ran on different devices."
+        };
+        [
+            format!("A step of B takes {change} % {than} time than one of A."),
+            format!(
+                "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}.{devices} The load of the machine, its clocks and the \
+                 state of the training may have changed as well: only runs in turns would tell."
+            ),
+        ]
+    }
 }
 
 #[cfg(test)]

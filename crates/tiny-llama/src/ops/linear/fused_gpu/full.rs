@@ -51,7 +51,7 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
 }
 
 /// Texts with `between` them, as lines of at most 118 columns that begin at column `indent`.
-fn flowed(texts: impl IntoIterator<Item = String>, between: &str, indent: usize) -> String {
+pub(super) fn flowed(texts: impl IntoIterator<Item = String>, between: &str, indent: usize) -> String {
     let (mut all, mut wide) = (String::new(), indent);
     for text in texts {
         if !all.is_empty() {
