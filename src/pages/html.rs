@@ -99,7 +99,7 @@ fn prose(text: &str) -> String {
 
 /// Writes a table. Cells and rows have no closing tags, because HTML closes them where the next one begins.
 fn table(table: &SheetTable) -> String {
-    let (names, rows) = table.cells();
+    let SheetTable { head: names, rows } = table;
     let count_figures = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.filter(|cell| is_figure(cell)).count()
