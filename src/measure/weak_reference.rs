@@ -130,7 +130,7 @@ fn passing_outputs(
 
 fn is_more_than_rounding(difference: Difference) -> bool {
     let rounding = f64::from(f32::EPSILON) * difference.expected.abs();
-    !difference.expected.is_finite() || difference.off() > rounding
+    !difference.expected.is_finite() || difference.error() > rounding
 }
 
 #[cfg(test)]

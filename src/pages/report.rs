@@ -135,7 +135,7 @@ impl RunReport {
                 .and_then(|run| run.run.config.as_ref());
             for run in &runs {
                 let configs = run.run.config.as_ref().zip(as_found);
-                let changes = configs.map(|(config, found)| config.beside(found));
+                let changes = configs.map(|(config, found)| config.values_unlike(found));
                 blocks.extend(run.blocks(&changes.unwrap_or_default()));
                 blocks.extend(chart.take());
             }
