@@ -26,7 +26,7 @@ use crate::watch::check::check;
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
 use protocol::story::{RunStory, StreamStory, unpaired};
-use protocol::{Device, Event, Finished};
+use protocol::{Event, Finished};
 
 /// The text of `perflings.py`, which `--python` prints.
 const PYTHON: &str = include_str!("../../python/perflings.py");
@@ -90,18 +90,22 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
             "standard input can be one of the two trainings, not both",
         ));
     }
-    if args.command.is_empty() {
-        let places = args.places.iter().map(|place| followed(place));
-        return Ok(WatchSource::new(places.collect::<Result<_>>()?, None));
-    }
-    let (folder, earlier) = match args.places.split_last() {
-        Some((folder, earlier)) => (folder.clone(), earlier),
-        None => (new_folder()?, Default::default()),
+    let mut named = args.places.clone();
+    let folder = match (args.command.is_empty(), named.pop()) {
+        (true, last) => {
+            named.extend(last);
+            None
+        }
+        (false, Some(folder)) => Some(folder),
+        (false, None) => Some(new_folder()?),
     };
-    let mut places: Vec<WatchPlace> = earlier
-        .iter()
-        .map(|place| followed(place))
-        .collect::<Result<_>>()?;
+    let mut places = Vec::new();
+    for place in &named {
+        places.push(followed(place)?);
+    }
+    let Some(folder) = folder else {
+        return Ok(WatchSource::new(places, None));
+    };
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     let folder = folder.canonicalize().unwrap_or(folder);
@@ -180,13 +184,9 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
         markers: markers(),
         recording: Some(Replay {
             file: sanitize::line(&source.name()),
-            device: Device::default(),
-            date: String::new(),
-            paused: false,
             speed: 1.0,
-            unsolved: false,
             watched: true,
-            stage: None,
+            ..Replay::default()
         }),
         ..Options::default()
     };
@@ -287,15 +287,10 @@ fn told(source: &WatchSource) -> Result<()> {
     let all: Option<Vec<Finished>> = story.runs().map(RunStory::summary).collect();
     let mut texts: Vec<String> = match all.filter(|all| !all.is_empty()) {
         Some(all) => all.iter().map(|run| summary::text(run, true)).collect(),
-        None => vec![
-            RunReport::from_story(story)
-                .sheet()
-                .markdown()
-                .trim_end()
-                .to_owned(),
-        ],
+        None => vec![RunReport::from_story(story).sheet().markdown()],
     };
     texts.extend(unpaired(a, b).map(|found| found.sentences().join(" ")));
-    out::result(&texts.join("\n\n"))?;
+    let trimmed: Vec<&str> = texts.iter().map(|text| text.trim_end()).collect();
+    out::result(&trimmed.join("\n\n"))?;
     Ok(())
 }

@@ -6,7 +6,9 @@ use super::profile::KernelSummary;
 use super::roof::Roof;
 use super::run::{Device, Num, RunSpec, Slot, Spread, is_zero};
 
+/// The greeting of an engine, or of another program, which may leave parts out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Hello {
     pub protocol: u32,
     /// Version of the program.
