@@ -166,7 +166,7 @@ impl Comparison {
     /// Returns the knobs in which `config`, an earlier B, differs from A. While A is hidden, returns the knobs that were turned.
     pub(super) fn differences_of(&self, config: &RunConfig) -> String {
         if !self.hidden {
-            return config.beside(&self.config_a);
+            return config.values_unlike(&self.config_a);
         }
         let named: Vec<String> = KNOBS
             .iter()
@@ -190,7 +190,7 @@ impl Comparison {
                 idle: if self.hidden {
                     None
                 } else {
-                    knob.idle(&self.config_b)
+                    knob.why_no_effect(&self.config_b)
                 },
             }
         })

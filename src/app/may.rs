@@ -30,7 +30,7 @@ use Refusal::NothingHere;
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
 /// Refuses changes at a beat that shows kept measurements.
 const KEPT: &str =
-    "This beat shows what was measured before; a new measurement of the stage can be changed";
+    "This beat shows an earlier measurement; only a new measurement of the stage can be changed";
 /// Refuses comparisons while B equals A.
 pub(super) const B_EQUALS_A: &str = "B is still the same as A: change a knob first";
 
@@ -104,8 +104,8 @@ impl App {
             A::ChooseLine(line) => self.may_choose(line),
             A::Reset => {
                 here(self.mode.is_live() && self.presenter.presentation.is_none())?;
-                let work = self.stage().is_some() || self.mode.is_exercise();
-                unless(!work, "There is nothing to reset here")
+                let has_work = self.stage().is_some() || self.mode.is_exercise();
+                unless(!has_work, "There is nothing to reset here")
             }
             A::Report => {
                 let why = "A report would name the faults; finish the mystery first";
@@ -157,8 +157,8 @@ impl App {
             A::Knobs => self.may_open_knobs(),
             A::KnobRow(_) | A::KnobAt(_) | A::KnobTurn(_) => here(self.can_edit()),
             A::TypeValue => {
-                let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
-                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(number))
+                let takes_number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
+                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(takes_number))
             }
             A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
             // The run.
@@ -176,7 +176,7 @@ impl App {
                 self.may_move_run()?;
                 unless(self.shows_kept_beat(), KEPT)?;
                 let rests = !self.bench.run.state.is_active();
-                unless(rests, "Nothing runs that could be profiled")
+                unless(rests, "Nothing runs, so there is no step to profile")
             }
             A::SwitchDevice => {
                 here(self.mode.is_live() && self.devices.offer().is_some())?;
@@ -298,7 +298,7 @@ impl App {
         self.may_move_run()?;
         let state = self.open_state();
         let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
-        let why = "Say what you expect first; then the runs are measured";
+        let why = "Answer the questions first; then the runs are measured";
         unless(!given, why)
     }
 
@@ -326,16 +326,16 @@ impl App {
         match overlay {
             Overlay::Attempts => {
                 let begun = self.bench.run.slot(Slot::A).has_begun();
-                let own = self.presenter.presentation.is_none();
-                self.can_edit() && !self.bench.comparison.hidden && own && begun
+                let is_alone = self.presenter.presentation.is_none();
+                self.can_edit() && !self.bench.comparison.hidden && is_alone && begun
             }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
             Overlay::Lanes => self
                 .exercise()
                 .is_some_and(|exercise| exercise.kernels().is_some()),
             Overlay::Skipped => {
-                let own = self.mode.is_live() && self.presenter.presentation.is_none();
-                own && !self.lesson.skipped_stages().is_empty()
+                let is_alone = self.presenter.presentation.is_none();
+                self.mode.is_live() && is_alone && !self.lesson.skipped_stages().is_empty()
             }
             _ => true,
         }
@@ -346,7 +346,7 @@ impl LaneView {
     /// Refuses a move on the card if it leads nowhere.
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
-        let why = "This workgroup has none after this step";
+        let why = "Nothing more of that kind follows in this workgroup";
         let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
         unless(!other && self.after(to).is_none(), why)
     }

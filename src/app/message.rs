@@ -8,7 +8,7 @@ use super::lane_view::LaneMove;
 use super::source::{FromEngine, ReplayControl};
 use super::timeline::TimelineMove;
 use super::view::{Markers, Overlay, ThemeName};
-use crate::class::news::RoomNews;
+use crate::class::link::RoomNews;
 use crate::class::record::{InstructorRequest, Participant};
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;

@@ -34,7 +34,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.calibrate {
         found.calibrate(&command);
     }
-    found.others = machine::look(LOOK);
+    found.others = machine::others_within(LOOK);
     found.advise();
     out::json_or_text(args.json, &found, || found.as_text())?;
     // A machine without a working engine cannot run anything; a missing GPU is not a fault.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::pages::report::{in_words, short};
+use crate::pages::report::{in_words, loss_in_words};
 use crate::table;
 use protocol::machine;
 use protocol::stats::operations;
@@ -26,7 +26,7 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         Some(entropy) => format!(", entropy of the data {:.3}", Digits(entropy)),
         None => String::new(),
     };
-    let [first, last] = [f.loss_first, f.loss_last].map(short);
+    let [first, last] = [f.loss_first, f.loss_last].map(loss_in_words);
     let device = match &f.device {
         device if device.name.is_empty() => "a device that is not told".to_owned(),
         device => format!("{} ({})", device.name, device.kind),

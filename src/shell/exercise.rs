@@ -302,7 +302,7 @@ impl ExerciseRunner {
             self.tell(ExerciseNews::Answers { answer, saved });
             return Ok(());
         }
-        self.job = self.job(exercise, open, random::fresh())?;
+        self.job = self.job(exercise, open, random::unpredictable_seed())?;
         let device = open.device.clone();
         // A check in progress is given up, because the file was saved again.
         self.work = None;

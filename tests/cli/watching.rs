@@ -166,9 +166,9 @@ fn lines_of_every_sort_are_shown_or_named() {
         let told = said
             .err
             .lines()
-            .find(|it| it.contains(&format!("line {line}:")));
+            .find(|problem| problem.contains(&format!("line {line}:")));
         assert!(
-            told.is_some_and(|it| it.contains(why)),
+            told.is_some_and(|problem| problem.contains(why)),
             "{line}: {}",
             said.err
         );
@@ -248,7 +248,8 @@ fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
     };
     let copies_ms = |lines: &[serde_json::Value]| {
         let profiles = lines.iter().filter(|line| line["event"] == "kernels");
-        let rows = profiles.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let rows =
+            profiles.flat_map(|profile| profile["rows"].as_array().cloned().unwrap_or_default());
         let copies = rows.filter(|row| row["op"] == "copy");
         copies.filter_map(|row| row["ms"].as_f64()).sum::<f64>()
     };
@@ -288,7 +289,7 @@ fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
     let (_, bits) = watched("stage-9");
     let zeros = |lines: &[serde_json::Value]| {
         let audits = lines.iter().filter(|line| line["event"] == "gradients");
-        let rows = audits.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let rows = audits.flat_map(|audit| audit["rows"].as_array().cloned().unwrap_or_default());
         let shares = rows.filter_map(|row| row["zero_pct"].as_f64());
         shares.fold(0.0, f64::max)
     };

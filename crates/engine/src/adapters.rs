@@ -37,7 +37,7 @@ impl RankedAdapter {
     /// Checks that the driver does not end this process.
     ///
     /// # Errors
-    /// When the driver is known to crash, with what to do instead.
+    /// Fails when the driver is known to crash, with what to do instead.
     pub(crate) fn ensure_usable(&self) -> Result<(), String> {
         let driver = self.driver();
         match mesa_version(&driver) {
@@ -166,7 +166,7 @@ pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: in
 /// Returns the adapter that `gpu`, `gpu:N` or `vulkan-cpu` names.
 ///
 /// # Errors
-/// When there is no such adapter, with what to do about it.
+/// Fails when there is no such adapter, with what to do about it.
 pub(crate) fn named<'a>(
     select: &str,
     adapters: &'a [RankedAdapter],

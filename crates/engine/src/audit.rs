@@ -34,7 +34,7 @@ pub struct ProfiledStep {
 /// Takes one step under the profiler, with the gradient audit between backward and update.
 ///
 /// # Errors
-/// When the device is lost.
+/// Fails when the device is lost.
 pub fn profiled_step(worker: &mut Worker) -> Result<ProfiledStep> {
     worker.sync()?;
     let profile = observer::start(is_cpu(&worker.device));

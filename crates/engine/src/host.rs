@@ -19,7 +19,7 @@ pub(crate) fn memory_resident() -> Option<u64> {
 /// because the work before ends.
 ///
 /// # Errors
-/// When `need` bytes are not free. The sentence begins with `subject`.
+/// Fails when `need` bytes are not free. The sentence begins with `subject`.
 pub(crate) fn ensure_memory(subject: &str, need: u64, given_back: u64) -> Result<()> {
     let available = memory_available().unwrap_or(u64::MAX);
     let free = available.saturating_add(given_back);

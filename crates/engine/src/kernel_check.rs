@@ -1,13 +1,16 @@
-//! Checks a learner's WGSL: first the text alone, then a run on the host, then runs on a device that only the check uses. Results are
-//! compared with a plain reference, and launches are timed. Every fault of the kernel becomes data in the report. The check is meant to run in its
-//! own engine process.
+//! Checks a learner's WGSL: first the text alone, then runs on the host, then runs on a device that only the check uses. It compares the
+//! outputs with those of the exercise's plain loop, and times launches. Every fault of the kernel becomes a part of the report. A check is
+//! meant to run in an engine process of its own.
 
 mod access;
 mod adopt;
 mod check;
 mod clock;
 mod gpu;
+mod host_stage;
 mod interpret;
+mod news;
+mod parse;
 mod timing;
 mod trial;
 mod watch;
@@ -21,13 +24,13 @@ use std::time::Duration;
 
 use protocol::{Event, KernelJob, KernelShape};
 
-/// How long the reader of a report has to kill a process in which a kernel still runs or is still being compiled.
+/// The time after a report in which its reader can kill a process whose kernel still runs or is still being compiled.
 const KILL_DELAY: Duration = Duration::from_millis(500);
-/// Bytes of memory that a check may use besides its buffers.
+/// The bytes of memory that a check may use besides copies of its buffers.
 const MEMORY: u64 = 1 << 30;
-/// A check may also use this many times the memory of its buffers at the largest shape.
+/// The number of copies of the buffers at the largest shape that a check may hold.
 const COPIES: u64 = 16;
-/// Processor time that a learner's kernel may use for all sizes together.
+/// The processor time that a learner's kernel may use at all sizes together.
 const WHOLE: Duration = Duration::from_secs(30);
 
 /// Answers a `check-kernel` command: sends progress events, then one report. A kernel that does not end cannot be stopped, so the process ends
@@ -53,7 +56,6 @@ pub fn serve(job: &KernelJob, device: &str, kept: &CheckDevice, send: impl Fn(Ev
             std::thread::sleep(KILL_DELAY);
             kill_own_process();
         };
-        // If no thread can be started that waits, the process ends now.
         let thread = std::thread::Builder::new().name("kill".into());
         if thread.spawn(kill_later).is_err() {
             kill_own_process();
@@ -64,9 +66,13 @@ pub fn serve(job: &KernelJob, device: &str, kept: &CheckDevice, send: impl Fn(Ev
 /// Returns the bytes of all buffers at the largest shape.
 fn buffer_bytes(job: &KernelJob) -> u64 {
     let bytes_at = |shape: &KernelShape| {
-        let bindings = job.files.iter().flat_map(|file| &file.spec.bindings);
-        let counts = bindings.map(|binding| binding.count.value(&shape.sizes).unwrap_or(0));
-        4 * counts.sum::<u64>()
+        let elements: u64 = job
+            .files
+            .iter()
+            .flat_map(|file| &file.spec.bindings)
+            .map(|binding| binding.count.value(&shape.sizes).unwrap_or(0))
+            .sum();
+        4 * elements
     };
     job.shapes.iter().map(bytes_at).max().unwrap_or(0)
 }

@@ -33,7 +33,7 @@ use protocol::Event;
 /// compiles.
 ///
 /// # Errors
-/// When the streams cannot be set up.
+/// Fails when the streams cannot be set up.
 pub fn serve(kernel_texts: bool) -> Result<()> {
     if kernel_texts {
         texts::log_texts();

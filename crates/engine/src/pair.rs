@@ -115,7 +115,7 @@ impl Side {
     /// error says that the loss is not finite.
     ///
     /// # Errors
-    /// When the device was lost or the device thread ended.
+    /// Fails when the device was lost or the device thread ended.
     fn step(
         &mut self,
         both: &mut BothWorkers,
@@ -145,7 +145,7 @@ impl Paired {
     /// Builds both models, warms them up and plans the pairs. With `pairs` 0 the pace of the warm-up decides how many there are.
     ///
     /// # Errors
-    /// When memory does not suffice for two models, or the device was lost.
+    /// Fails when memory does not suffice for two models, or the device was lost.
     pub(crate) fn new(
         request: u64,
         [a, b]: [RunSpec; 2],
@@ -241,7 +241,7 @@ impl Paired {
     /// Measures one pair.
     ///
     /// # Errors
-    /// When the device was lost or the device thread ended.
+    /// Fails when the device was lost or the device thread ended.
     pub(crate) fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
         let in_order = if a_goes_first(self.seed, self.times.len()) {

@@ -36,7 +36,7 @@ impl Queue {
     /// Makes the worker in the thread that will run it.
     ///
     /// # Errors
-    /// When `make` fails or panics, with its error or the text of its panic.
+    /// Fails when `make` fails or panics, with its error or the text of its panic.
     pub(crate) fn new(
         queued: bool,
         make: impl FnOnce() -> Result<Worker> + Send + 'static,
@@ -75,7 +75,7 @@ impl Queue {
     /// Submits work without waiting for it. This blocks only while two steps are outstanding.
     ///
     /// # Errors
-    /// When the device thread ended, or inline work panicked.
+    /// Fails when the device thread ended, or inline work panicked.
     pub(crate) fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         let Self::Queued { busy, .. } = self else {
             return self.dispatch(task);
@@ -102,7 +102,7 @@ impl Queue {
     /// Submits work and waits for its answer. The work does not count as busy time.
     ///
     /// # Errors
-    /// When the device thread ended, or inline work panicked.
+    /// Fails when the device thread ended, or inline work panicked.
     pub(crate) fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
@@ -134,7 +134,7 @@ impl Queue {
     /// one after each task. The loss is read after the clock has stopped.
     ///
     /// # Errors
-    /// When the device was lost or the device thread ended.
+    /// Fails when the device was lost or the device thread ended.
     pub(crate) fn bracketed_step(
         &mut self,
         tasks: PhaseTasks,
@@ -156,7 +156,7 @@ impl Queue {
     /// Waits for the loss of the latest step, and returns it; NaN if there was none.
     ///
     /// # Errors
-    /// When the device was lost or the device thread ended.
+    /// Fails when the device was lost or the device thread ended.
     pub(crate) fn last_loss(&mut self) -> Result<f64> {
         let losses = self.ask(Worker::losses)??;
         Ok(losses.last().copied().unwrap_or(f64::NAN))

@@ -74,7 +74,7 @@ pub fn known(device: &Device, driver: &str) -> Option<Roof> {
 /// Returns the known roof, or measures and keeps it. `warn` gets a sentence for each thing that goes wrong.
 ///
 /// # Errors
-/// When the device could not be measured, with the reason.
+/// Fails when the device could not be measured, with the reason.
 pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
     let (kept, damage) = kept(&opened.info, &opened.driver);
     damage.into_iter().for_each(&mut warn);
@@ -111,14 +111,14 @@ fn is_due(kept: &cache::CachedRoof) -> bool {
 
 /// Returns true if other programs leave the cores idle, or the system does not report it.
 fn others_are_idle() -> bool {
-    machine::look(LOAD_WINDOW).is_none_or(|others| !machine::disturbs(others))
+    machine::others_within(LOAD_WINDOW).is_none_or(|others| !machine::disturbs(others))
 }
 
 /// Waits until other programs are idle, up to [`PATIENCE`].
 fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
     let until = Instant::now() + PATIENCE;
     let mut warned = false;
-    while let Some(others) = machine::look(LOAD_WINDOW)
+    while let Some(others) = machine::others_within(LOAD_WINDOW)
         && machine::disturbs(others)
         && Instant::now() < until
     {
@@ -137,7 +137,7 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
 /// that differs much, and for each thing that goes wrong.
 ///
 /// # Errors
-/// When the device could not be measured, with the reason.
+/// Fails when the device could not be measured, with the reason.
 pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
     let before = known(&opened.info, &opened.driver);
     if uses_cores(&opened.info) {
@@ -176,7 +176,7 @@ fn uses_cores(device: &Device) -> bool {
 /// Measures the device, and marks the result if other programs disturbed it.
 ///
 /// # Errors
-/// When the device fails, or the result is not plausible.
+/// Fails when the device fails, or the result is not plausible.
 fn measured(opened: &OpenDevice) -> Result<Roof> {
     let (measured, others) =
         machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
@@ -187,7 +187,7 @@ fn measured(opened: &OpenDevice) -> Result<Roof> {
     let load = others.filter(|share| uses_cores(&opened.info) && machine::disturbs(*share));
     roof.flops.load = load;
     roof.bytes.load = load;
-    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
+    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
     Ok(roof)
 }
 

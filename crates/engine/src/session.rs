@@ -12,7 +12,7 @@
 //! - An error of the device ends a run with `failed` in place of `finished`.
 //!
 //! Every run that ends here writes `finished` with its summary. An engine that dies or hangs writes nothing. Its parent notices that, and the
-//! screen starts another one (`app::silence`).
+//! screen starts another one (`app::watchdog`).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -162,7 +162,7 @@ impl Session<'_> {
                 Work::Training(trainer) => trainer.request_profile(request),
                 _ if request == 0 => {}
                 _ => {
-                    let error = anyhow!("no run is in progress whose steps could be profiled");
+                    let error = anyhow!("no run is in progress, so there is no step to profile");
                     self.fail(request, FailedKind::Refused, &error);
                 }
             },
@@ -321,10 +321,10 @@ impl Session<'_> {
     /// Continues the run in progress with changed knobs.
     ///
     /// # Errors
-    /// When there is no run, the change needs new parameters, or the configuration has a problem.
+    /// Fails when there is no run, the change needs new parameters, or the configuration has a problem.
     fn apply(&mut self, request: u64, run: RunSpec) -> Result<()> {
         let Work::Training(trainer) = &mut self.work else {
-            bail!("no run is in progress that could change");
+            bail!("no run is in progress, so there is nothing to change");
         };
         ensure!(
             trainer.spec.config.keeps_parameters(&run.config),

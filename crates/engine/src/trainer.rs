@@ -52,7 +52,7 @@ const TOP: usize = 40;
 /// Returns the event that tells of a run's start, with a fresh model. `request` is the number of the command that asked for the run.
 ///
 /// # Errors
-/// When the device thread ended.
+/// Fails when the device thread ended.
 pub(crate) fn start_event(
     request: u64,
     spec: &RunSpec,
@@ -147,7 +147,7 @@ impl Trainer {
     /// Builds the model on the device and reports that the run started.
     ///
     /// # Errors
-    /// When the model could not be built, or the device thread ended.
+    /// Fails when the model could not be built, or the device thread ended.
     pub(crate) fn new(
         request: u64,
         spec: RunSpec,
@@ -210,7 +210,7 @@ impl Trainer {
     /// summary answers the command.
     ///
     /// # Errors
-    /// When the device thread ended or the device was lost.
+    /// Fails when the device thread ended or the device was lost.
     pub(crate) fn apply(&mut self, request: u64, spec: RunSpec) -> Result<()> {
         self.request = request;
         self.queue.sync()?;
@@ -278,7 +278,7 @@ impl Trainer {
     /// Takes one step, under the profiler if a profile is due.
     ///
     /// # Errors
-    /// When the device thread ended or the device was lost.
+    /// Fails when the device thread ended or the device was lost.
     pub(crate) fn advance(&mut self) -> Result<()> {
         if self.profile_is_due() {
             self.profiled_step()

@@ -96,7 +96,7 @@ impl EventSender {
 /// Takes over stdin and stdout. Returns a sender for events, a receiver of commands, and the thread that writes.
 ///
 /// # Errors
-/// When stdout could not be duplicated or a thread could not be started.
+/// Fails when stdout could not be duplicated or a thread could not be started.
 pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();

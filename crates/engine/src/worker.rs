@@ -94,7 +94,7 @@ impl Worker {
     /// Makes a fresh model with the weights of the seed. `matrix_cores` says that f16 products may use the device's matrix cores.
     ///
     /// # Errors
-    /// When the model could not be built.
+    /// Fails when the model could not be built.
     pub fn new(config: &RunConfig, device: &Device, matrix_cores: bool) -> Result<Self> {
         let device = device.clone().autodiff();
         let initial = weights::initial(&config.model, config.train.seed);
@@ -273,7 +273,7 @@ impl Worker {
     /// Returns the losses of the forward passes since they were last read, oldest first. This waits for the device once.
     ///
     /// # Errors
-    /// When the device was lost, or an earlier task failed.
+    /// Fails when the device was lost, or an earlier task failed.
     pub fn losses(&mut self) -> Result<Vec<f64>> {
         self.check_failure()?;
         let mut reading = Transaction::default();
@@ -303,7 +303,7 @@ impl Worker {
     /// Waits for the device.
     ///
     /// # Errors
-    /// When the device was lost, or an earlier task failed.
+    /// Fails when the device was lost, or an earlier task failed.
     pub fn sync(&mut self) -> Result<()> {
         self.check_failure()?;
         if self.is_done_while_polled()? {
@@ -326,7 +326,7 @@ impl Worker {
     /// Waits until a GPU has done the step [`STEPS_AHEAD`] before this one. Call it at the end of a step that the host does not wait for.
     ///
     /// # Errors
-    /// When the device was lost.
+    /// Fails when the device was lost.
     pub(crate) fn keep_pace(&mut self) -> Result<()> {
         let Some(gpu) = &self.gpu else {
             return Ok(());

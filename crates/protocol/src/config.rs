@@ -1,4 +1,4 @@
-//! The configuration of a run as plain data: its types, the table of its keys, its file, its checks and its content hash.
+//! The configuration of a run as plain data: its types, the table of its keys, its checks, and the hash of its content.
 
 mod figures;
 mod knobs;

@@ -1,5 +1,5 @@
-//! What a learner is to find out must not be read off a recording, `--json` or a report: of an open mystery's run they say everything
-//! but its configuration. The stream between the engine and its reader has it in clear: a race is on trust.
+//! Hides the configuration of a mystery: a recording, `--json` and a report of its run must not give away what the learner is to find
+//! out. The stream between the engine and its reader is not covered, because a learner who reads it is trusted not to cheat.
 
 use super::Event;
 use crate::config::RunConfig;
@@ -41,7 +41,7 @@ impl Event {
         self
     }
 
-    /// The run that begins is sealed, or is not; none where the event begins none.
+    /// Returns true if this event begins a sealed run, false if it begins another run, and `None` if it begins no run.
     pub fn begins_sealed(&self) -> Option<bool> {
         self.begins_run().map(|started| started.run.sealed)
     }

@@ -23,10 +23,10 @@ pub enum WriteOutcome {
 /// Reads a plain file of at most `limit` bytes. The kind of the error is `InvalidInput` for anything but a plain file, and `FileTooLarge`
 /// for a longer file. The text of these errors continues a message after the file's name.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let (file, bytes) = stream(path)?;
-    let too_large = |what| Err(io::Error::new(ErrorKind::FileTooLarge, what));
-    if bytes > limit {
-        return too_large(format!("has {bytes} bytes; the limit is {limit}"));
+    let (file, length) = stream(path)?;
+    let too_large = |why| Err(io::Error::new(ErrorKind::FileTooLarge, why));
+    if length > limit {
+        return too_large(format!("has {length} bytes; the limit is {limit}"));
     }
     // A file of the system reports no length, and another one may grow.
     let mut bytes = Vec::new();
@@ -40,7 +40,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Opens a plain file to read it piece by piece, and returns it with its length in bytes. The kind of the error is `InvalidInput` for
 /// anything but a plain file.
 pub fn stream(path: &Path) -> io::Result<(File, u64)> {
-    // Opening a device may have an effect, so the file is checked before; another file may have taken its place, so also afterwards.
+    // The file is checked before, because opening a device may have an effect, and afterwards, because another file may have replaced it.
     plain(&fs::metadata(path)?)?;
     let file = without_waiting(File::options().read(true), true).open(path)?;
     let meta = file.metadata()?;
@@ -56,18 +56,17 @@ pub fn is_taken(path: &Path) -> bool {
 /// Writes a file whole or not at all: first under a temporary name in its folder, then under its own.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<WriteOutcome> {
     let target = target(path)?;
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are Unix's only"))]
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has permissions"))]
     let mut part = tempfile::Builder::new();
     #[cfg(unix)]
-    let part = part.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut part = part.tempfile_in(folder(&target))?;
-    part.write_all(bytes)?;
+    part.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = part.tempfile_in(folder(&target))?;
+    file.write_all(bytes)?;
     if let Ok(meta) = fs::metadata(&target) {
-        part.as_file().set_permissions(meta.permissions())?;
+        file.as_file().set_permissions(meta.permissions())?;
     }
-    part.as_file().sync_all()?;
-    let part = part.into_temp_path();
-    rename(&part, &target)
+    file.as_file().sync_all()?;
+    rename(&file.into_temp_path(), &target)
 }
 
 /// Gives a complete file the name `path`.
@@ -85,7 +84,7 @@ pub fn rename(part: &Path, path: &Path) -> io::Result<WriteOutcome> {
 /// Returns the file that writing to `path` changes: `path` itself, or the file that a link leads to.
 ///
 /// # Errors
-/// If something other than a plain file is there.
+/// Fails if something other than a plain file is there.
 pub fn target(path: &Path) -> io::Result<PathBuf> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
@@ -106,15 +105,17 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
 
 /// Returns true if both names lead to one existing file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
-    let both = one.canonicalize().ok().zip(other.canonicalize().ok());
-    both.is_some_and(|(one, other)| one == other)
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }
 
 /// Returns the folder of a file.
 pub fn folder(path: &Path) -> &Path {
-    let parent = path.parent();
-    let named = parent.filter(|folder| !folder.as_os_str().is_empty());
-    named.unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Opens a file of our own, to lock it or to write it piece by piece. It is made if there is none, and it is not emptied. Links are not
@@ -134,19 +135,19 @@ pub fn own(path: &Path) -> io::Result<File> {
 
 /// Renames `path` to `path.<word>1`, or to the next free number, and returns the new name.
 pub fn set_aside(path: &Path, word: &str) -> io::Result<PathBuf> {
-    let numbered = |n: u32| {
+    for number in 1..10_000 {
         let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{word}{n}"));
-        PathBuf::from(name)
-    };
-    let mut names = (1..10_000).map(numbered);
-    let aside = names.find(|aside| !is_taken(aside));
-    let aside = aside.ok_or_else(|| io::Error::other("too many files are beside it"))?;
-    fs::rename(path, &aside)?;
-    Ok(aside)
+        name.push(format!(".{word}{number}"));
+        let aside = PathBuf::from(name);
+        if !is_taken(&aside) {
+            fs::rename(path, &aside)?;
+            return Ok(aside);
+        }
+    }
+    Err(io::Error::other("too many files are beside it"))
 }
 
-/// Opening does not wait for the other end of a pipe.
+/// Changes the options so that opening a pipe does not wait for its other end, and so that a link is an error unless `follow` is true.
 #[cfg(unix)]
 fn without_waiting(options: &mut OpenOptions, follow: bool) -> &mut OpenOptions {
     use rustix::fs::OFlags;
@@ -164,18 +165,20 @@ fn without_waiting(options: &mut OpenOptions, _: bool) -> &mut OpenOptions {
     options
 }
 
+/// Fails for anything but a plain file.
 fn plain(meta: &Metadata) -> io::Result<()> {
     match kind(meta) {
         None => Ok(()),
-        Some(what) => Err(not_plain(what)),
+        Some(kind) => Err(not_plain(kind)),
     }
 }
 
-fn not_plain(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, format!("{what}; name a file"))
+/// Returns an error that says what is there in place of a plain file: `is a pipe; name a file`.
+fn not_plain(kind: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, format!("{kind}; name a file"))
 }
 
-/// Returns the words for anything but a plain file; `None` for a plain file.
+/// Returns the words for anything but a plain file, such as `is a pipe`; `None` for a plain file.
 fn kind(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     #[cfg(unix)]
@@ -191,66 +194,85 @@ fn kind(meta: &Metadata) -> Option<&'static str> {
             return Some("is a device");
         }
     }
-    match kind {
-        kind if kind.is_file() => None,
-        kind if kind.is_dir() => Some("is a folder"),
-        kind if kind.is_symlink() => Some("is a link"),
-        _ => Some("is not a plain file"),
+    if kind.is_file() {
+        None
+    } else if kind.is_dir() {
+        Some("is a folder")
+    } else if kind.is_symlink() {
+        Some("is a link")
+    } else {
+        Some("is not a plain file")
     }
 }
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+
     use super::*;
     use rustix::fs::{CWD, Mode};
 
-    /// A folder with one of each kind that is no plain file.
-    fn odd() -> (tempfile::TempDir, Vec<PathBuf>) {
+    /// Makes a folder with a pipe, a socket, a folder and links to each of them, to a device and to nothing. Returns their paths and those
+    /// of some devices.
+    fn special_files() -> (tempfile::TempDir, Vec<PathBuf>) {
         let dir = tempfile::tempdir().expect("a folder");
         let path = |name: &str| dir.path().join(name);
         rustix::fs::mkfifoat(CWD, path("pipe"), Mode::RUSR | Mode::WUSR).expect("a pipe");
-        std::os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
+        UnixListener::bind(path("socket")).expect("a socket");
         fs::create_dir(path("folder")).expect("a folder");
-        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name));
         for name in ["pipe", "socket", "folder", "nothing"] {
-            link(name, &format!("to-{name}")).expect("a link");
+            symlink(name, path(&format!("to-{name}"))).expect("a link");
         }
-        link("/dev/zero", "to-device").expect("a link");
-        let names = ["pipe", "socket", "folder"].map(path).into_iter();
-        let links = ["to-pipe", "to-socket", "to-folder", "to-nothing"].map(path);
-        let devices = [
-            path("to-device"),
-            "/dev/null".into(),
-            "/dev/zero".into(),
-            "/dev/tty".into(),
+        symlink("/dev/zero", path("to-device")).expect("a link");
+        let names = [
+            "pipe",
+            "socket",
+            "folder",
+            "to-pipe",
+            "to-socket",
+            "to-folder",
+            "to-nothing",
+            "to-device",
         ];
-        let all = names.chain(links).chain(devices).collect();
-        (dir, all)
+        let mut paths: Vec<PathBuf> = names.map(path).into();
+        paths.extend(["/dev/null", "/dev/zero", "/dev/tty"].map(PathBuf::from));
+        (dir, paths)
     }
 
     #[test]
-    fn what_is_no_plain_file_is_neither_read_nor_replaced() {
-        let (dir, all) = odd();
-        let names = || fs::read_dir(dir.path()).expect("a folder").count();
-        let before = names();
-        for path in all {
-            let kind = |path: &Path| path.symlink_metadata().expect("there").file_type();
-            let was = kind(&path);
-            assert!(
-                read(&path, 10).is_err() && stream(&path).is_err(),
-                "{path:?}"
-            );
+    fn only_a_plain_file_is_read_or_replaced() {
+        let (dir, paths) = special_files();
+        let part = dir.path().join("part");
+        for path in paths {
+            fs::write(&part, "new").expect("written");
+            let kind_of = |path: &Path| path.symlink_metadata().expect("there").file_type();
+            let kind_before = kind_of(&path);
+
             let error = write(&path, b"new").expect_err("refused");
+
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{path:?}");
             assert!(error.to_string().starts_with("is a "), "{error}");
+            assert!(read(&path, 10).is_err(), "{path:?}");
+            assert!(stream(&path).is_err(), "{path:?}");
             assert!(own(&path).is_err(), "{path:?}");
-            let part = dir.path().join("part");
-            fs::write(&part, "new").expect("written");
             assert!(rename(&part, &path).is_err(), "{path:?}");
-            fs::remove_file(&part).expect("still there");
-            assert_eq!(kind(&path), was, "{path:?}");
+            assert_eq!(kind_of(&path), kind_before, "{path:?}");
         }
-        assert_eq!(names(), before, "nothing was left behind");
+    }
+
+    #[test]
+    fn a_refused_file_leaves_nothing_behind() {
+        let (dir, paths) = special_files();
+        let count = || fs::read_dir(dir.path()).expect("a folder").count();
+        let count_before = count();
+
+        for path in paths {
+            write(&path, b"new").expect_err("refused");
+        }
+
+        assert_eq!(count(), count_before);
     }
 
     #[test]
@@ -258,23 +280,37 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         assert_eq!(write(&file, b"old").expect("written"), WriteOutcome::New);
-        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o640))
-            .expect("set");
-        std::os::unix::fs::symlink("file", &link).expect("a link");
-        assert_eq!(
-            write(&link, b"new").expect("written"),
-            WriteOutcome::Replaced
-        );
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("set");
+        symlink("file", &link).expect("a link");
+
+        let outcome = write(&link, b"new").expect("written");
+
+        assert_eq!(outcome, WriteOutcome::Replaced);
         assert!(link.symlink_metadata().expect("there").is_symlink());
         assert_eq!(read(&file, 3).expect("read"), b"new");
-        let mode = fs::metadata(&file).expect("there").permissions();
-        let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
-        assert_eq!(mode & 0o777, 0o640);
-        assert_eq!(
-            read(&file, 2).expect_err("long").kind(),
-            ErrorKind::FileTooLarge
-        );
+        let permissions = fs::metadata(&file).expect("there").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_file_above_the_limit_is_too_large() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("file");
+        write(&file, b"new").expect("written");
+
+        let error = read(&file, 2).expect_err("3 bytes");
+
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_file_that_is_set_aside_gets_a_free_number() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("file");
+        write(&file, b"new").expect("written");
+
         let aside = set_aside(&file, "damaged-").expect("renamed");
+
         assert!(aside.ends_with("file.damaged-1") && !file.exists());
     }
 }

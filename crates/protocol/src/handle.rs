@@ -1,9 +1,10 @@
-//! The parent's handle on an engine: starts the child, does the handshake, turns its lines into messages, notices when it falls silent or
-//! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
+//! The parent's handle on an engine. It starts the child, does the handshake, turns its lines into messages, notices when the engine falls
+//! silent or ends, and replaces and reaps it. It knows the protocol and no screen, and it never opens a device.
 //!
 //! [`EngineHandle::next`] waits no longer than it is told to, so that a screen can ask at every frame. [`EngineHandle::drive`] waits until a
-//! command has its answer, and watches the engine until then: one that falls silent, whose device makes no progress, that comes no further or
-//! does not stop is ended, and [`EngineEnd`] says which of these it was. Whoever only sends a command watches for themselves.
+//! command has its answer, and watches the engine until then. It ends an engine that falls silent, whose device makes no progress, that
+//! makes no further step, or that does not stop; [`EngineEnd`] tells which of these happened. After [`EngineHandle::send`] alone, the
+//! caller has to watch the engine.
 
 mod command;
 mod drive;
@@ -28,14 +29,14 @@ pub use event::{EngineEnd, EngineMessage};
 pub use lack::lack;
 pub use pipes::MAX_LINE;
 
-use event::{describe, newer, nothing_spoken, told_why};
+use event::{could_print_reason, describe_end, newer_protocol, protocol_zero};
 use pipes::{FromPipe, Pipes, printable};
 use watch::ProgressWatch;
 
-/// After this many lines in a row that are not of the protocol, the engine is stopped.
-const MAX_NONSENSE: u32 = 100;
+/// The number of unreadable lines in a row after which the engine is ended.
+const MAX_UNREADABLE: u32 = 100;
 
-/// Output older than this is not taken as the reason of an engine's end.
+/// The age of output from which it is not taken as the reason of an engine's end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// The time to wait for the rest of stderr after an engine exited. A process that it started may hold stderr open.
@@ -44,14 +45,14 @@ const STDERR_WAIT: Duration = Duration::from_millis(200);
 /// The time limits of an engine. Tests shorten them. The limits of a command apply only while it is driven.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineLimits {
-    /// Until the engine's `hello`.
+    /// The time until the engine's `hello`.
     pub hello: Duration,
-    /// Between two bytes of its lines, heartbeats included. Then [`EngineMessage::Silent`] says so.
+    /// The longest time between two bytes of the engine's lines, heartbeats included. Then [`EngineMessage::Silent`] reports the silence.
     pub silence: Duration,
-    /// To end by itself after `quit`, or after closing its output.
+    /// The time in which the engine has to end by itself after `quit`, or after closing its output.
     pub shutdown: Duration,
-    /// How much longer a command's engine on this machine may stay silent: a busy machine is waited for. One behind a connection is
-    /// waited for as long again as until the notice, if that is less.
+    /// The further time that an engine on this machine may stay silent during a command after the silence was reported, because the machine
+    /// may be busy. For an engine behind a connection it is `silence`, if that is less.
     pub patience: Duration,
     /// The time for which the device may make no progress on a command while the engine is alive.
     pub device: Duration,
@@ -75,20 +76,16 @@ impl Default for EngineLimits {
     }
 }
 
+/// How far a conversation with an engine has come.
 #[derive(Debug)]
 enum HandleState {
-    Greeting {
-        since: Instant,
-    },
-    /// Since when it was said that nothing comes, if nothing does.
-    Talking {
-        silent: Option<Instant>,
-    },
-    /// Its output is closed; its exit status is still to come.
-    Closing {
-        since: Instant,
-        drained: bool,
-    },
+    /// The engine's `hello` has not come yet.
+    Greeting { since: Instant },
+    /// Lines come. `silent` is the time at which a silence was reported that still lasts.
+    Talking { silent: Option<Instant> },
+    /// The engine has closed its output and has not exited yet. `drained` is true when all of its stderr has been read.
+    Closing { since: Instant, drained: bool },
+    /// The engine is gone.
     Over,
 }
 
@@ -99,27 +96,30 @@ pub struct EngineHandle {
     limits: EngineLimits,
     child: Child,
     pipes: Pipes,
-    phase: HandleState,
-    /// Commands given before the handshake was done.
+    state: HandleState,
+    /// The commands that wait until the handshake is done.
     waiting: Vec<Command>,
     hello: Option<Hello>,
     /// The time at which the last line came, or at which waiting for one began.
     last_line: Instant,
-    last_look: Instant,
+    /// The time at which the caller last asked for a message.
+    last_asked: Instant,
     /// The time at which the work on the engine's device last made progress, or at which the driven command was sent.
     progress: Instant,
-    nonsense: u32,
-    first_nonsense: Option<String>,
+    /// The number of unreadable lines in a row.
+    unreadable: u32,
+    first_unreadable: Option<String>,
     /// The last line on stderr, and its time.
     last_stray: Option<(Instant, String)>,
     /// Something that the system lacks, according to the log.
     lack: Option<&'static str>,
     /// True if recordings leave out the configuration of the current run.
     sealed: bool,
-    /// Lines that came from this process.
+    /// The number of lines that came from this process.
     lines: u64,
+    /// A message that `next` returns before all others.
     ready: Option<EngineMessage>,
-    /// The command that has no answer yet, where one is driven.
+    /// The driven command that has no answer yet.
     watch: Option<ProgressWatch>,
 }
 
@@ -127,7 +127,7 @@ impl EngineHandle {
     /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
     ///
     /// # Errors
-    /// If the program cannot be started.
+    /// Fails if the program cannot be started.
     pub fn start(command: EngineCommand, limits: EngineLimits) -> Result<Self> {
         let now = Instant::now();
         let (child, pipes) = pipes::launch(&command)?;
@@ -136,14 +136,14 @@ impl EngineHandle {
             limits,
             child,
             pipes,
-            phase: HandleState::Greeting { since: now },
+            state: HandleState::Greeting { since: now },
             waiting: Vec::new(),
             hello: None,
             last_line: now,
-            last_look: now,
+            last_asked: now,
             progress: now,
-            nonsense: 0,
-            first_nonsense: None,
+            unreadable: 0,
+            first_unreadable: None,
             last_stray: None,
             lack: None,
             sealed: false,
@@ -158,14 +158,14 @@ impl EngineHandle {
         self.hello.as_ref()
     }
 
-    /// Returns the time since the work on its device made progress, as far as the engine reported it. Heartbeats do not count.
+    /// Returns the time since the work on the engine's device made progress, as far as the engine reported it. Heartbeats do not count.
     pub fn idle(&self) -> Duration {
         self.progress.elapsed()
     }
 
     /// Returns true if nothing more can come without a `renew`.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, HandleState::Over)
+        matches!(self.state, HandleState::Over)
     }
 
     /// Returns the process id of the child, or of the wrapper that runs it.
@@ -173,9 +173,9 @@ impl EngineHandle {
         self.child.id()
     }
 
-    /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
+    /// Sends a command, or keeps it until the handshake is done. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        if let HandleState::Greeting { .. } = self.phase {
+        if let HandleState::Greeting { .. } = self.state {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
             // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
@@ -185,22 +185,23 @@ impl EngineHandle {
 
     /// Returns the next message, and waits for it at most `wait`; `None` if none came.
     pub fn next(&mut self, wait: Duration) -> Option<EngineMessage> {
-        if let Some(heard) = self.ready.take() {
-            return Some(heard);
+        if let Some(message) = self.ready.take() {
+            return Some(message);
         }
         let began = Instant::now();
         // While this program was suspended, the engine was not silent.
-        if began.duration_since(self.last_look) > self.limits.silence / 2 {
-            (self.last_line, self.progress) = (began, began);
-            if let HandleState::Greeting { since } = &mut self.phase {
+        if began.duration_since(self.last_asked) > self.limits.silence / 2 {
+            self.last_line = began;
+            self.progress = began;
+            if let HandleState::Greeting { since } = &mut self.state {
                 *since = began;
             }
             if let Some(watch) = &mut self.watch {
                 watch.further = began;
             }
         }
-        if let Some(heard) = self.check_watch() {
-            return Some(heard);
+        if let Some(message) = self.check_watch() {
+            return Some(message);
         }
         loop {
             if self.is_over() {
@@ -208,20 +209,20 @@ impl EngineHandle {
             }
             let left = wait.saturating_sub(began.elapsed());
             let piece = self.receive(left.min(self.until_deadline()));
-            self.last_look = Instant::now();
-            // However much it prints meanwhile.
-            if let HandleState::Greeting { since } = self.phase
+            self.last_asked = Instant::now();
+            // Other output does not put the deadline of the greeting off.
+            if let HandleState::Greeting { since } = self.state
                 && since.elapsed() >= self.limits.hello
                 && piece.is_some()
             {
                 return self.check_deadlines();
             }
-            let heard = match piece {
-                Some(FromPipe::Text(text)) => self.hear(text),
+            let message = match piece {
+                Some(FromPipe::Text(text)) => self.on_line(text),
                 Some(FromPipe::TooLong) => {
                     self.lines += 1;
                     let limit = MAX_LINE / (1024 * 1024);
-                    self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
+                    self.on_unreadable("…".to_owned(), format!("longer than {limit} MiB"))
                 }
                 Some(FromPipe::Stray(text)) if event::is_trace(&text) => None,
                 Some(FromPipe::Stray(text)) => {
@@ -231,7 +232,7 @@ impl EngineHandle {
                     Some(EngineMessage::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
-                    self.phase = HandleState::Closing {
+                    self.state = HandleState::Closing {
                         since: Instant::now(),
                         drained: false,
                     };
@@ -239,8 +240,8 @@ impl EngineHandle {
                 }
                 None => self.check_deadlines(),
             };
-            if heard.is_some() {
-                return heard;
+            if message.is_some() {
+                return message;
             }
             if began.elapsed() >= wait {
                 return None;
@@ -248,7 +249,7 @@ impl EngineHandle {
         }
     }
 
-    /// Ends the engine at once and reaps it. `next` says `EngineEnd` after it.
+    /// Ends the engine at once and reaps it. `next` then returns [`EngineEnd::Killed`].
     pub fn kill(&mut self) {
         if !self.is_over() {
             self.end(Duration::ZERO);
@@ -256,99 +257,110 @@ impl EngineHandle {
         }
     }
 
-    /// Replaces the engine by a new one of the same command. Unread output of the old one is dropped.
+    /// Replaces the engine by a new one that its command starts. Unread output of the old one is dropped.
+    ///
+    /// # Errors
+    /// Fails if the program cannot be started.
     pub fn renew(&mut self) -> Result<()> {
         self.end(Duration::ZERO);
         *self = Self::start(self.command.clone(), self.limits)?;
         Ok(())
     }
 
+    /// Returns what comes from the engine's pipes next; `None` if nothing comes within `wait`. After the engine closed its output, it waits
+    /// only for a moment: no message announces the exit status, so the caller has to look for it again and again.
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
-        let closing = matches!(self.phase, HandleState::Closing { .. });
-        // After its output was closed only stderr can bring more; its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
-        let wait_now = if closing { wait.min(tick) } else { wait };
-        let found = self.pipes.inbox.recv_timeout(wait_now);
-        match (found, &mut self.phase) {
-            (Ok(piece), _) => Some(piece),
-            (Err(RecvTimeoutError::Timeout), _) => None,
-            (Err(RecvTimeoutError::Disconnected), HandleState::Closing { drained, .. }) => {
+        let wait_now = match self.state {
+            HandleState::Closing { .. } => wait.min(tick),
+            _ => wait,
+        };
+        match self.pipes.inbox.recv_timeout(wait_now) {
+            Ok(piece) => Some(piece),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                let HandleState::Closing { drained, .. } = &mut self.state else {
+                    return Some(FromPipe::Closed);
+                };
                 if *drained {
                     std::thread::sleep(wait.min(tick));
                 }
                 *drained = true;
                 None
             }
-            (Err(RecvTimeoutError::Disconnected), _) => Some(FromPipe::Closed),
         }
     }
 
     /// Returns the time for which nothing has come from the engine.
-    fn silent(&self) -> Duration {
-        let byte = self.pipes.last_byte().unwrap_or(self.last_line);
-        byte.max(self.last_line).elapsed()
+    fn silence(&self) -> Duration {
+        let last_byte = self.pipes.last_byte().unwrap_or(self.last_line);
+        last_byte.max(self.last_line).elapsed()
     }
 
     /// Returns the time left until the engine counts as silent or late.
     fn until_deadline(&self) -> Duration {
-        match self.phase {
+        match self.state {
             HandleState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
             HandleState::Talking { silent: None } => {
-                self.limits.silence.saturating_sub(self.silent())
+                self.limits.silence.saturating_sub(self.silence())
             }
             _ => Duration::MAX,
         }
     }
 
+    /// Returns a message if the engine is late with its greeting, has fallen silent, or has ended; `None` while all is well.
     fn check_deadlines(&mut self) -> Option<EngineMessage> {
-        match self.phase {
+        match self.state {
             HandleState::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
-                let said = self.first_nonsense.as_deref().map_or_else(
+                let output = self.first_unreadable.as_deref().map_or_else(
                     || "it printed nothing".to_owned(),
                     |line| format!("its first line was `{line}`"),
                 );
                 let command = self.command.to_string();
                 Some(self.refuse(format!(
-                    "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
+                    "`{command}` did not greet within {seconds} s ({output}); an engine must run `perflings engine` and print nothing before it"
                 )))
             }
-            HandleState::Talking { silent: None } if self.silent() >= self.limits.silence => {
+            HandleState::Talking { silent: None } if self.silence() >= self.limits.silence => {
                 let silent = Some(Instant::now());
-                self.phase = HandleState::Talking { silent };
-                Some(EngineMessage::Silent(self.silent()))
+                self.state = HandleState::Talking { silent };
+                Some(EngineMessage::Silent(self.silence()))
             }
             HandleState::Closing { since, drained } => match self.child.try_wait() {
                 // Its last output may still be on its way.
                 Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
-                Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
+                Ok(Some(status)) => {
+                    let how = describe_end(status);
+                    Some(self.ended(&how, could_print_reason(status)))
+                }
                 Ok(None) if since.elapsed() < self.limits.shutdown => None,
-                _ => Some(self.ended("closed its output and was stopped".to_owned(), true)),
+                _ => Some(self.ended("closed its output and was stopped", true)),
             },
             _ => None,
         }
     }
 
-    fn hear(&mut self, text: String) -> Option<EngineMessage> {
+    /// Reads a line of the engine's stdout.
+    fn on_line(&mut self, mut text: String) -> Option<EngineMessage> {
         self.lines += 1;
         let mut line = match read::<StreamLine>(&text) {
             Ok(line) => line,
-            Err(why) => return self.hear_unknown(&text, why),
+            Err(why) => return self.on_other_protocol(&text, why),
         };
         self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
-        let text = if self.sealed && line.event.names_configuration() {
-            covered(&line)
-        } else {
-            text
-        };
-        self.nonsense = 0;
-        self.last_line = Instant::now();
-        if let Some(ago) = line.event.progress_s() {
-            let ago = Duration::try_from_secs_f64(ago).unwrap_or_default();
-            let at = self.last_line.checked_sub(ago);
-            self.progress = self.progress.max(at.unwrap_or(self.progress));
+        if self.sealed && line.event.names_configuration() {
+            text = covered(&line);
         }
-        // Where in which library it was missed helps nobody.
+        self.unreadable = 0;
+        self.last_line = Instant::now();
+        if let Some(seconds) = line.event.progress_s() {
+            let ago = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            if let Some(progress) = self.last_line.checked_sub(ago) {
+                self.progress = self.progress.max(progress);
+            }
+        }
+        // The log names the library's source line that missed something, which does not help a learner.
         if let Event::Log(log) = &mut line.event
             && let Some(lack) = lack(&log.text)
         {
@@ -356,17 +368,16 @@ impl EngineHandle {
             self.lack = Some(lack);
         }
         self.watch.take_if(|watch| watch.is_answered(&line.event));
-        match (&mut self.phase, &line.event) {
+        match (&mut self.state, &line.event) {
             (HandleState::Greeting { .. }, Event::Hello(hello)) => {
                 if hello.protocol == 0 {
-                    return Some(self.refuse(nothing_spoken(&hello.version)));
+                    return Some(self.refuse(protocol_zero(&hello.version)));
                 }
                 if hello.protocol > PROTOCOL {
-                    let text = newer(hello.protocol, &hello.version);
-                    return Some(self.refuse(text));
+                    return Some(self.refuse(newer_protocol(hello.protocol, &hello.version)));
                 }
                 self.hello = Some(hello.clone());
-                self.phase = HandleState::Talking { silent: None };
+                self.state = HandleState::Talking { silent: None };
                 for command in std::mem::take(&mut self.waiting) {
                     self.send(command);
                 }
@@ -374,8 +385,8 @@ impl EngineHandle {
             (HandleState::Greeting { .. }, Event::Failed(failed))
                 if failed.kind == FailedKind::Usage =>
             {
-                let text = format!("the engine refused the handshake: {}", failed.reason);
-                return Some(self.refuse(text));
+                let reason = &failed.reason;
+                return Some(self.refuse(format!("the engine refused the handshake: {reason}")));
             }
             (HandleState::Talking { silent }, _) => *silent = None,
             _ => {}
@@ -383,31 +394,34 @@ impl EngineHandle {
         Some(EngineMessage::Line(Box::new(line), text))
     }
 
-    /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
-    fn hear_unknown(&mut self, text: &str, why: String) -> Option<EngineMessage> {
+    /// Handles a line that is no event of this protocol. The greeting of a newer protocol may have any shape, and is told apart from other
+    /// unreadable lines.
+    fn on_other_protocol(&mut self, text: &str, why: String) -> Option<EngineMessage> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
-            && let Some(protocol) = value["protocol"]
-                .as_u64()
-                .filter(|p| *p > u64::from(PROTOCOL))
+            && let Some(number) = value["protocol"].as_u64()
+            && number > u64::from(PROTOCOL)
         {
-            let version = value["version"].as_str().unwrap_or("unknown").to_owned();
-            let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
-            return Some(self.refuse(text));
+            let version = value["version"].as_str().unwrap_or("unknown");
+            let protocol = u32::try_from(number).unwrap_or(u32::MAX);
+            return Some(self.refuse(newer_protocol(protocol, version)));
         }
-        self.nonsense(printable(text, 200), why)
+        self.on_unreadable(printable(text, 200), why)
     }
 
-    fn nonsense(&mut self, line: String, why: String) -> Option<EngineMessage> {
-        self.nonsense += 1;
+    /// Counts an unreadable line. An engine that sends many of them in a row is refused.
+    fn on_unreadable(&mut self, line: String, why: String) -> Option<EngineMessage> {
+        self.unreadable += 1;
         let why = format!("line {}: {why}", self.lines);
-        self.first_nonsense.get_or_insert_with(|| line.clone());
-        if self.nonsense < MAX_NONSENSE {
+        let first = self.first_unreadable.get_or_insert_with(|| line.clone());
+        if self.unreadable < MAX_UNREADABLE {
             return Some(EngineMessage::Malformed { line, why });
         }
-        let command = self.command.to_string();
-        let first = self.first_nonsense.clone().unwrap_or(line);
-        Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
+        let text = format!(
+            "`{}` does not speak the engine's protocol; its first unreadable line was `{first}`",
+            self.command
+        );
+        Some(self.refuse(text))
     }
 
     fn refuse(&mut self, text: String) -> EngineMessage {
@@ -415,58 +429,68 @@ impl EngineHandle {
         EngineMessage::Over(EngineEnd::Refused(text))
     }
 
-    /// `told`: what it said last may be why.
-    fn ended(&mut self, how: String, told: bool) -> EngineMessage {
+    /// Returns the message about an engine that ended. Its last output counts as the reason only if `could_print_reason` is true.
+    fn ended(&mut self, how: &str, could_print_reason: bool) -> EngineMessage {
         let greeted = self.hello.is_some();
-        let mut text = match greeted {
-            true => format!("the engine {how}"),
-            false => format!("`{}` {how} before its greeting", self.command),
+        let mut text = if greeted {
+            format!("the engine {how}")
+        } else {
+            format!("`{}` {how} before its greeting", self.command)
         };
-        // Output of a driver from long before has nothing to do with its end.
-        let stray = self.last_stray.as_ref();
-        let stray = stray.filter(|(at, _)| !greeted || at.elapsed() < LAST_WORDS);
-        let stray = stray.map(|(_, said)| said).filter(|_| told);
-        if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
-            text.push_str(&format!("; its last output was `{said}`"));
+        let stray = match &self.last_stray {
+            // Output of a driver from long before has nothing to do with the end.
+            Some((time, line)) if !greeted || time.elapsed() < LAST_WORDS => Some(line),
+            _ => None,
+        };
+        let last_output = if could_print_reason { stray } else { None };
+        if let Some(line) = last_output.or(self.first_unreadable.as_ref()) {
+            text.push_str(&format!("; its last output was `{line}`"));
         }
-        let lack = lack(&text).or(self.lack.filter(|_| told));
-        if let Some(lack) = lack.filter(|lack| !text.contains(lack)) {
+        let logged_lack = if could_print_reason { self.lack } else { None };
+        if let Some(lack) = lack(&text).or(logged_lack)
+            && !text.contains(lack)
+        {
             text.push_str(&format!(" ({lack})"));
         }
         self.end(Duration::ZERO);
-        EngineMessage::Over(match greeted {
-            true => EngineEnd::Ended(text),
-            false => EngineEnd::Refused(text),
+        EngineMessage::Over(if greeted {
+            EngineEnd::Ended(text)
+        } else {
+            EngineEnd::Refused(text)
         })
     }
 
-    /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
+    /// Closes the engine's input, waits at most `wait` for its end, then kills its whole process group and reaps it.
     fn end(&mut self, wait: Duration) {
         let was_over = self.is_over();
-        (self.phase, self.watch) = (HandleState::Over, None);
+        self.state = HandleState::Over;
+        self.watch = None;
         if was_over {
             return;
         }
         if let Some(outbox) = self.pipes.outbox.take() {
             let _ = outbox.try_send(Command::Quit);
         }
-        let until = Instant::now() + wait;
-        // Both readers end when both pipes close: waiting for that needs no polling.
-        let left = || until.saturating_duration_since(Instant::now());
+        // The inbox disconnects when both pipes have closed, so waiting for the end needs no polling.
+        let end_by = Instant::now() + wait;
+        let left = || end_by.saturating_duration_since(Instant::now());
         while self.pipes.inbox.recv_timeout(left()).is_ok() {}
         command::kill_group(&mut self.child);
         // A process that is stuck in a driver cannot be reaped; the screen must not hang with it.
-        let until = Instant::now() + Duration::from_secs(1);
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+        let reap_by = Instant::now() + Duration::from_secs(1);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < reap_by {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
-/// The text of a sealed run's line as a recording and `--json` have it.
+/// Returns the text of a line without the configuration of a sealed run, for recordings and `--json`.
 fn covered(line: &StreamLine) -> String {
-    let (t, event) = (line.t, line.event.clone().covered());
-    serde_json::to_string(&StreamLine { t, event }).unwrap_or_default()
+    let covered = StreamLine {
+        t: line.t,
+        event: line.event.clone().covered(),
+    };
+    serde_json::to_string(&covered).unwrap_or_default()
 }
 
 impl Drop for EngineHandle {

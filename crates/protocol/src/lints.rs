@@ -1,15 +1,16 @@
-//! Plausibility lints on a run: figures that cannot be true, or should not be, with the reason and advice. Each lint is a function of the
-//! run so far, and knows no device and no screen. A lint that needs a part of the description does not apply to a run without it.
+//! Plausibility lints on a run: each finds figures that cannot be true, or should not be, and gives the reason and advice. A lint is a
+//! function of the run so far, and knows no device and no screen. A lint that needs a part of the description does not apply to a run
+//! without it.
 
-use crate::Lint;
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
 use crate::story::RunStory;
 use crate::thresholds;
 use crate::units::{number, parity, percent, rate, show, signed_percent};
+use crate::{Lint, PhaseTimes};
 
-/// Losses kept for the lints on training progress.
+/// The number of losses whose mean the lints on training progress compare.
 const RECENT: usize = 64;
-/// Steps after which the loss must have moved on a chain that can be learned.
+/// The number of steps after which the loss must have changed, on data that can be learned.
 const STUCK_AFTER_STEPS: u64 = 300;
 
 /// The reason why a lint applies, and advice.
@@ -57,10 +58,13 @@ pub fn lints(run: &RunStory) -> Vec<Lint> {
     lints
 }
 
-/// Returns the latest losses, for the lints on training progress.
-fn recent(run: &RunStory) -> Vec<f64> {
-    let losses = run.loss.latest(RECENT).into_iter();
-    losses.map(|bucket| bucket.mean).collect()
+/// Returns the latest losses, at most `RECENT`.
+fn recent_losses(run: &RunStory) -> Vec<f64> {
+    run.loss
+        .latest(RECENT)
+        .into_iter()
+        .map(|bucket| bucket.mean)
+        .collect()
 }
 
 /// Finds a first loss above that of guessing. A uniform prediction over V tokens loses ln V for every target; only confident wrong
@@ -80,7 +84,9 @@ fn first_loss(run: &RunStory) -> Option<LintReason> {
 }
 
 fn not_finite(run: &RunStory) -> Option<LintReason> {
-    if let (true, Some((step, loss))) = (run.description.is_foreign(), run.loss.not_finite) {
+    if run.description.is_foreign()
+        && let Some((step, loss)) = run.loss.not_finite
+    {
         return Some((
             format!("The loss is {} at step {step}.", number(loss)),
             "Look at the loss just before, at the learning rate, and at what divides or takes a logarithm.",
@@ -94,14 +100,16 @@ fn not_finite(run: &RunStory) -> Option<LintReason> {
 }
 
 fn gradient_coverage(run: &RunStory) -> Option<LintReason> {
-    let g = run.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
-    Some((
-        format!(
-            "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
-            g.params_pct, g.with_grad, g.tensors
-        ),
-        "Find the first tensor, counted from the loss, that has none: the graph is cut between the two.",
-    ))
+    let audit = run.gradients.as_ref()?;
+    (audit.with_grad < audit.tensors).then(|| {
+        (
+            format!(
+                "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
+                audit.params_pct, audit.with_grad, audit.tensors
+            ),
+            "Go back from the loss to the first tensor without a gradient: the graph is cut there.",
+        )
+    })
 }
 
 /// Finds a backward pass that is shorter than its products allow. With the loss in parts, the forward pass also computes the gradients of
@@ -112,24 +120,23 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
         return None;
     }
     let mut expected = 2.0;
-    let mut said = "with twice the products it should take 1 to 2".to_owned();
+    let mut expectation = "with twice the products it should take 1 to 2".to_owned();
     if config.model.loss == Loss::InParts {
         let all = config.forward_flops();
         let head = config.head_flops();
         expected = 2.0 * (all - head) / (all + 2.0 * head);
         let about = show(expected, 1);
-        said = format!("without the head's gradients it should take about {about}");
+        expectation = format!("without the head's gradients it should take about {about}");
     }
-    let p = run.phases().filter(|p| {
-        p.forward > 0.0 && p.backward / p.forward < thresholds::BACKWARD_SHORT * expected / 2.0
-    })?;
-    Some((
-        format!(
-            "Backward takes {:.2} of the forward's time; {said}.",
-            p.backward / p.forward
-        ),
-        "Either backward omits work (see the gradients panel), or forward does too much (see the kernels).",
-    ))
+    let phases = run.phases()?;
+    let ratio = phases.backward / phases.forward;
+    let too_short = phases.forward > 0.0 && ratio < thresholds::BACKWARD_SHORT * expected / 2.0;
+    too_short.then(|| {
+        (
+            format!("Backward takes {ratio:.2} of the forward's time; {expectation}."),
+            "Either backward omits work (see the gradients panel), or forward does too much (see the kernels).",
+        )
+    })
 }
 
 /// Finds phases that do not add up to the step. If the host waits once, at the end of a step, phases are times of submitting and need not
@@ -139,59 +146,57 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
         return None;
     }
     let foreign = run.description.is_foreign();
-    let most = match foreign {
-        true => thresholds::WATCHED_PHASES_MISS_STEP,
-        false => thresholds::PHASES_MISS_STEP,
+    let most = if foreign {
+        thresholds::WATCHED_PHASES_MISS_STEP
+    } else {
+        thresholds::PHASES_MISS_STEP
     };
-    let p = run
-        .phases()
-        .filter(|p| p.step > 0.0 && p.residual.abs() > most * p.step)?;
-    if foreign && p.residual > 0.0 {
+    let PhaseTimes { step, residual, .. } = run.phases()?;
+    let is_open = step > 0.0 && residual.abs() > most * step;
+    if !is_open {
+        return None;
+    }
+    let share = 100.0 * residual / step;
+    if foreign && residual > 0.0 {
         return Some((
             format!(
-                "No phase explains {:.1} ms of {:.1} ms of a step ({} %).",
-                p.residual,
-                p.step,
-                percent(100.0 * p.residual / p.step)
+                "No phase explains {residual:.1} ms of {step:.1} ms of a step ({} %).",
+                percent(share)
             ),
             "Look at what the loop does besides the model: copies, logging, checkpoints. `with run.phase(\"data\"):` gives it a name.",
         ));
     }
     Some((
         format!(
-            "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({} %).",
-            p.residual,
-            p.step,
-            signed_percent(100.0 * p.residual / p.step)
+            "Forward, backward and optimizer miss the step by {residual:+.1} ms of {step:.1} ms ({} %).",
+            signed_percent(share)
         ),
         "For each timer, find out what it waits for: enqueueing work is not doing it.",
     ))
 }
 
-/// A step that waits for its batch computes nothing meanwhile.
+/// Finds steps that spend much of their time on waiting for their batch, in which they compute nothing.
 fn waiting_for_data(run: &RunStory) -> Option<LintReason> {
-    let p = run.phases()?;
-    let data = p
-        .data
-        .filter(|data| *data > thresholds::WAITS_FOR_DATA * p.step)?;
-    Some((
-        format!(
-            "{:.1} ms of {:.1} ms of a step are spent waiting for the next batch ({} %).",
-            data,
-            p.step,
-            percent(100.0 * data / p.step)
-        ),
-        "Prepare batches beside the training: more workers of the loader, less work for each sample, or data prepared beforehand.",
-    ))
+    let PhaseTimes { step, data, .. } = run.phases()?;
+    let data = data?;
+    (data > thresholds::WAITS_FOR_DATA * step).then(|| {
+        (
+            format!(
+                "{data:.1} ms of {step:.1} ms of a step are spent waiting for the next batch ({} %).",
+                percent(100.0 * data / step)
+            ),
+            "Prepare batches beside the training: more workers of the loader, less work for each sample, or data prepared beforehand.",
+        )
+    })
 }
 
-/// Returns the FLOP/s that the step times claim if they are above the peak, the peak in FLOP/s, and the load of other programs while it
-/// was measured.
-fn claimed(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
-    let t = run.throughput.as_ref()?;
-    let reached = match t.flops {
+/// Returns the FLOP/s that the step times claim, the peak in FLOP/s, and the load of other programs while the peak was measured; `None` if
+/// the claim is not above the peak.
+fn claim_above_peak(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
+    let throughput = run.throughput.as_ref()?;
+    let reached = match throughput.flops {
         Some(flops) => flops,
-        None => 3.0 * run.description.forward_flops? / (t.step_ms.median * 1e-3),
+        None => 3.0 * run.description.forward_flops? / (throughput.step_ms.median * 1e-3),
     };
     let (peak, load) = run.peak_flops()?;
     (reached > 1.05 * peak).then_some((reached, peak, load))
@@ -199,21 +204,20 @@ fn claimed(run: &RunStory) -> Option<(f64, f64, Option<f64>)> {
 
 /// Finds a peak that is too low because other programs ran while it was measured.
 fn peak_too_low(run: &RunStory) -> Option<LintReason> {
-    let (reached, peak, load) = claimed(run)?;
-    let load = load?;
+    let (reached, peak, load) = claim_above_peak(run)?;
     Some((
         format!(
             "{} are above the peak of {}, which was measured while other programs used {:.0} % of this machine.",
             rate(reached, "FLOP/s"),
             rate(peak, "FLOP/s"),
-            100.0 * load
+            100.0 * load?
         ),
         "The peak is too low: close the other programs and restart the run, or `perflings doctor --calibrate`.",
     ))
 }
 
 fn above_peak(run: &RunStory) -> Option<LintReason> {
-    let (reached, peak, load) = claimed(run)?;
+    let (reached, peak, load) = claim_above_peak(run)?;
     load.is_none().then(|| {
         (
             format!(
@@ -229,8 +233,11 @@ fn above_peak(run: &RunStory) -> Option<LintReason> {
 /// Finds a residual stream that is too large. The logits do not show this, because there is a norm before each layer.
 fn residual_stream(run: &RunStory) -> Option<LintReason> {
     let evidence = run.evidence.as_ref()?;
-    let mut sizes = evidence.rms.iter().map(|rms| rms.0);
-    let large = sizes.find(|rms| rms.is_nan() || *rms > thresholds::STREAM_LARGE)?;
+    let large = evidence
+        .rms
+        .iter()
+        .map(|rms| rms.0)
+        .find(|rms| rms.is_nan() || *rms > thresholds::STREAM_LARGE)?;
     Some((
         format!(
             "The residual stream has a size (rms) of {} at step {}; below {:.0} is ordinary.",
@@ -244,12 +251,14 @@ fn residual_stream(run: &RunStory) -> Option<LintReason> {
 
 fn wrong_logits(run: &RunStory) -> Option<LintReason> {
     let config = run.description.config.as_ref()?;
-    let parity_of = run.evidence.as_ref()?.parity;
-    let far = parity_of.filter(|p| p.0.is_nan() || p.0 > config.rounding())?;
+    let difference = run.evidence.as_ref()?.parity?.0;
+    if difference <= config.rounding() {
+        return None;
+    }
     Some((
         format!(
             "The logits differ from the plain reference's by {} of the largest; rounding in {} stays below {:.0e}.",
-            parity(far.0),
+            parity(difference),
             config.train.precision,
             config.rounding()
         ),
@@ -260,7 +269,7 @@ fn wrong_logits(run: &RunStory) -> Option<LintReason> {
 fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     let config = run.description.config.as_ref();
     let can_be_learned = config.is_none_or(|config| config.train.data == Data::Markov);
-    let losses = recent(run);
+    let losses = recent_losses(run);
     let steps = run.loss.last()?.0.saturating_add(1);
     if !can_be_learned || steps < STUCK_AFTER_STEPS || losses.len() < RECENT {
         return None;
@@ -272,31 +281,32 @@ fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned."
+            "After {steps} steps the loss is still {mean:.3}. Guessing gives {uniform:.3}, and this data can be learned."
         ),
         "Check that gradients arrive and that the optimizer changes the weights.",
     ))
 }
 
-/// Whatever the loss is: a training from step 0 moves it. Where guessing is known, `stuck_at_ln_vocab` says more.
+/// Finds a training of another program from step 0 whose loss has not changed. If the loss of guessing is known, `stuck_at_ln_vocab` says
+/// more.
 fn loss_stuck(run: &RunStory) -> Option<LintReason> {
-    let (losses, steps) = (recent(run), run.loss.last()?.0.saturating_add(1));
-    let whole = run.first_loss().is_some() && steps >= STUCK_AFTER_STEPS;
-    if !run.description.is_foreign() || !whole || stuck_at_ln_vocab(run).is_some() {
+    let steps = run.loss.last()?.0.saturating_add(1);
+    let from_step_0 = run.first_loss().is_some();
+    if !run.description.is_foreign()
+        || !from_step_0
+        || steps < STUCK_AFTER_STEPS
+        || stuck_at_ln_vocab(run).is_some()
+    {
         return None;
     }
-    let first: Vec<f64> = run
-        .loss
-        .all()
-        .iter()
-        .take(RECENT)
-        .map(|it| it.mean)
-        .collect();
-    if losses.len() < RECENT || first.len() < RECENT {
+    let all = run.loss.all();
+    let first: Vec<f64> = all.iter().take(RECENT).map(|bucket| bucket.mean).collect();
+    let latest = recent_losses(run);
+    if latest.len() < RECENT || first.len() < RECENT {
         return None;
     }
-    let ((before, error_before), (now, error_now)) =
-        (mean_and_error(&first), mean_and_error(&losses));
+    let (before, error_before) = mean_and_error(&first);
+    let (now, error_now) = mean_and_error(&latest);
     let moved = (now - before).abs();
     if moved > 3.0 * error_before.hypot(error_now) || moved > thresholds::LOSS_STUCK * before.abs()
     {
@@ -304,13 +314,13 @@ fn loss_stuck(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is {now:.3} as it was at first: {before:.3}, both means of {RECENT} steps."
+            "After {steps} steps the loss is still {now:.3}. At first it was {before:.3}; both are means of {RECENT} steps."
         ),
         "Check that gradients arrive, that the optimizer has these parameters, and the learning rate.",
     ))
 }
 
-/// The mean of values, and its standard error.
+/// Returns the mean of some values and its standard error.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -320,7 +330,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 
 fn below_entropy(run: &RunStory) -> Option<LintReason> {
     let entropy = run.description.entropy?;
-    let losses = recent(run);
+    let losses = recent_losses(run);
     if losses.len() < RECENT / 2 {
         return None;
     }
@@ -337,23 +347,26 @@ fn below_entropy(run: &RunStory) -> Option<LintReason> {
 }
 
 fn no_kernels(run: &RunStory) -> Option<LintReason> {
-    let k = run.kernels.as_ref().filter(|k| k.rows.is_empty())?;
-    Some((
-        format!(
-            "Steps ran, but the profile is empty: {}.",
-            k.reason.as_deref().unwrap_or("no reason given")
-        ),
-        "Absent is not zero: check that the profiler saw this device.",
-    ))
+    let profile = run.kernels.as_ref()?;
+    profile.rows.is_empty().then(|| {
+        let reason = profile.reason.as_deref().unwrap_or("no reason given");
+        (
+            format!("Steps ran, but the profile is empty: {reason}."),
+            "Absent is not zero: check that the profiler saw this device.",
+        )
+    })
 }
 
 /// Finds a run in which the composed version of attention computes because no flash kernel fits its shape.
 fn attention_composed(run: &RunStory) -> Option<LintReason> {
     let model = &run.description.config.as_ref()?.model;
     let rows = &run.kernels.as_ref()?.rows;
-    let mut of_attention = rows.iter().filter(|row| row.op == "attention").peekable();
-    of_attention.peek()?;
-    let composed = of_attention.all(|row| !row.kernel.contains("flash"));
+    let kernels: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.op == "attention")
+        .map(|row| row.kernel.as_str())
+        .collect();
+    let composed = !kernels.is_empty() && kernels.iter().all(|kernel| !kernel.contains("flash"));
     (model.attention == Attention::Flash && composed).then(|| {
         (
             format!(
@@ -365,23 +378,24 @@ fn attention_composed(run: &RunStory) -> Option<LintReason> {
     })
 }
 
-/// Returns the longest possible time of all kernels of a step in ms, if the device's clock is constant. Under the profiler, launches follow
-/// each other less closely than `recorded` launches that are replayed: by 0.4 to 1.4 µs each on an H100.
+/// Returns the longest plausible time of all kernels of a step in milliseconds, if the device's clock is constant. `recorded` launches are
+/// replayed in ordinary steps, and the profiler takes them one by one: on an H100 each takes 0.4 to 1.4 µs more.
 pub fn longest_kernels_ms(recorded: bool, launches: u32, step_ms: f64) -> f64 {
-    let apart = if recorded { 1.2e-3 } else { 0.0 };
-    1.05 * step_ms + apart * f64::from(launches)
+    let profiling = if recorded { 1.2e-3 } else { 0.0 };
+    1.05 * step_ms + profiling * f64::from(launches)
 }
 
+/// Finds a profile that does not agree with the steps around it. It was kept because no other profile did.
 fn coverage_above_step(run: &RunStory) -> Option<LintReason> {
-    // This profile was kept although it does not agree with the steps around it, because none did.
-    let k = run.kernels.as_ref().filter(|k| k.discarded > 0)?;
-    let step_ms = k.step_ms?;
+    let profile = run.kernels.as_ref()?;
+    let step_ms = profile.step_ms?;
     let config = run.description.config.as_ref();
     let recorded = config.is_some_and(RunConfig::records);
-    (k.device_ms > longest_kernels_ms(recorded, k.launches, step_ms)).then(|| {
-        let kernels = show(k.device_ms, 2);
+    let longest = longest_kernels_ms(recorded, profile.launches, step_ms);
+    (profile.discarded > 0 && profile.device_ms > longest).then(|| {
+        let kernels = show(profile.device_ms, 2);
         let step = show(step_ms, 2);
-        let tried = k.discarded + 1;
+        let tried = profile.discarded + 1;
         (
             format!("Kernels take {kernels} ms of a step of {step} ms, in {tried} profiles in a row."),
             "The device's clock keeps changing: let it run for a minute, and check what else uses it.",
@@ -390,225 +404,4 @@ fn coverage_above_step(run: &RunStory) -> Option<LintReason> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Launches, Preset};
-    use crate::story::RunDescription;
-    use crate::{Event, Evidence, KernelRow, PhaseTimes, Step, StepProfile, Throughput};
-
-    fn story(config: &RunConfig) -> RunStory {
-        RunStory::new(RunDescription {
-            config: Some(config.clone()),
-            ..RunDescription::default()
-        })
-    }
-
-    #[test]
-    fn a_first_loss_is_judged_by_what_usual_initial_weights_lose() {
-        // 4 classes: burn's text classification, as published, loses 1.68 at first. 1000 classes: weights of size 1.
-        let cases = [
-            (4.0_f64, 1.68, false),
-            (4.0, 2.0, true),
-            (1000.0, 7.2, false),
-            (1000.0, 7.7, true),
-        ];
-        for (classes, first, is_told) in cases {
-            let mut run = RunStory::new(RunDescription {
-                ln_vocab: Some(classes.ln()),
-                ..RunDescription::default()
-            });
-            let step = Step {
-                loss: Some(crate::Num(first)),
-                ms: 1.0,
-                ..Step::default()
-            };
-            run.note(&Event::Step(step), 0);
-            let told = lints(&run).iter().any(|lint| lint.name == "first-loss");
-            assert_eq!(told, is_told, "{first} of {classes} classes");
-        }
-    }
-
-    #[test]
-    fn phases_that_are_times_of_handing_over_are_no_fault_where_the_step_ends_at_a_wait() {
-        let said = |sync, profiled| {
-            let mut config = RunConfig::preset(Preset::Tiny);
-            config.measure.sync = sync;
-            let mut run = story(&config);
-            let phases = PhaseTimes {
-                forward: 1.0,
-                backward: 1.0,
-                optimizer: 1.0,
-                residual: 37.0,
-                step: 40.0,
-                ..PhaseTimes::default()
-            };
-            let event = Event::Step(Step {
-                phases: Some(phases),
-                profiled,
-                ..Step::default()
-            });
-            run.note(&event, 0);
-            lints(&run).iter().any(|it| it.name == "ledger-open")
-        };
-        assert!(said(Sync::PerPhase, false) && said(Sync::Never, false));
-        assert!(!said(Sync::PerStep, false));
-        assert!(!said(Sync::PerPhase, true), "the profiler's own waits");
-    }
-
-    #[test]
-    fn kernels_that_take_longer_than_the_step_are_told_once_nothing_better_was_found() {
-        let said = |device_ms: f64, discarded, launches| {
-            let mut config = RunConfig::preset(Preset::Tiny);
-            config.train.launches = launches;
-            let mut run = story(&config);
-            let event = Event::Kernels(StepProfile {
-                rows: vec![KernelRow::default()],
-                launches: 1000,
-                device_ms,
-                step_ms: Some(8.0),
-                coverage: device_ms / 8.0,
-                discarded,
-                ..StepProfile::default()
-            });
-            run.note(&event, 0);
-            lints(&run)
-                .into_iter()
-                .map(|lint| lint.name)
-                .collect::<Vec<_>>()
-        };
-        let (each, recorded) = (Launches::EachStep, Launches::Recorded);
-        assert_eq!(said(12.0, 8, each), ["coverage-above-step"]);
-        assert_eq!(said(8.2, 8, each), Vec::<String>::new());
-        assert_eq!(said(12.0, 0, each), Vec::<String>::new());
-        // 1.2 µs for each of 1,000 launches.
-        assert_eq!(said(9.5, 8, each), ["coverage-above-step"]);
-        assert_eq!(said(9.5, 8, recorded), Vec::<String>::new());
-        assert_eq!(said(9.7, 8, recorded), ["coverage-above-step"]);
-    }
-
-    /// The lints that hold for the training of another program with these losses and phases (data, forward, rest).
-    fn of_another(losses: &[f64], [data, forward, residual]: [f64; 3]) -> Vec<String> {
-        let mut run = RunStory::new(RunDescription::default());
-        for (step, loss) in losses.iter().enumerate() {
-            let phases = PhaseTimes {
-                data: Some(data),
-                forward,
-                residual,
-                step: data + forward + residual,
-                ..PhaseTimes::default()
-            };
-            let event = Event::Step(Step {
-                step: step as u64,
-                loss: Some(crate::Num(*loss)),
-                phases: Some(phases),
-                ..Step::default()
-            });
-            run.note(&event, 0);
-        }
-        lints(&run).into_iter().map(|lint| lint.name).collect()
-    }
-
-    #[test]
-    fn the_training_of_another_program_is_judged_without_a_configuration() {
-        let falls: Vec<f64> = (0..400).map(|step| 4.0 - 0.005 * f64::from(step)).collect();
-        let waves = |mean: f64| (0..400).map(move |step| mean + 0.2 * f64::from(step % 7 - 3));
-        let stays: Vec<f64> = waves(4.0).collect();
-        let none = Vec::<String>::new();
-        assert_eq!(of_another(&falls, [0.5, 19.0, 0.5]), none);
-        assert_eq!(
-            of_another(&falls, [0.5, 17.5, 2.0]),
-            none,
-            "a loop does more than train"
-        );
-        assert_eq!(of_another(&falls, [0.5, 14.5, 5.0]), ["ledger-open"]);
-        assert_eq!(of_another(&falls, [5.0, 14.5, 0.5]), ["waiting-for-data"]);
-        assert_eq!(of_another(&stays, [0.5, 19.0, 0.5]), ["loss-stuck"]);
-        assert_eq!(
-            of_another(&stays[..200], [0.5, 19.0, 0.5]),
-            none,
-            "too early to say"
-        );
-        let slow: Vec<f64> = waves(4.0)
-            .zip(0..)
-            .map(|(loss, step)| loss - 5e-4 * f64::from(step))
-            .collect();
-        assert_eq!(
-            of_another(&slow, [0.5, 19.0, 0.5]),
-            none,
-            "it moves, if slowly"
-        );
-        let breaks: Vec<f64> = falls.iter().copied().chain([f64::NAN]).collect();
-        assert_eq!(of_another(&breaks, [0.5, 19.0, 0.5]), ["not-finite"]);
-    }
-
-    /// Each figure of the evidence that cannot be right has its lint.
-    #[test]
-    fn a_stream_that_no_norm_can_save_is_told() {
-        let said = |rms: [f64; 2]| {
-            let mut run = story(&RunConfig::preset(Preset::Tiny));
-            let rms = rms.map(Into::into).to_vec();
-            let evidence = Evidence {
-                rms,
-                ..Evidence::default()
-            };
-            run.note(&Event::Evidence(evidence), 0);
-            lints(&run).pop().map(|lint| lint.why)
-        };
-        assert_eq!(said([0.02, 3.0]), None);
-        let why = said([0.02, 1.5e15]).expect("told");
-        assert!(why.contains("a size (rms) of 1.5e15 at step 0"), "{why}");
-        assert!(said([f64::NAN, 1.0]).is_some());
-    }
-
-    #[test]
-    fn attention_that_runs_composed_is_told() {
-        let said = |attention, kernels: &[&str]| {
-            let mut config = RunConfig::preset(Preset::Tiny);
-            config.model.attention = attention;
-            let mut run = story(&config);
-            let row = |kernel: &&str| KernelRow {
-                op: "attention".to_owned(),
-                kernel: (*kernel).to_owned(),
-                ..KernelRow::default()
-            };
-            let event = Event::Kernels(StepProfile {
-                rows: kernels.iter().map(row).collect(),
-                ..StepProfile::default()
-            });
-            run.note(&event, 0);
-            let lints = lints(&run).into_iter();
-            lints.filter(|it| it.name == "attention-composed").count()
-        };
-        assert_eq!(said(Attention::Flash, &["MatmulEntry", "SoftmaxKernel"]), 1);
-        assert_eq!(
-            said(Attention::Flash, &["flash_attention", "SumOfParts"]),
-            0
-        );
-        assert_eq!(said(Attention::Flash, &["flash"]), 0);
-        assert_eq!(said(Attention::Composed, &["MatmulEntry"]), 0);
-    }
-
-    #[test]
-    fn a_disturbed_peak_accuses_nobody() {
-        let said = |flops: f64, peak_load: Option<f64>| {
-            let mut run = story(&RunConfig::preset(Preset::Tiny));
-            let event = Event::Throughput(Throughput {
-                flops: Some(flops),
-                peak_flops: Some(65e9),
-                peak_load,
-                ..Throughput::default()
-            });
-            run.note(&event, 0);
-            lints(&run)
-        };
-        assert_eq!(said(60e9, None), []);
-        assert_eq!(said(60e9, Some(0.6)), []);
-        assert_eq!(said(140e9, None)[0].name, "above-peak");
-        let lints = said(140e9, Some(0.6));
-        assert_eq!(lints.len(), 1);
-        assert_eq!(lints[0].name, "peak-too-low");
-        let why = "140.0 GFLOP/s are above the peak of 65.00 GFLOP/s, which was measured while other programs used 60 % of this machine.";
-        assert_eq!(lints[0].why, why);
-        assert!(lints[0].next.contains("doctor --calibrate"));
-    }
-}
+mod tests;

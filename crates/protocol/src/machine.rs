@@ -1,11 +1,11 @@
 //! The memory of this machine, and the load of its cores by other programs. The engine and the program that reads its stream do not count
 //! as other programs.
 //!
-//! Once a second the thread of the heartbeat reads `/proc/stat`, over the cores that the engine may use, and takes off its own time and its
-//! parent's. The median of five windows goes out as `load`. `busy` turns on when others use three quarters of one core, but at least 5 and
-//! at most 15 % of all cores; it turns off at 0.6 of that. Where there is no `/proc/stat`, the reason goes out once, and the screen goes by
-//! the spread of the steps. A run's summary has the share over the whole run (`others`). A second engine of ours counts as another program;
-//! the screen says nothing while one works.
+//! Once a second, the engine's heartbeat thread reads `/proc/stat` for the cores that the engine may use, and subtracts its own time and its
+//! parent's. The engine reports the median of five such windows as `load`. `busy` turns on when other programs use three quarters of one
+//! core, but at least 5 % and at most 15 % of all cores; it turns off at 0.6 of that. Without `/proc/stat`, the engine reports the reason
+//! once, and the screen judges by the spread of the steps. A run's summary has the share over the whole run (`others`). A second engine of
+//! ours counts as another program, so the screen shows no load while one works.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,21 +26,27 @@ pub fn system(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the bytes of an entry in kB of such a text, for example `MemTotal`; `None` if there is no such entry.
+/// Returns the bytes of an entry of the file `path` that the system gives in kB, for example `MemTotal` of `/proc/meminfo`; `None` if there
+/// is no such entry.
 pub fn kilobytes(path: &str, key: &str) -> Option<u64> {
-    let text = system(path).ok()?;
-    let mut lines = text.lines();
-    let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kib: u64 = system(path)
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }
 
-/// Readings closer together than this many ticks say little: the system counts in hundredths of a second.
-const FEW_TICKS: u64 = 20;
-/// Windows whose median is shown.
+/// The fewest ticks between two readings that give a share. The system counts ticks of a hundredth of a second.
+const MIN_TICKS: u64 = 20;
+/// The number of windows whose median is reported.
 const WINDOWS: usize = 5;
-/// Windows before anything is said.
-const ENOUGH: usize = 3;
+/// The number of windows before a load is reported.
+const MIN_WINDOWS: usize = 3;
 
 /// Processor time since the system's start, in ticks, over the cores that this process may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,32 +66,41 @@ impl ProcessorTime {
     pub fn parse(stat: &str, own: &[&str], may_use: impl Fn(u32) -> bool) -> Option<Self> {
         let mut reading = Self::default();
         for line in stat.lines() {
-            let rest = line.strip_prefix("cpu");
-            let Some((core, times)) = rest.and_then(|rest| rest.split_once(' ')) else {
+            let after_cpu = line.strip_prefix("cpu");
+            let Some((core, fields)) = after_cpu.and_then(|rest| rest.split_once(' ')) else {
                 continue;
             };
             // The first line, without a number, is the sum of the others.
             if !core.parse().is_ok_and(&may_use) {
                 continue;
             }
-            // user nice system idle iowait irq softirq steal; guests are part of user.
-            let times = times.split_whitespace().take(8).map(str::parse);
-            let times: Vec<u64> = times.collect::<Result<_, _>>().ok()?;
-            let idle = times.get(3)? + times.get(4).unwrap_or(&0);
-            let all: u64 = times.iter().sum();
+            // The fields are user nice system idle iowait irq softirq steal; guests are part of user.
+            let ticks: Vec<u64> = fields
+                .split_whitespace()
+                .take(8)
+                .map(str::parse)
+                .collect::<Result<_, _>>()
+                .ok()?;
+            let idle = ticks.get(3)? + ticks.get(4).unwrap_or(&0);
+            let all: u64 = ticks.iter().sum();
             reading.cores += 1;
             reading.all += all;
             reading.busy += all - idle;
         }
-        reading.own = own.iter().filter_map(|stat| process(stat)).sum();
+        reading.own = own.iter().filter_map(|stat| process_ticks(stat)).sum();
         (reading.all > 0).then_some(reading)
     }
 }
 
-/// Returns the time of a process in user and in system mode, in ticks. The name of the process, in parentheses, may contain anything.
-pub fn process(stat: &str) -> Option<u64> {
+/// Returns the fields of `/proc/PID/stat` after the name of the process, which is in parentheses and may contain anything.
+fn fields_after_name(stat: &str) -> Option<impl Iterator<Item = &str>> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut times = fields.split_whitespace().skip(11);
+    Some(fields.split_whitespace())
+}
+
+/// Returns the time of a process in user and in system mode, in ticks, from the text of `/proc/PID/stat`.
+pub fn process_ticks(stat: &str) -> Option<u64> {
+    let mut times = fields_after_name(stat)?.skip(11);
     let user: u64 = times.next()?.parse().ok()?;
     let system: u64 = times.next()?.parse().ok()?;
     Some(user + system)
@@ -96,11 +111,11 @@ pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
     let all = after.all.checked_sub(before.all)?;
     let busy = after.busy.saturating_sub(before.busy);
     let own = after.own.saturating_sub(before.own);
-    (all >= FEW_TICKS).then(|| (busy.saturating_sub(own) as f64 / all as f64).min(1.0))
+    (all >= MIN_TICKS).then(|| (busy.saturating_sub(own) as f64 / all as f64).min(1.0))
 }
 
-/// Returns the share, 0 to 1, from which other programs disturb: most of one core, because every kernel works on all cores, but not less
-/// than a desktop uses by itself.
+/// Returns the share of the cores, 0 to 1, from which other programs disturb a measurement: most of one core, because every kernel works on
+/// all cores, but not less than an idle desktop uses.
 pub fn limit(cores: u32) -> f64 {
     (0.75 / f64::from(cores.max(1))).clamp(0.05, 0.15)
 }
@@ -113,17 +128,16 @@ pub struct LoadJudge {
 }
 
 impl LoadJudge {
-    /// Adds a window; `None` until there are enough windows.
+    /// Adds the share of one window and returns the load; `None` until there are enough windows.
     pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
         if self.windows.len() == WINDOWS {
             self.windows.pop_front();
         }
         self.windows.push_back(share);
-        if self.windows.len() < ENOUGH {
+        if self.windows.len() < MIN_WINDOWS {
             return None;
         }
-        let windows: Vec<f64> = self.windows.iter().copied().collect();
-        let others = median(&windows);
+        let others = median(self.windows.make_contiguous());
         let limit = limit(cores);
         self.busy = others >= if self.busy { 0.6 * limit } else { limit };
         Some(Load {
@@ -134,15 +148,19 @@ impl LoadJudge {
     }
 }
 
-/// Reads the counters of the system. The error says why there are none.
+/// Reads the counters of the system.
+///
+/// # Errors
+/// Says why there are none.
 pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
     let engine = text("/proc/self/stat")?;
     let parent = parent(&engine).and_then(|id| text(&format!("/proc/{id}/stat")).ok());
     let status = text("/proc/self/status")?;
-    let mut lines = status.lines();
-    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let may_use = |core| allowed.is_none_or(|list| cores(list).any(|listed| listed == core));
     ProcessorTime::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
         .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
@@ -150,14 +168,14 @@ pub fn read() -> Result<ProcessorTime, String> {
 
 /// Returns the processor time of this process in user and in system mode; `None` if the system does not tell it.
 pub fn own_time() -> Option<Duration> {
-    let ticks = process(&system("/proc/self/stat").ok()?)?;
-    // Linux always tells programs hundredths of a second.
+    let ticks = process_ticks(&system("/proc/self/stat").ok()?)?;
+    // A tick that Linux tells programs is always a hundredth of a second.
     Some(Duration::from_millis(10 * ticks))
 }
 
+/// Returns the id of a process's parent from the text of `/proc/PID/stat`.
 fn parent(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(1)?.parse().ok()
+    fields_after_name(stat)?.nth(1)?.parse().ok()
 }
 
 /// Returns the cores of a list such as `0-3,8`.
@@ -169,19 +187,19 @@ pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// Waits for a time, and returns the share of the cores, 0 to 1, that other programs used meanwhile.
-pub fn look(window: Duration) -> Option<f64> {
+/// Waits for a time, and returns the share of the cores, 0 to 1, that other programs used meanwhile; `None` if it is not known.
+pub fn others_within(window: Duration) -> Option<f64> {
     during(|| std::thread::sleep(window)).1
 }
 
-/// Does some work, and returns its result with the share of the cores that other programs used meanwhile.
+/// Does some work, and returns its result with the share of the cores that other programs used meanwhile; `None` if it is not known.
 pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
     let before = read();
     let done = work();
     (done, since(&before))
 }
 
-/// Returns the share of the cores that other programs used since a reading.
+/// Returns the share of the cores that other programs used since a reading; `None` if it is not known.
 pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
     others(before.as_ref().ok()?, &read().ok()?)
 }
@@ -192,12 +210,13 @@ pub fn disturbs(share: f64) -> bool {
     share >= limit(cores)
 }
 
-/// Readings from window to window.
+/// Measures the load in windows, one after the other.
 pub struct LoadMeter {
+    /// The reading at the beginning of the window.
     before: Result<ProcessorTime, String>,
-    watch: LoadJudge,
-    /// True once the reason why nothing is known was reported.
-    told: bool,
+    judge: LoadJudge,
+    /// True once it was reported why the load is not known.
+    reason_reported: bool,
 }
 
 impl LoadMeter {
@@ -205,19 +224,19 @@ impl LoadMeter {
     pub fn start() -> Self {
         Self {
             before: read(),
-            watch: LoadJudge::default(),
-            told: false,
+            judge: LoadJudge::default(),
+            reason_reported: false,
         }
     }
 
-    /// Ends the window and starts the next. If the load is not known, the reason is returned once.
+    /// Ends the window, starts the next one, and returns the load. If the load is not known, only the first call returns the reason.
     pub fn window(&mut self) -> Option<Load> {
         let now = read();
         let before = std::mem::replace(&mut self.before, now);
         match (&before, &self.before) {
-            (Ok(before), Ok(now)) => self.watch.take(others(before, now)?, now.cores),
-            (_, Err(why)) if !self.told => {
-                self.told = true;
+            (Ok(before), Ok(now)) => self.judge.take(others(before, now)?, now.cores),
+            (_, Err(why)) if !self.reason_reported => {
+                self.reason_reported = true;
                 Some(Load {
                     reason: Some(why.clone()),
                     ..Load::default()
@@ -238,62 +257,75 @@ mod tests {
     const AFTER: &str = "cpu  450 20 20 400 10 5 5 10 40 0\n\
         cpu0 150 10 20 110 2 2 2 4 40 0\ncpu1 140 10 0 138 8 2 1 1 0 0\ncpu2 200 0 0 100 0 0 0 0 0 0\n";
 
-    fn engine(user: u64, system: u64) -> String {
+    /// Returns `/proc/PID/stat` of a process with these ticks in user and in system mode.
+    fn process_stat(user: u64, system: u64) -> String {
         format!("17 (a (b) c) R 3 17 17 0 -1 4194560 90 0 0 0 {user} {system} 7 7 20 0 5 0 9 1 2")
     }
 
     #[test]
-    fn others_have_what_is_busy_and_not_ours() {
+    fn other_programs_have_the_busy_time_that_is_not_ours() {
         let may_use = |core| core < 2;
-        let [then, now] = [(40, 10), (80, 20)].map(|(user, system)| engine(user, system));
-        let before = ProcessorTime::parse(BEFORE, &[&then], may_use).expect("a reading");
-        let after = ProcessorTime::parse(AFTER, &[&now], may_use).expect("a reading");
+
+        let before = ProcessorTime::parse(BEFORE, &[&process_stat(40, 10)], may_use)
+            .expect("a reading before");
+        let after = ProcessorTime::parse(AFTER, &[&process_stat(80, 20)], may_use)
+            .expect("a reading after");
+
         assert_eq!((before.cores, before.all, before.own), (2, 400, 50));
-        // Of 200 ticks, 58 idle, 50 of our own: guest time counts once, core 2 is not ours to use.
         assert_eq!((after.all, after.own), (600, 100));
+        // Of 200 ticks, 58 are idle and 50 our own: guest time counts once, and core 2 is not ours to use.
         assert_eq!(after.busy - before.busy, 142);
         assert_eq!(others(&before, &after), Some(0.46));
     }
 
-    #[test]
-    fn what_cannot_be_is_no_share() {
-        let reading = |all, busy, own| ProcessorTime {
+    fn reading(all: u64, busy: u64, own: u64) -> ProcessorTime {
+        ProcessorTime {
             cores: 2,
             busy,
             all,
             own,
-        };
+        }
+    }
+
+    #[test]
+    fn readings_too_close_or_in_the_wrong_order_give_no_share() {
         let before = reading(100, 50, 10);
-        assert_eq!(others(&before, &reading(110, 60, 10)), None, "too short");
-        assert_eq!(others(&before, &reading(90, 60, 10)), None, "backwards");
+        assert_eq!(others(&before, &reading(110, 60, 10)), None);
+        assert_eq!(others(&before, &reading(90, 60, 10)), None);
+    }
+
+    #[test]
+    fn own_time_above_the_busy_time_leaves_nothing_for_others() {
         // Our own clock runs ahead of the system's by a tick or two.
-        assert_eq!(others(&before, &reading(300, 250, 213)), Some(0.0));
-        assert_eq!(ProcessorTime::parse("cpu0 0 0 0 0 0", &[], |_| true), None);
-        assert_eq!(ProcessorTime::parse("cpu0 x 0 0 0 0", &[], |_| true), None);
-        assert_eq!(ProcessorTime::parse("", &[], |_| true), None);
+        let share = others(&reading(100, 50, 10), &reading(300, 250, 213));
+        assert_eq!(share, Some(0.0));
+    }
+
+    #[test]
+    fn a_damaged_text_is_no_reading() {
+        for stat in ["cpu0 0 0 0 0 0", "cpu0 x 0 0 0 0", ""] {
+            assert_eq!(ProcessorTime::parse(stat, &[], |_| true), None, "{stat}");
+        }
     }
 
     #[test]
     fn a_machine_is_busy_for_a_while_or_not_at_all() {
-        let mut watch = LoadJudge::default();
-        let mut busy = |shares: &[f64]| {
-            let said = shares
-                .iter()
-                .map(|share| watch.take(*share, 2).map(|it| it.busy));
-            said.last().flatten()
+        let mut judge = LoadJudge::default();
+        let mut busy_after = |shares: &[f64]| {
+            let loads = shares.iter().map(|share| judge.take(*share, 2));
+            loads.last().flatten().map(|load| load.busy)
         };
-        assert_eq!(busy(&[0.9, 0.9]), None, "one window more");
-        assert_eq!(busy(&[0.9]), Some(true));
+        assert_eq!(busy_after(&[0.9, 0.9]), None, "two windows are too few");
+        assert_eq!(busy_after(&[0.9]), Some(true));
         assert_eq!(
-            busy(&[0.0, 0.9, 0.0, 0.9]),
+            busy_after(&[0.0, 0.9, 0.0, 0.9]),
             Some(true),
             "two of five are quiet"
         );
-        // Between the limits it stays.
-        assert_eq!(busy(&[0.1; 5]), Some(true));
-        assert_eq!(busy(&[0.02; 5]), Some(false));
-        assert_eq!(busy(&[0.1; 5]), Some(false));
-        assert_eq!(busy(&[0.9, 0.9]), Some(false), "two of five are busy");
+        assert_eq!(busy_after(&[0.1; 5]), Some(true), "between the limits");
+        assert_eq!(busy_after(&[0.02; 5]), Some(false));
+        assert_eq!(busy_after(&[0.1; 5]), Some(false), "between the limits");
+        assert_eq!(busy_after(&[0.9, 0.9]), Some(false), "two of five are busy");
     }
 
     #[test]
@@ -302,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_cores_names_them() {
+    fn a_list_of_cores_may_have_ranges() {
         assert_eq!(cores("\t0-2,8\n").collect::<Vec<_>>(), [0, 1, 2, 8]);
         assert_eq!(cores("").chain(cores("3-1")).chain(cores("x")).count(), 0);
     }

@@ -1,4 +1,4 @@
-//! The profile of a step: a row for each operation and kernel, and their sums.
+//! The profile of a step: one row for each kernel of an operation, and their sums.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,29 +7,31 @@ use super::run::{Slot, is_zero};
 /// The time and the work of one kernel in one operation, part and phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelRow {
-    /// `mlp.gate`, `attention`, `norm1`, `optimizer`…
+    /// The part of the model: `mlp.gate`, `attention`, `norm1`, `optimizer`…
     pub part: String,
-    /// `forward`, `backward` or `optimizer`.
+    /// The phase: `forward`, `backward` or `optimizer`.
     pub phase: String,
     /// Our operation: `linear`, `rms-norm`…
     pub op: String,
-    /// The kernel that ran: a GPU kernel's name, or our CPU implementation's.
+    /// The name of the kernel that ran: a GPU kernel, or our CPU implementation.
     pub kernel: String,
-    /// Layers that did this, e.g. 8.
+    /// The number of layers that ran it.
     pub layers: u32,
     pub calls: u32,
+    /// The time of all calls in milliseconds.
     pub ms: f64,
-    /// Each call: its beginning in ns after that of the phase's first one, and its length in ns. None where the device does not say.
+    /// The beginning and the length of each call in nanoseconds. Beginnings count from the first call of the phase. Empty if the device
+    /// does not tell them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<(u64, u64)>,
-    /// Floating-point operations by shape, over all calls.
+    /// The floating-point operations of all calls, computed from the shapes.
     pub flops: Option<f64>,
-    /// Bytes by shape, each operand once, over all calls.
+    /// The bytes of all calls, each operand moved once.
     pub bytes: Option<f64>,
-    /// Time of that work in ms, where an operation has several kernels and this row carries the work of all of them.
+    /// The time of all kernels of the operation in milliseconds, if this row has the work of all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_ms: Option<f64>,
-    /// The operation's products ran on matrix cores: their peak is the roof.
+    /// True if the operation's products ran on matrix cores, whose peak then limits them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
     /// The reason why the work is not known.
@@ -40,14 +42,14 @@ pub struct KernelRow {
 /// The text of a kernel as its driver gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// The name, which rows of the profile have as well.
+    /// The name of the kernel, which its rows of the profile have too.
     pub kernel: String,
     /// The file with its source.
     pub file: String,
     /// The number of invocations of a workgroup along x, y and z.
     pub workgroup: String,
     pub text: String,
-    /// The rows of the profile that launch it, by their names on the screen; empty where that is not known.
+    /// The names, as on the screen, of the rows of the profile that launch the kernel; empty if they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
 }
@@ -57,32 +59,34 @@ pub struct CompiledKernel {
 pub struct StepProfile {
     pub slot: Slot,
     pub step: u64,
-    /// Sorted by time, longest first. Leaf operations only.
+    /// The rows, the longest time first. An operation that calls others has no row of its own.
     pub rows: Vec<KernelRow>,
     pub launches: u32,
+    /// The number of different kernels.
     pub unique: u32,
-    /// Sum over rows.
+    /// The sum of the rows' times in milliseconds.
     pub device_ms: f64,
-    /// Wall time of the profiled step itself.
+    /// The wall time of the profiled step in milliseconds.
     pub profiled_step_ms: f64,
-    /// `device_ms` over `step_ms`. Below 1, the device waited for the host for the rest of the time.
+    /// `device_ms` divided by `step_ms`. Below 1, the device waited for the host in the rest of the step.
     pub coverage: f64,
-    /// The step whose time the rows are compared with. On the CPU, where brackets and step share a clock, the profiled step itself.
-    /// On a GPU an unprofiled step that waits for the device at its end only: waits between phases are no work of the
-    /// device's, and under the profiler the launches do not follow each other as they otherwise do.
+    /// The length in milliseconds of the step that the rows are compared with. On the CPU, where rows and step share a clock, that is the
+    /// profiled step. On a GPU it is an unprofiled step that waits for the device only at its end: the waits of a profiled step are not
+    /// work of the device, and they change how its launches follow each other.
     pub step_ms: Option<f64>,
-    /// Profiles taken before this one that disagreed with the steps around them, as they do while a clock changes.
+    /// The number of profiles before this one that were discarded because they disagreed with the steps around them, as they do while a
+    /// clock changes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
-    /// Time of the step in no row.
+    /// The time of the step that belongs to no row, in milliseconds.
     pub unbracketed_ms: f64,
-    /// `device`, `system` or `host`.
+    /// The clock of the rows: `device`, `system` or `host`.
     pub clock: String,
-    /// Launches by phase: forward, backward, optimizer.
+    /// The number of launches of the forward, backward and optimizer phase.
     pub launches_by_phase: [u32; 3],
     /// The reason why there are no rows; `None` if there are some.
     pub reason: Option<String>,
-    /// The number of the `profile` that asked for it.
+    /// The number of the `profile` command that this profile answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub request: u64,
     /// The trace file that another program wrote of the step.
@@ -90,36 +94,40 @@ pub struct StepProfile {
     pub file: Option<String>,
 }
 
+/// The profiles of a run in the form of its summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelSummary {
     pub launches_per_step: u32,
     pub unique: u32,
     pub device_ms: f64,
     pub coverage: f64,
+    /// The rows with the longest times.
     pub top: Vec<TopKernel>,
-    /// Profiled steps whose medians the times of `top` are; 0 where they are of one step.
+    /// The number of profiles whose median times `top` has; 0 if the times are those of a single profile.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub profiles: u32,
-    /// Profiles that were not used, because they disagreed with the steps around them.
+    /// The number of profiles that were discarded because they disagreed with the steps around them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
     pub reason: Option<String>,
 }
 
+/// One row of a profile in the form of the summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopKernel {
     pub kernel: String,
+    /// The part of the model and the phase: `mlp.gate/backward`.
     pub scope: String,
     /// Our operation: `linear`, `rms-norm`…; empty in older recordings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub op: String,
     pub calls: u32,
     pub ms: f64,
-    /// The speed in GFLOP/s; `None` if the work does not follow from shapes. The next two figures are in GB/s and FLOP per byte.
+    /// The speed and the intensity; `None` if the work does not follow from shapes.
     pub gflop_per_s: Option<f64>,
     pub gb_per_s: Option<f64>,
     pub flop_per_byte: Option<f64>,
-    /// Share of the device's measured roof at that intensity: 1 is the roof.
+    /// The share of the speed that the device's measured peaks allow at that intensity; 1 is all of it.
     pub roof_share: Option<f64>,
     /// The reason why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! What a kernel of an exercise is held against: the numbers in its buffers, drawn by seed; the right outputs, from the exercise's own
-//! plain loop in WGSL, run with numbers that carry their error; and how far outputs are off.
+//! Everything that the outputs of a kernel are compared with: the numbers in its buffers, drawn from a seed; the right outputs, which
+//! the exercise's plain loop in WGSL computes with numbers that carry their error; and the difference of each element.
 
 pub mod cost;
 
@@ -12,11 +12,11 @@ use super::size::Sizes;
 use super::template;
 use crate::random::{Rng, hash};
 
-/// A NaN that no arithmetic produces: marks elements that were never written.
+/// The marker of elements that were never written: a NaN that no arithmetic produces.
 pub const POISON: u32 = 0x7fc0_dead;
-/// Marks elements past the end of an output. As a float it is finite, so a kernel that reads it gives another result.
+/// The marker of elements past the end of an output. As a float it is finite, so a kernel that reads it computes another result.
 pub const SENTINEL: u32 = 0x5bad_c0de;
-/// Limits of a reference: minutes.
+/// The limits of a reference, which may run for minutes.
 const LIMITS: LaunchLimits = LaunchLimits {
     steps_per_workgroup: 1 << 32,
     steps: 1 << 32,
@@ -34,35 +34,40 @@ impl From<KernelType> for Scalar {
     }
 }
 
-/// The plain loop of an exercise at the sizes of one shape, parsed.
+/// The parsed plain loop of an exercise at the sizes of one shape.
 #[derive(Debug)]
 pub struct Reference {
     shader: Shader,
 }
 
 impl Reference {
-    /// Reads the reference of a kernel at these sizes.
+    /// Parses the plain loop of a kernel at these sizes.
     ///
     /// # Errors
-    /// When it is no WGSL, or names a size that there is not.
+    /// Fails when the text is not WGSL, or when it names an unknown size.
     pub fn parse(spec: &KernelSpec, sizes: &Sizes) -> Result<Self, String> {
-        let filled = template::fill(&spec.reference, sizes)
-            .map_err(|unknown| format!("the reference names no size with `{}`", unknown.name))?;
+        let filled = template::fill(&spec.reference, sizes).map_err(|unknown| {
+            format!(
+                "the reference names `{}`, which is not a size of this exercise",
+                unknown.name
+            )
+        })?;
         let shader = Shader::parse(&filled.text);
         let shader = shader.map_err(|error| format!("the reference: {error}"))?;
         Ok(Self { shader })
     }
 
-    /// Returns true if the bounds are wider for a device than for the host.
+    /// Returns true if the error bounds are wider for a kernel on a device than for one on the host.
     pub fn is_less_exact_on_a_device(&self) -> bool {
         self.shader.is_less_exact_on_a_device()
     }
 
-    /// The outputs for these inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold
-    /// for a kernel that runs on a device, or else on the host.
+    /// Computes the right outputs, one for each `out` and `inout` buffer in binding order, with their error bounds. `inputs` are the
+    /// `in` and `inout` buffers in binding order. The bounds hold for a kernel that runs on a device if `device` is true, else for one
+    /// that runs on the host.
     ///
     /// # Errors
-    /// When the reference does not fit its buffers, or is no plain loop.
+    /// Fails when the reference does not fit its buffers, or when it is not a plain loop.
     pub fn outputs(
         &self,
         spec: &KernelSpec,
@@ -71,9 +76,8 @@ impl Reference {
         device: bool,
     ) -> Result<Vec<Vec<Real>>, String> {
         let counts = spec.counts(sizes)?;
-        let workgroup = self.shader.entry_points().next();
-        let workgroup = workgroup.map_or([1; 3], |(_, size)| size);
-        let groups = spec.groups(sizes, workgroup)?;
+        let entry_point = self.shader.entry_points().next();
+        let groups = spec.groups(sizes, entry_point.map_or([1; 3], |(_, size)| size))?;
         let buffers = buffers(spec, &counts, inputs, 0);
         let accuracy = Accuracy {
             device,
@@ -83,9 +87,10 @@ impl Reference {
             .shader
             .exact(groups.map(|count| count as u32), &buffers, accuracy, LIMITS)
             .map_err(|error| format!("the reference: {error}"))?;
-        let outputs = spec.bindings.iter().zip(all);
-        let outputs = outputs.filter(|(binding, _)| binding.role != KernelRole::In);
-        outputs
+        spec.bindings
+            .iter()
+            .zip(all)
+            .filter(|(binding, _)| binding.role != KernelRole::In)
             .map(|(binding, values)| {
                 if values.is_empty() {
                     return Err(format!("the reference never writes `{}`", binding.name));
@@ -96,8 +101,8 @@ impl Reference {
     }
 }
 
-/// The words of all buffers before a launch, in binding order: the inputs, and `POISON` in the outputs. Each has `guard` elements past
-/// its end.
+/// Returns the words of all buffers before a launch, in binding order: inputs hold `inputs`, outputs hold `POISON`. Each buffer has
+/// `guard` elements past its end, which hold `marker_past_end`.
 pub fn contents(
     spec: &KernelSpec,
     counts: &[usize],
@@ -105,19 +110,22 @@ pub fn contents(
     guard: usize,
 ) -> Vec<Vec<u32>> {
     let mut inputs = inputs.iter();
-    let each = spec.bindings.iter().zip(counts).map(|(binding, count)| {
-        let mut words = match binding.role {
-            KernelRole::Out => Vec::new(),
-            KernelRole::In | KernelRole::InOut => inputs.next().cloned().unwrap_or_default(),
-        };
-        words.resize(*count, POISON);
-        words.resize(count + guard, marker_past_end(binding));
-        words
-    });
-    each.collect()
+    spec.bindings
+        .iter()
+        .zip(counts)
+        .map(|(binding, count)| {
+            let mut words = match binding.role {
+                KernelRole::Out => Vec::new(),
+                KernelRole::In | KernelRole::InOut => inputs.next().cloned().unwrap_or_default(),
+            };
+            words.resize(*count, POISON);
+            words.resize(count + guard, marker_past_end(binding));
+            words
+        })
+        .collect()
 }
 
-/// The marker past the end of a buffer.
+/// Returns the word that fills the memory past the end of a buffer.
 pub fn marker_past_end(binding: &KernelBinding) -> u32 {
     match binding.role {
         KernelRole::In => POISON,
@@ -125,7 +133,7 @@ pub fn marker_past_end(binding: &KernelBinding) -> u32 {
     }
 }
 
-/// The same as buffers of a launch on the host. What lies past the end counts as written.
+/// Returns `contents` as buffers for a launch on the host. With a guard, every element counts as written.
 pub fn buffers(
     spec: &KernelSpec,
     counts: &[usize],
@@ -133,19 +141,21 @@ pub fn buffers(
     guard: usize,
 ) -> Vec<Buffer> {
     let contents = contents(spec, counts, inputs, guard);
-    let numbered = (0..).zip(spec.bindings.iter().zip(contents));
-    let each = numbered.map(|(number, (binding, words))| Buffer {
-        initialized: guard > 0 || binding.role != KernelRole::Out,
-        ..Buffer::from_u32(0, number, &words)
-    });
-    each.collect()
+    (0..)
+        .zip(spec.bindings.iter().zip(contents))
+        .map(|(number, (binding, words))| Buffer {
+            initialized: guard > 0 || binding.role != KernelRole::Out,
+            ..Buffer::from_u32(0, number, &words)
+        })
+        .collect()
 }
 
-/// Values of the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values. `values` fills all buffers
-/// with one kind of values, positive where the exercise needs that; without it, each buffer gets the kind that the exercise names.
+/// Draws the contents of the buffers that a kernel reads at a shape, in binding order; equal seeds give equal contents. `values` fills
+/// all buffers with one kind of numbers, positive ones where the exercise needs them. Without `values`, each buffer gets the kind that
+/// the exercise names.
 ///
 /// # Errors
-/// If a size is missing, or a buffer would be too large.
+/// Fails when a size is missing, or when a buffer would be too large.
 pub fn inputs(
     bindings: &[KernelBinding],
     shape: &KernelShape,
@@ -153,45 +163,49 @@ pub fn inputs(
     seed: u64,
 ) -> Result<Vec<Vec<u32>>, String> {
     // Each drawn shape has its own numbers.
-    let seed = match shape.is_drawn() {
-        true => seed ^ hash(shape.label.bytes()),
-        false => seed,
+    let seed = if shape.is_drawn() {
+        seed ^ hash(shape.label.bytes())
+    } else {
+        seed
     };
-    let read = (0..)
-        .zip(bindings)
-        .filter(|it| it.1.role != KernelRole::Out);
-    read.map(|(number, binding)| {
-        let count = binding.count.value(&shape.sizes)?;
-        let own = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
+    let mut read = Vec::new();
+    for (number, binding) in (0..).zip(bindings) {
+        if binding.role == KernelRole::Out {
+            continue;
+        }
         let mut rng = Rng::named(seed, "kernel input", number);
+        let count = binding.count.value(&shape.sizes)?;
+        let own = *shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         if let Some(below) = &binding.below {
-            let kind = values.map_or(*own, of_integers);
-            return Ok(integers(kind, below.value(&shape.sizes)?, count, &mut rng));
+            let kind = values.map_or(own, kind_of_integers);
+            let below = below.value(&shape.sizes)?;
+            read.push(draw_integers(kind, below, count, &mut rng));
+            continue;
         }
         let row = binding.count.row(&shape.sizes).max(1);
-        let fill = values.unwrap_or(*own);
-        let mut drawn = draw(fill, &shape.numbers, count, row, &mut rng);
-        let far = matches!(fill, KernelFill::Far | KernelFill::Beneath);
+        let kind = values.unwrap_or(own);
+        let mut drawn = draw_floats(kind, &shape.numbers, count, row, &mut rng);
+        let far = matches!(kind, KernelFill::Far | KernelFill::Beneath);
         if far && number.is_multiple_of(2) {
             drawn.iter_mut().for_each(|x| *x = -*x);
         }
-        if *own == KernelFill::Positive {
+        if own == KernelFill::Positive {
             drawn.iter_mut().for_each(|x| *x = x.abs());
         }
-        Ok(drawn.into_iter().map(f32::to_bits).collect())
-    })
-    .collect()
+        read.push(drawn.into_iter().map(f32::to_bits).collect());
+    }
+    Ok(read)
 }
 
-/// What integers are where all buffers hold numbers of one kind: each kind stands for one of theirs.
-fn of_integers(kind: KernelFill) -> KernelFill {
+/// Returns the kind of integers that a buffer holds while all other buffers hold numbers of `kind`.
+fn kind_of_integers(kind: KernelFill) -> KernelFill {
     let kinds = KernelFill::OF_INTEGERS;
-    let at = KernelFill::DRAWN.iter().position(|drawn| *drawn == kind);
-    kinds[at.unwrap_or(0) % kinds.len()]
+    let index = KernelFill::DRAWN.iter().position(|drawn| *drawn == kind);
+    kinds[index.unwrap_or(0) % kinds.len()]
 }
 
-/// `count` integers below `below`.
-fn integers(kind: KernelFill, below: u64, count: u64, rng: &mut Rng) -> Vec<u32> {
+/// Draws `count` integers that are smaller than `below`.
+fn draw_integers(kind: KernelFill, below: u64, count: u64, rng: &mut Rng) -> Vec<u32> {
     let mut draw = || rng.below(below.max(1) as usize) as u32;
     let few = [draw(), draw(), draw()];
     let mut drawn: Vec<u32> = (0..count).map(|_| draw()).collect();
@@ -205,11 +219,11 @@ fn integers(kind: KernelFill, below: u64, count: u64, rng: &mut Rng) -> Vec<u32>
     drawn
 }
 
-/// The `count` elements of a buffer whose rows have `row` elements.
-fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
+/// Draws the `count` elements of a buffer whose rows have `row` elements. `numbers` are those of the learner's text.
+fn draw_floats(kind: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
     let (mut constant, mut outlier) = (0.0, 0);
     let mut between = |from: f64, to: f64| from * (to / from).powf(rng.uniform());
-    let size = match fill {
+    let size = match kind {
         KernelFill::Far => between(1e5, 1e8),
         KernelFill::Huge => between(1e4, 1e8),
         KernelFill::Outlier => between(8.0, 2e3),
@@ -217,15 +231,15 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
         _ => 0.0,
     };
     let draw = |at: u64| {
-        match fill {
-            // In eighths: f32 sums of such a number and of its square are exact.
+        match kind {
+            // A multiple of 1/8, because f32 sums of such a number and of its square are exact.
             KernelFill::Constant if at == 0 => constant = (1 + rng.below(24)) as f64 / 8.0,
             KernelFill::Outlier if at.is_multiple_of(row) => {
                 outlier = at + rng.below(row as usize) as u64;
             }
             _ => {}
         }
-        let drawn = match fill {
+        let drawn = match kind {
             KernelFill::Positive => rng.uniform(),
             KernelFill::Normal => rng.normal(),
             KernelFill::Large => 100.0 * rng.normal(),
@@ -251,7 +265,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Huge => size * rng.normal(),
             KernelFill::Rising => rng.normal() + 4.0 * at as f64,
             KernelFill::Falling => rng.normal() - 4.0 * at as f64,
-            // Of integers.
+            // `draw_integers` draws these.
             KernelFill::Index | KernelFill::Repeated | KernelFill::Sorted => 0.0,
         };
         drawn as f32
@@ -259,45 +273,52 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
     (0..count).map(draw).collect()
 }
 
-/// An element that a kernel wrote, and its expected value.
+/// An element that a kernel wrote, compared with its expected value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// The error over the largest error that rounding explains; infinite for an unexpected NaN.
+    /// The error divided by `bound`: above 1, the element is wrong. Infinite for an unexpected NaN.
     pub share: f64,
+    /// The index of the element.
     pub at: usize,
     pub expected: f64,
     pub found: f64,
-    /// The largest error that rounding explains.
+    /// The largest error that is allowed.
     pub bound: f64,
 }
 
 impl Difference {
-    pub fn off(&self) -> f64 {
+    /// Returns the absolute error.
+    pub fn error(&self) -> f64 {
         (self.found - self.expected).abs()
     }
 }
 
-/// The difference of each element, which may be at most `most`. `None` when the lengths differ.
+/// Compares each element with its expected value. An error may be as large as rounding explains, but at most `most`. Returns `None` when
+/// the lengths differ.
 pub fn differences<'a>(
     expected: &'a [Real],
     found: &'a [u32],
     element: KernelType,
     most: f64,
 ) -> Option<impl Iterator<Item = Difference> + Clone + use<'a>> {
-    let pairs = expected.iter().zip(found).enumerate();
-    let all = pairs.map(move |(at, (real, found))| {
-        let (found, bound) = (element.number(*found), real.bound().min(most));
-        // An element beyond the range of f32 has no right value.
-        let any =
+    let all = (expected.iter().zip(found).enumerate()).map(move |(at, (real, word))| {
+        let (found, bound) = (element.number(*word), real.bound().min(most));
+        // An element beyond the range of f32 has no right value, so any value is accepted.
+        let accepted =
             found == real.value || real.value.is_nan() || real.value.abs() > f64::from(f32::MAX);
-        let share = match (found - real.value).abs() {
-            0.0 => 0.0,
-            off if off.is_nan() => f64::INFINITY,
-            off => off / bound,
+        let error = (found - real.value).abs();
+        let share = if error.is_nan() {
+            f64::INFINITY
+        } else {
+            error / bound
         };
         Difference {
-            // Any number is right there, also one that overflowed.
-            share: if any || share.is_nan() { 0.0 } else { share },
+            // An infinite error within an infinite bound gives NaN.
+            share: if accepted || share.is_nan() {
+                0.0
+            } else {
+                share
+            },
             at,
             expected: real.value,
             found,
@@ -309,48 +330,67 @@ pub fn differences<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
+    /// Returns the error of each element, in multiples of its bound.
+    fn shares(expected: &[Real], found: &[u32], element: KernelType) -> Option<Vec<f64>> {
+        let differences = differences(expected, found, element, 9.0)?;
+        Some(differences.map(|difference| difference.share).collect())
+    }
+
     #[test]
-    fn a_wrong_element_is_found() {
+    fn an_error_is_measured_in_multiples_of_its_bound() {
         let expected = [1.0, -4.0].map(|x| Real::exact(x).off_by(0.25));
-        let all = |expected: &[Real], found: &[f32]| {
-            let words: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
-            let all = differences(expected, &words, KernelType::F32, 9.0)?;
-            Some(all.map(|it| it.share).collect::<Vec<f64>>())
-        };
-        assert_eq!(all(&expected, &[1.0]), None);
-        let shares = |found: &[f32]| -> Vec<f64> {
-            let all = all(&expected, found).expect("equal lengths");
-            all.into_iter().map(f64::round).collect()
-        };
-        assert_eq!(shares(&[1.0, -3.0]), [0.0, 4.0]);
-        assert_eq!(shares(&[f32::NAN, -4.0]), [f64::INFINITY, 0.0]);
-        let exact = [Real::exact(1.0)];
-        assert_eq!(all(&exact, &[1.000_000_1]), Some(vec![f64::INFINITY]));
-        let whole = [7.0, -2.0].map(Real::exact);
-        let found = [8, -2_i32 as u32];
-        let shares = differences(&whole, &found, KernelType::I32, 9.0).expect("equal lengths");
-        let shares: Vec<f64> = shares.map(|it| it.share).collect();
-        assert_eq!(shares, [f64::INFINITY, 0.0]);
+        let found = [1.0, -3.0].map(f32::to_bits);
+
+        let shares = shares(&expected, &found, KernelType::F32).expect("equal lengths");
+
+        assert_eq!(shares[0], 0.0);
+        assert_eq!(shares[1].round(), 4.0);
+    }
+
+    #[test]
+    fn an_unexpected_nan_is_infinitely_wrong() {
+        let expected = [Real::exact(1.0).off_by(0.25)];
+
+        let shares = shares(&expected, &[f32::NAN.to_bits()], KernelType::F32);
+
+        assert_eq!(shares, Some(vec![f64::INFINITY]));
+    }
+
+    #[test]
+    fn an_exact_value_allows_no_error() {
+        let floats = [Real::exact(1.0)];
+        let integers = [7.0, -2.0].map(Real::exact);
+
+        let of_floats = shares(&floats, &[1.000_000_1_f32.to_bits()], KernelType::F32);
+        let of_integers = shares(&integers, &[8, -2_i32 as u32], KernelType::I32);
+
+        assert_eq!(of_floats, Some(vec![f64::INFINITY]));
+        assert_eq!(of_integers, Some(vec![f64::INFINITY, 0.0]));
+    }
+
+    #[test]
+    fn outputs_of_another_length_are_not_compared() {
+        let expected = [1.0, -4.0].map(Real::exact);
+        assert_eq!(shares(&expected, &[0], KernelType::F32), None);
     }
 
     #[test]
     fn indices_are_in_range_repeated_or_sorted() {
         let mut rng = Rng::named(1, "indices", 0);
-        let [any, few, sorted] =
-            KernelFill::OF_INTEGERS.map(|kind| integers(kind, 50, 400, &mut rng));
-        for all in [&any, &few, &sorted] {
-            assert!(all.len() == 400 && all.iter().all(|index| *index < 50));
+
+        let [any, repeated, sorted] =
+            KernelFill::OF_INTEGERS.map(|kind| draw_integers(kind, 50, 400, &mut rng));
+
+        for drawn in [&any, &repeated, &sorted] {
+            assert!(drawn.len() == 400 && drawn.iter().all(|index| *index < 50));
         }
-        let different = |all: &[u32]| {
-            let mut all = all.to_vec();
-            all.sort_unstable();
-            all.dedup();
-            all.len()
-        };
-        assert!(!any.is_sorted() && different(&any) > 40);
-        assert!(different(&few) <= 3 && !few.is_sorted());
-        assert!(sorted.is_sorted() && different(&sorted) > 40);
+        let count_different = |drawn: &[u32]| drawn.iter().collect::<BTreeSet<_>>().len();
+        assert!(!any.is_sorted() && count_different(&any) > 40);
+        assert!(!repeated.is_sorted() && count_different(&repeated) <= 3);
+        assert!(sorted.is_sorted() && count_different(&sorted) > 40);
     }
 }

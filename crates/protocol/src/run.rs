@@ -1,4 +1,4 @@
-//! The parts of all messages: numbers that JSON can carry, the two slots, the run to make, its device, and the spread of times.
+//! Types that many messages share: numbers that JSON can carry, the two slots, the run to make, its device, and the spread of times.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::RunConfig;
 
-/// Returns true for a count or a number that is left out of the JSON because nothing was counted.
+/// Returns true for 0. Fields of the JSON that are 0 where nothing was counted are left out.
 pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
 }

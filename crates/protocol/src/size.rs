@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::unknown;
 
-/// Sizes by name.
+/// The value of each size, by name.
 pub type Sizes = BTreeMap<String, u64>;
 
-/// `M = 17, N = 33`.
+/// Returns the sizes as a text: `M = 17, N = 33`.
 pub fn with_names(sizes: &Sizes) -> String {
-    let sizes: Vec<_> = sizes
+    let named: Vec<_> = sizes
         .iter()
-        .map(|(name, n)| format!("{name} = {n}"))
+        .map(|(name, size)| format!("{name} = {size}"))
         .collect();
-    sizes.join(", ")
+    named.join(", ")
 }
 
-/// Largest size and largest number of elements or workgroups.
+/// The largest size, and the largest number of elements or workgroups.
 pub const MAX_SIZE: u64 = 1 << 30;
 
-/// `N * M`, `N / 64` rounded up, `ROWS`, `1`.
+/// A product of sizes and numbers that may be divided, rounded up: `N * M`, `N / 64`, `ROWS`, `1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SizeProduct {
@@ -39,20 +39,28 @@ enum Factor {
 }
 
 impl SizeProduct {
-    /// Factors joined by `*`, then at most one `/` and a divisor; the quotient is rounded up.
+    /// Parses factors joined by `*`, then at most one `/` and a divisor.
+    ///
+    /// # Errors
+    /// Names the first factor that is neither a number above 0 nor the name of a size.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (product, divisor) = text
-            .split_once('/')
-            .map_or((text, None), |(p, d)| (p, Some(d)));
-        let factors = product
-            .split('*')
-            .map(factor)
-            .collect::<Result<Vec<_>, _>>()?;
-        let divisor = divisor.map(factor).transpose()?;
-        Ok(Self { factors, divisor })
+        let (product, divisor) = match text.split_once('/') {
+            Some((product, divisor)) => (product, Some(Factor::parse(divisor)?)),
+            None => (text, None),
+        };
+        Ok(Self {
+            factors: product
+                .split('*')
+                .map(Factor::parse)
+                .collect::<Result<_, _>>()?,
+            divisor,
+        })
     }
 
-    /// The number, with the sizes put in.
+    /// Returns the number for these sizes.
+    ///
+    /// # Errors
+    /// Fails when a size is missing, when the product is above `MAX_SIZE`, or when the divisor is 0.
     pub fn value(&self, sizes: &Sizes) -> Result<u64, String> {
         let mut product: u64 = 1;
         for factor in &self.factors {
@@ -70,10 +78,10 @@ impl SizeProduct {
         }
     }
 
-    /// Returns an amount of work, without a limit and with fractions.
+    /// Returns an amount of work for these sizes: the number without its limit, and not rounded.
     ///
     /// # Errors
-    /// When a size is missing.
+    /// Fails when a size is missing.
     pub fn work(&self, sizes: &Sizes) -> Result<f64, String> {
         let mut work = 1.0;
         for factor in &self.factors {
@@ -85,10 +93,11 @@ impl SizeProduct {
         }
     }
 
-    /// Of a number of elements: how many lie in the last axis.
+    /// Returns the last factor: the length of a row, for a product that counts the elements of a matrix.
     pub fn row(&self, sizes: &Sizes) -> u64 {
-        let last = self.factors.last();
-        last.and_then(|factor| factor.value(sizes).ok())
+        self.factors
+            .last()
+            .and_then(|factor| factor.value(sizes).ok())
             .unwrap_or(1)
     }
 }
@@ -114,38 +123,38 @@ impl fmt::Display for SizeProduct {
             [] => f.write_str("1")?,
             factors => f.write_str(&factors.join(" * "))?,
         }
-        self.divisor
-            .iter()
-            .try_for_each(|divisor| write!(f, " / {divisor}"))
-    }
-}
-
-impl Factor {
-    fn value(&self, sizes: &Sizes) -> Result<u64, String> {
-        match self {
-            Self::Number(n) => Ok(*n),
-            Self::Name(name) => {
-                let known = sizes.keys().map(String::as_str);
-                let size = sizes.get(name).copied();
-                size.ok_or_else(|| unknown("size", name, known))
-            }
+        match &self.divisor {
+            Some(divisor) => write!(f, " / {divisor}"),
+            None => Ok(()),
         }
     }
 }
 
-fn factor(text: &str) -> Result<Factor, String> {
-    let text = text.trim();
-    match text.parse::<u64>() {
-        Ok(0) => Err("a factor or a divisor of 0 leaves nothing; write 1 or more".to_owned()),
-        Ok(n) => Ok(Factor::Number(n)),
-        Err(_) if is_size_name(text) => Ok(Factor::Name(text.to_owned())),
-        Err(_) => Err(format!(
-            "`{text}` is neither a number nor a size; write a product such as `N * M / 64`"
-        )),
+impl Factor {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        match text.parse::<u64>() {
+            Ok(0) => Err("a factor or a divisor of 0 leaves nothing; write 1 or more".to_owned()),
+            Ok(n) => Ok(Self::Number(n)),
+            Err(_) if is_size_name(text) => Ok(Self::Name(text.to_owned())),
+            Err(_) => Err(format!(
+                "`{text}` is neither a number nor a size; write a product such as `N * M / 64`"
+            )),
+        }
+    }
+
+    fn value(&self, sizes: &Sizes) -> Result<u64, String> {
+        match self {
+            Self::Number(n) => Ok(*n),
+            Self::Name(name) => sizes
+                .get(name)
+                .copied()
+                .ok_or_else(|| unknown("size", name, sizes.keys().map(String::as_str))),
+        }
     }
 }
 
-/// Capitals, digits and `_`, a capital first.
+/// Returns true for the name of a size: at most 16 capitals, digits and `_`, a capital first.
 pub fn is_size_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.len() <= 16
@@ -158,35 +167,45 @@ pub fn is_size_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn sizes() -> Sizes {
-        Sizes::from([("N".to_owned(), 100), ("M".to_owned(), 3)])
+    fn value(text: &str) -> Result<u64, String> {
+        let sizes = Sizes::from([("N".to_owned(), 100), ("M".to_owned(), 3)]);
+        SizeProduct::parse(text)?.value(&sizes)
     }
 
     #[test]
-    fn products_round_up() {
-        let value =
-            |text: &str| SizeProduct::parse(text).and_then(|product| product.value(&sizes()));
+    fn a_quotient_is_rounded_up() {
         assert_eq!(value("N * M"), Ok(300));
         assert_eq!(value("N / 64"), Ok(2));
         assert_eq!(value("N*M / M"), Ok(100));
         assert_eq!(value("1"), Ok(1));
-        assert!(
-            value("n")
-                .expect_err("lower case")
-                .contains("neither a number nor a size")
+    }
+
+    #[test]
+    fn a_wrong_factor_is_named() {
+        assert_eq!(
+            value("n"),
+            Err(
+                "`n` is neither a number nor a size; write a product such as `N * M / 64`"
+                    .to_owned()
+            )
         );
         assert_eq!(
             value("NN"),
             Err("unknown size `NN`; the nearest known size is `N`".to_owned())
         );
+    }
+
+    #[test]
+    fn a_product_of_0_or_above_the_limit_is_refused() {
         assert!(value("N * N * N * N * N * N").is_err());
-        for nothing in ["N / 0", "N * M * 0", "0"] {
-            assert!(
-                value(nothing)
-                    .expect_err("nothing")
-                    .contains("of 0 leaves nothing")
-            );
+        for text in ["N / 0", "N * M * 0", "0"] {
+            let error = value(text).expect_err("a factor is 0");
+            assert!(error.contains("of 0 leaves nothing"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_product_is_shown_with_spaces() {
         let shown = SizeProduct::parse("N*M/ 64").map(|product| product.to_string());
         assert_eq!(shown, Ok("N * M / 64".to_owned()));
     }

@@ -1,8 +1,7 @@
-//! From raw timings to what is shown: robust statistics, verdicts, kernel rows. Pure arithmetic; nothing here waits.
+//! The arithmetic between raw timings and the figures on the screen: robust statistics, verdicts, kernel rows.
 
 pub mod operations;
-pub mod roofline;
-
 pub mod robust;
+pub mod roofline;
 pub mod sequential;
 pub mod typical;

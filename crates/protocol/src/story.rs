@@ -1,19 +1,19 @@
-//! The story of a stream of events. Screen, report, summary, tables and lints read it, and do not work out anything from events themselves.
+//! The story of a stream of events. Screen, report, summary, tables and lints read their figures here, and work out nothing from events.
 //!
-//! A [`RunStory`] has all figures of one run; a figure is reached only through its run. A [`StreamStory`] has the runs of a stream and
-//! decides, each time a run begins, to which run the next events belong:
+//! A [`RunStory`] has all figures of one run, and a figure is reached only through its run. A [`StreamStory`] has the runs of a stream.
+//! When a run begins, it decides to which run the next events belong:
 //!
-//! - A run that begins at step 0 has weights of its own. It is a new run, also where its configuration ran before.
-//! - A run that begins later goes on with the weights that were trained last. Where its configuration ran on these weights before,
-//!   it goes on with that run's curve and figures; else it is a new run, which notes whose weights it took.
-//! - Where another configuration has trained the weights in between, the loss and the gradients of a run stay what they were before that
-//!   ([`RunStory::own_loss`]): later figures belong to weights that both trained.
+//! - A run that begins at step 0 has weights of its own. It is always a new run, even if its configuration ran before.
+//! - A run that begins later goes on with the weights that were trained last. If its configuration ran on these weights before, it goes on
+//!   with that run's curve and figures. Else it is a new run, which records the slot whose weights it took.
+//! - If another configuration trained the weights in between, a run keeps the loss and the gradients from before that
+//!   ([`RunStory::own_loss`]), because later figures belong to weights that both trained.
 //! - Two trainings of other programs that are watched side by side never go on with each other's weights: a run that begins later goes
 //!   on with the weights of its own slot.
-//! - The two sides of pairs measure times. Their steps belong to no run; where a configuration never ran alone, they are shown as a run
-//!   of pairs.
+//! - The two sides of a paired comparison measure times only. Their steps belong to no run. If a configuration never ran alone, its side is
+//!   shown as a run of pairs.
 //!
-//! Each slot shows one run, the others are kept. Beside B stands the longest run of A, which began with the same weights and batches.
+//! Each slot shows one run, and other runs are kept. A shows its longest run beside B: all runs of A began with equal weights and batches.
 
 mod description;
 mod phases;
@@ -25,7 +25,7 @@ mod unpaired;
 pub use description::RunDescription;
 pub use phases::{PhaseName, Phases};
 pub use ranks::{RankPhase, rank_phases};
-pub use run::{RunStory, StepReading, Told};
+pub use run::{AtStep, RunStory, StepReading};
 pub use series::{Bucket, Series, ThinCurve};
 pub use unpaired::{Unpaired, unpaired};
 
@@ -38,8 +38,10 @@ const KEPT: usize = 48;
 /// The run whose steps the engine makes.
 #[derive(Clone, Copy, Debug)]
 struct Training {
+    /// [`RunStory::number`].
     number: u64,
     slot: Slot,
+    /// [`RunStory::weights`].
     weights: u32,
 }
 
@@ -50,13 +52,13 @@ pub struct StreamStory {
     pub hello: Hello,
     /// The load of the machine by other programs.
     pub load: Option<Load>,
-    /// What each process of a watched training does; empty where none is watched.
+    /// The state of each process of a watched training; empty if none is watched.
     pub ranks: Vec<RankReading>,
     /// The run that the stream began with.
     pub first: Option<RunDescription>,
     /// The runs that A and B show; an empty story for a slot that shows none.
     pub slots: [RunStory; 2],
-    /// Runs that neither shows, in the order in which they were put aside.
+    /// The runs that no slot shows, in the order in which they were put aside.
     earlier: Vec<RunStory>,
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
@@ -65,16 +67,16 @@ pub struct StreamStory {
     /// The number of runs so far.
     begun: u64,
     training: Option<Training>,
-    /// The number of the run that the events of each slot are about; 0 before the first.
-    told: [u64; 2],
+    /// The number of the run that the events of each slot belong to; 0 before the first run.
+    current: [u64; 2],
     /// True for a slot whose steps belong to pairs.
     paired: [bool; 2],
-    /// An audience reads it: a rate stays longer than for one reader.
+    /// True if an audience reads the figures, for which a rate stays longer on the screen.
     for_audience: bool,
 }
 
 impl StreamStory {
-    /// An empty story whose rates stay until they are of twice as many steps, because an audience reads them.
+    /// Returns an empty story for an audience: a rate stays until the next one is measured from twice as many steps.
     pub fn for_audience() -> Self {
         Self {
             for_audience: true,
@@ -91,12 +93,13 @@ impl StreamStory {
             Event::Started(started) => self.begin(started.into(), at_ms),
             Event::Run(run) => self.begin(run.into(), at_ms),
             Event::Calibrated { .. } => {
-                let runs = self.slots.iter_mut().chain(&mut self.earlier);
-                runs.for_each(|run| run.note(event, at_ms));
+                for run in self.slots.iter_mut().chain(&mut self.earlier) {
+                    run.note(event, at_ms);
+                }
             }
             Event::Pair(pair) => self.note_pair(pair),
             Event::Finished(finished) => match &finished.pair {
-                // The summary of a comparison is about no single run.
+                // The summary of a comparison belongs to no single run.
                 Some(pair) => self.note_pair(pair),
                 None => self.note(finished.slot, event, at_ms),
             },
@@ -108,7 +111,7 @@ impl StreamStory {
         }
     }
 
-    /// A run begins: it goes on from one that is known, or is a new one, or is one side of pairs.
+    /// Begins a run, which may be a new one, one that goes on, or one side of a paired comparison.
     pub fn begin(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
         self.first.get_or_insert_with(|| run.clone());
@@ -118,7 +121,7 @@ impl StreamStory {
         } else {
             self.begin_run(run, at_ms);
         }
-        self.told[slot as usize] = self.slot(slot).number;
+        self.current[slot as usize] = self.slot(slot).number;
         // A later run of another program does not repeat an earlier one: only its latest run stands beside B.
         if slot == Slot::B && self.slot(Slot::A).description.hash.is_some() {
             self.show_longest_a();
@@ -133,7 +136,7 @@ impl StreamStory {
         let before = match (from_step, run.apart) {
             (0, _) => None,
             (_, false) => training,
-            (_, true) => self.told(slot).map(|own| Training {
+            (_, true) => self.current(slot).map(|own| Training {
                 number: own.number,
                 slot,
                 weights: own.weights,
@@ -165,7 +168,7 @@ impl StreamStory {
         });
     }
 
-    /// Begins one side of pairs. A run of this configuration keeps its figures, because pairs measure times only.
+    /// Begins one side of a paired comparison. A run of this configuration keeps its figures, because pairs measure times only.
     fn begin_side(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
         let ran_alone = |other: &RunStory| other.is_of(&run) && !other.of_pairs;
@@ -192,30 +195,43 @@ impl StreamStory {
         Some(new)
     }
 
-    /// Puts the run of a slot aside, and shows there the latest one put aside that is `wanted`, or nothing.
+    /// Puts the run of a slot aside. In its place the slot shows the latest earlier run that is `wanted`, or nothing.
     fn put_aside(&mut self, slot: Slot, wanted: impl Fn(&RunStory) -> bool) {
-        let found = self.earlier.iter().rposition(wanted);
-        let found = found.map(|at| self.earlier.remove(at));
-        let old = std::mem::replace(&mut self.slots[slot as usize], found.unwrap_or_default());
+        let next = match self.earlier.iter().rposition(wanted) {
+            Some(index) => self.earlier.remove(index),
+            None => RunStory::default(),
+        };
+        let old = std::mem::replace(&mut self.slots[slot as usize], next);
         if old.has_begun() {
             self.earlier.push(old);
         }
         if self.earlier.len() > KEPT {
-            // A run with a longer repeat has no further figures, unless pairs belong to it.
-            let is_repeated = |run: &RunStory| {
-                let is_longer =
-                    |other: &RunStory| other.number != run.number && other.steps() >= run.steps();
-                run.pair.is_none() && self.alike(run).any(is_longer)
-            };
-            let mut slots = self.earlier.iter().map(|run| run.description.slot);
-            let oldest = self.earlier.iter().position(is_repeated);
-            let of_b = || slots.position(|slot| slot == Slot::B);
-            let at = oldest.or_else(of_b).unwrap_or_default();
-            self.earlier.remove(at);
+            let least_useful = self.least_useful();
+            self.earlier.remove(least_useful);
         }
     }
 
-    /// Shows this configuration's run in slot B, or nothing. Runs of another B are kept.
+    /// Returns the index of the earlier run to forget first: the oldest that a longer run repeats and that no pairs belong to, else the
+    /// oldest of B, else the oldest.
+    fn least_useful(&self) -> usize {
+        let is_repeated = |run: &RunStory| {
+            let is_longer =
+                |other: &RunStory| other.number != run.number && other.steps() >= run.steps();
+            run.pair.is_none() && self.alike(run).any(is_longer)
+        };
+        let earlier = &self.earlier;
+        earlier
+            .iter()
+            .position(is_repeated)
+            .or_else(|| {
+                earlier
+                    .iter()
+                    .position(|run| run.description.slot == Slot::B)
+            })
+            .unwrap_or_default()
+    }
+
+    /// Shows the latest run of B that is `wanted`, or nothing.
     pub fn show_b(&mut self, wanted: impl Fn(&RunStory) -> bool) {
         let is_b = |run: &RunStory| run.description.slot == Slot::B && wanted(run);
         if !is_b(self.slot(Slot::B)) {
@@ -234,13 +250,13 @@ impl StreamStory {
     /// Returns the longest run of A. Later runs of A repeat it from the start.
     pub fn longest_a(&self) -> &RunStory {
         let shown = self.slot(Slot::A);
-        let longest = self.alike(shown).max_by_key(|run| run.steps());
-        longest
+        self.alike(shown)
+            .max_by_key(|run| run.steps())
             .filter(|run| run.steps() > shown.steps())
             .unwrap_or(shown)
     }
 
-    /// Returns the runs put aside that have the configuration of a run.
+    /// Returns the earlier runs that have the configuration of `run`.
     fn alike<'a>(&'a self, run: &'a RunStory) -> impl Iterator<Item = &'a RunStory> {
         self.earlier.iter().filter(|other| other.is_like(run))
     }
@@ -252,13 +268,15 @@ impl StreamStory {
 
     /// Returns all runs: first those put aside, from the oldest on, then those of A and B.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunStory> {
-        let all = self.earlier.iter().chain(&self.slots);
-        all.filter(|run| run.has_begun())
+        self.earlier
+            .iter()
+            .chain(&self.slots)
+            .filter(|run| run.has_begun())
     }
 
     /// Returns the run that the events of a slot belong to; `None` before the first run, and for a run that was forgotten.
-    pub fn told(&self, slot: Slot) -> Option<&RunStory> {
-        let number = self.told[slot as usize];
+    fn current(&self, slot: Slot) -> Option<&RunStory> {
+        let number = self.current[slot as usize];
         self.runs().find(|run| run.number == number)
     }
 
@@ -270,27 +288,31 @@ impl StreamStory {
     /// Returns the loss of step 0 of the weights that a run trains, before any update. A run that continues with the weights of another run
     /// has the first loss of that run.
     pub fn first_loss(&self, run: &RunStory) -> Option<f64> {
-        let mut with_weights = self
-            .runs()
-            .filter(|other| other.weights == run.weights && !other.of_pairs);
-        run.first_loss()
-            .or_else(|| with_weights.find_map(RunStory::first_loss))
+        run.first_loss().or_else(|| {
+            self.runs()
+                .filter(|other| other.weights == run.weights && !other.of_pairs)
+                .find_map(RunStory::first_loss)
+        })
     }
 
     /// Forgets all runs, because figures of another stage or device are not compared.
     pub fn forget(&mut self) {
-        (self.slots, self.earlier) = Default::default();
+        self.slots = Default::default();
+        self.earlier.clear();
     }
 
+    /// Returns the run with this number; `None` if it was forgotten.
     fn numbered(&mut self, number: u64) -> Option<&mut RunStory> {
-        let mut runs = self.slots.iter_mut().chain(&mut self.earlier);
-        runs.find(|run| run.has_begun() && run.number == number)
+        self.slots
+            .iter_mut()
+            .chain(&mut self.earlier)
+            .find(|run| run.has_begun() && run.number == number)
     }
 
     fn note(&mut self, slot: Slot, event: &Event, at_ms: u64) {
         let in_pairs = self.paired[slot as usize];
-        if let Some(run) = self.numbered(self.told[slot as usize]) {
-            // Steps of pairs begin at 0 again. They are drawn only if no run has a curve.
+        if let Some(run) = self.numbered(self.current[slot as usize]) {
+            // The steps of pairs begin at 0 again, and must not change the curve of a run.
             if run.of_pairs || !(in_pairs && matches!(event, Event::Step(_))) {
                 run.note(event, at_ms);
             }
@@ -301,24 +323,24 @@ impl StreamStory {
         if pair.n == 0 {
             return;
         }
-        let stage = self.told(Slot::A).map_or(0, |run| run.description.stage);
-        self.pairs.retain(|(of, _)| *of != stage);
+        let stage = self.current(Slot::A).map_or(0, |run| run.description.stage);
+        self.pairs.retain(|(other, _)| *other != stage);
         self.pairs.push((stage, pair.clone()));
-        if let Some(b) = self.numbered(self.told[Slot::B as usize])
+        if let Some(b) = self.numbered(self.current[Slot::B as usize])
             && pair.done
         {
             b.pair = Some(pair.clone());
         }
     }
 
-    /// A and B are shown against the best peaks that are known of their device.
+    /// Gives A and B the best peaks that are known of their device, if it is one device.
     fn share_peaks(&mut self) {
         let [a, b] = self.slots.each_mut().map(|run| &mut run.description);
-        if let (Some(of_a), Some(of_b)) = (&mut a.roof, &mut b.roof)
+        if let (Some(roof_a), Some(roof_b)) = (&mut a.roof, &mut b.roof)
             && a.device == b.device
         {
-            **of_a = better(of_a.as_ref().clone(), of_b.as_ref().clone());
-            of_b.clone_from(of_a);
+            **roof_a = better(roof_a.as_ref().clone(), roof_b.as_ref().clone());
+            roof_b.clone_from(roof_a);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A learner's kernel with the sizes put in, `{{N}}` by its number. It remembers where each piece came from, so that a
-//! message about the filled text names a place in the learner's file.
+//! Puts the sizes of a shape into a learner's kernel: the number of N replaces `{{N}}`. The filled text remembers where each piece came
+//! from, so that a message about it names a place in the learner's file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,22 +8,23 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledTemplate {
     pub text: String,
-    /// Where each size stands: in the filled text, and in the original.
+    /// The bytes of each size in the filled text, and those of its placeholder in the original.
     sizes: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl FilledTemplate {
-    /// Where the bytes `range` of the filled text stand in the original.
+    /// Returns the bytes of the original from which the bytes `range` of the filled text came.
     pub fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.at(range.start, false);
         start..self.at(range.end, true).max(start)
     }
 
-    /// The original place of the byte offset `at`; inside a size its start or, for the end of a range, its end.
+    /// Returns the place in the original of the byte offset `at`. Inside a size that is the start of its placeholder or, for the end of
+    /// a range, its end.
     fn at(&self, at: usize, end: bool) -> usize {
-        let mut sizes = self.sizes.iter().rev();
-        // The end of a range belongs to what is before it.
-        match sizes.find(|(filled, _)| filled.start + usize::from(end) <= at) {
+        // The end of a range belongs to the piece before it.
+        let before = |(filled, _): &&(Range<usize>, _)| filled.start + usize::from(end) <= at;
+        match self.sizes.iter().rfind(before) {
             None => at,
             Some((filled, original)) if end && at <= filled.end => original.end,
             Some((filled, original)) if at < filled.end => original.start,
@@ -32,22 +33,22 @@ impl FilledTemplate {
     }
 }
 
-/// A place `{{name}}` of the original that names no size.
+/// A placeholder `{{name}}` that names no size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSize {
     pub name: String,
-    /// Bytes of the original.
+    /// The bytes of the placeholder in the original.
     pub place: Range<usize>,
 }
 
-/// Puts the sizes into their places.
+/// Replaces each placeholder by its size.
 ///
 /// # Errors
-/// If a place names no size.
+/// Returns the first placeholder that names no size.
 pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTemplate, UnknownSize> {
     let mut filled = FilledTemplate::default();
     let mut done = 0;
-    while let Some((place, name)) = next_place(original, done) {
+    while let Some((place, name)) = next_placeholder(original, done) {
         let Some(size) = sizes.get(name) else {
             let name = name.to_owned();
             return Err(UnknownSize { name, place });
@@ -62,8 +63,8 @@ pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTempl
     Ok(filled)
 }
 
-/// The next `{{NAME}}` from `from` on. Braces around anything but one word are code.
-fn next_place(text: &str, mut from: usize) -> Option<(Range<usize>, &str)> {
+/// Returns the first `{{NAME}}` from byte `from` on, its bytes and its name. Braces around anything but one word are code.
+fn next_placeholder(text: &str, mut from: usize) -> Option<(Range<usize>, &str)> {
     loop {
         let start = from + text[from..].find("{{")?;
         let length = text[start + 2..].find("}}")?;
@@ -85,14 +86,19 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_back_to_the_file() {
+    fn a_piece_of_the_filled_text_leads_back_to_the_file() {
         let original = "let a = {{N}}u + {{ COLS }}u;\nlet b = a;";
-        let filled = fill(original, &sizes()).expect("fills");
-        assert_eq!(filled.text, "let a = 1000u + 7u;\nlet b = a;");
+
+        let filled = fill(original, &sizes()).expect("both sizes are known");
         let origin = |piece: &str| {
-            let start = filled.text.find(piece).expect("is there");
+            let start = filled
+                .text
+                .find(piece)
+                .expect("the filled text has the piece");
             &original[filled.origin(&(start..start + piece.len()))]
         };
+
+        assert_eq!(filled.text, "let a = 1000u + 7u;\nlet b = a;");
         assert_eq!(origin("let a"), "let a");
         assert_eq!(origin("1000"), "{{N}}");
         assert_eq!(origin("1000u + 7u"), "{{N}}u + {{ COLS }}u");

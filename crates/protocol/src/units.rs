@@ -1,30 +1,30 @@
-//! Numbers as people read them: digits, percentages, times, bytes and rates with their units. Nothing here knows a screen.
+//! Writes numbers as people read them: digits, percentages, times, bytes and rates with their units.
 
 use std::fmt;
 
-/// From here on a number is written with an exponent: no measurement is as large, and its digits would fill the screen.
-const MOST: f64 = 1e15;
+/// The smallest number that is written with an exponent because its digits would fill the screen. No measurement is as large.
+const LARGE: f64 = 1e15;
 
-/// Formatted as an f64 is, but with an exponent where its digits would fill the screen.
+/// A number that is formatted like an f64, but with an exponent if its digits would fill the screen.
 pub struct Digits(pub f64);
 
 impl fmt::Display for Digits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.abs() {
-            a if a >= MOST && a.is_finite() => write!(f, "{:.1e}", self.0),
-            _ => self.0.fmt(f),
+        if self.0.abs() >= LARGE && self.0.is_finite() {
+            write!(f, "{:.1e}", self.0)
+        } else {
+            self.0.fmt(f)
         }
     }
 }
 
-/// A number with this many decimals and its thousands separated: `12,345.7`. What would read 0 without being 0 has an
-/// exponent.
+/// Returns a number with `decimals` decimals and separated thousands: `12,345.7`. A number that is not 0 but would read 0 has an exponent.
 pub fn show(x: f64, decimals: usize) -> String {
     if !x.is_finite() {
         return x.to_string();
     }
     let least = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9));
-    if x != 0.0 && !(least..MOST).contains(&x.abs()) {
+    if x != 0.0 && !(least..LARGE).contains(&x.abs()) {
         return format!("{x:.1e}");
     }
     let plain = format!("{:.decimals$}", x.abs());
@@ -39,15 +39,16 @@ pub fn show(x: f64, decimals: usize) -> String {
     text
 }
 
-/// The largest difference of the logits from the reference's, over the largest logit: `0.42`, `2.1e-6`.
-pub fn parity(far: f64) -> String {
-    match far {
-        0.0..0.01 if far > 0.0 => format!("{far:.1e}"),
-        far => number(far),
+/// Returns a parity, the largest difference of the logits from the reference's divided by the largest logit: `0.42`, `2.1e-6`.
+pub fn parity(difference: f64) -> String {
+    if difference > 0.0 && difference < 0.01 {
+        format!("{difference:.1e}")
+    } else {
+        number(difference)
     }
 }
 
-/// A figure in at most about six characters.
+/// Returns a number in at most about six characters.
 pub fn number(x: f64) -> String {
     match x.abs() {
         _ if !x.is_finite() => x.to_string(),
@@ -60,21 +61,23 @@ pub fn number(x: f64) -> String {
     }
 }
 
-/// Both bounds of a range with the same decimals, so many that the smaller one has three digits: `0.0667` and `0.4667`.
+/// Returns both bounds of a range with equally many decimals, so that the smaller one has three digits: `0.0667` and `0.4667`. Whole bounds
+/// have no decimals.
 pub fn bounds(low: f64, high: f64) -> [String; 2] {
-    let sizes = [low, high].map(f64::abs).into_iter();
-    let least = sizes.filter(|it| *it > 0.0).fold(f64::INFINITY, f64::min);
-    let decimals = (2.0 - least.log10().floor()).clamp(0.0, 4.0);
-    // A bound of 0 needs none.
+    let smaller = [low, high]
+        .into_iter()
+        .map(f64::abs)
+        .filter(|size| *size > 0.0)
+        .fold(f64::INFINITY, f64::min);
     let decimals = if low.fract() == 0.0 && high.fract() == 0.0 {
         0
     } else {
-        decimals as usize
+        (2.0 - smaller.log10().floor()).clamp(0.0, 4.0) as usize
     };
-    [low, high].map(|it| show(it, decimals))
+    [low, high].map(|bound| show(bound, decimals))
 }
 
-/// `count` digits in all, at least those before the point; thousands separated, no exponent.
+/// Returns a number with `count` digits, or with more if there are more before the point. Thousands are separated.
 pub fn digits(x: f64, count: usize) -> String {
     let whole = x.abs().max(1.0).log10() as usize + 1;
     let decimals = count.saturating_sub(whole);
@@ -85,29 +88,29 @@ pub fn digits(x: f64, count: usize) -> String {
     }
 }
 
-/// A figure, or a dash where there is none.
+/// Returns a value as text, or a dash for `None`.
 pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// A percentage that reads 100 only when it is.
+/// Returns a percentage that reads 100 only if it is at least 100.
 pub fn percent(x: f64) -> String {
     match x {
         _ if !x.is_finite() => x.to_string(),
-        _ if x.abs() >= MOST => format!("{x:.1e}"),
+        _ if x.abs() >= LARGE => format!("{x:.1e}"),
         _ if x >= 100.0 => format!("{x:.0}"),
         _ if x >= 99.9 => "99.9".to_owned(),
         _ => format!("{x:.1}"),
     }
 }
 
-/// Writes a percentage with its sign: `+69.3`, `-0.2`.
+/// Returns a percentage with its sign: `+69.3`, `-0.2`.
 pub fn signed_percent(x: f64) -> String {
     let sign = if x < 0.0 { '-' } else { '+' };
     format!("{sign}{}", percent(x.abs()))
 }
 
-/// Milliseconds with three digits that count, without the unit.
+/// Returns milliseconds with about three significant digits, without the unit.
 pub fn ms(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "NaN".to_owned(),
@@ -119,7 +122,7 @@ pub fn ms(x: f64) -> String {
     }
 }
 
-/// Milliseconds as a time with its unit: below a tenth of a millisecond in microseconds.
+/// Returns milliseconds as a time with its unit; a time below 0.1 ms is in microseconds.
 pub fn duration(x: f64) -> String {
     match x.abs() * 1e3 {
         us if us > 0.0 && us < 10.0 => format!("{:.2} µs", x * 1e3),
@@ -128,7 +131,7 @@ pub fn duration(x: f64) -> String {
     }
 }
 
-/// Bytes in the unit that reads best: `1.5 GiB`.
+/// Returns a number of bytes in the unit that reads best: `1.5 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut scaled, mut unit) = (n as f64, 0);
@@ -143,7 +146,7 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// The power of ten and the prefix in which something a second reads best: `(1e9, "G")`.
+/// Returns the power of ten and the prefix in which a rate reads best: `(1e9, "G")`.
 pub fn prefix(x: f64) -> (f64, &'static str) {
     match x.abs() {
         a if a >= 1e12 => (1e12, "T"),
@@ -152,7 +155,7 @@ pub fn prefix(x: f64) -> (f64, &'static str) {
     }
 }
 
-/// `98.0 GFLOP/s`, `3.35 TB/s`; `unit` without its prefix.
+/// Returns a rate in `unit` with the prefix that reads best: `98.0 GFLOP/s`, `3.35 TB/s`.
 pub fn rate(x: f64, unit: &str) -> String {
     let (power, prefix) = prefix(x);
     format!("{} {prefix}{unit}", number(x / power))
@@ -163,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_count() {
+    fn a_number_has_its_significant_digits() {
         assert_eq!(show(-1_234_567.891, 2), "-1,234,567.89");
         assert_eq!(
             (show(0.0001, 2), show(0.0, 2)),
@@ -182,16 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn both_bounds_of_a_range_have_as_many_decimals() {
-        let said = [
-            (0.0667, 0.46667),
-            (1.667, 11.667),
-            (0.0, 10.0),
-            (5.0, 792.0),
-        ];
-        let said = said.map(|(low, high)| bounds(low, high).join(" to "));
-        let expected = ["0.0667 to 0.4667", "1.67 to 11.67", "0 to 10", "5 to 792"];
-        assert_eq!(said, expected);
+    fn both_bounds_of_a_range_have_equally_many_decimals() {
+        assert_eq!(bounds(0.0667, 0.46667), ["0.0667", "0.4667"]);
+        assert_eq!(bounds(1.667, 11.667), ["1.67", "11.67"]);
+        assert_eq!(bounds(0.0, 10.0), ["0", "10"]);
+        assert_eq!(bounds(5.0, 792.0), ["5", "792"]);
         assert_eq!(bounds(0.0, 7.4), ["0.00", "7.40"]);
         assert_eq!(bounds(f64::NAN, 1.0), ["NaN", "1.00"]);
     }

@@ -166,7 +166,7 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.dim("A PyTorch script writes lines once it has called");
         w.plain(WATCH, theme.code);
         w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
-        return titled(w.lines);
+        return Content::titled("training", w.lines);
     }
     let is_apart = |one: &&RunStory| one.description.apart;
     let side_by_side: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
@@ -192,11 +192,7 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.text(figure.name);
         figure.write(&mut w);
     }
-    titled(w.lines)
-}
-
-fn titled(lines: Vec<Line<'static>>) -> Content<'static> {
-    Content::titled("training", lines)
+    Content::titled("training", w.lines)
 }
 
 /// Writes the name of a run, its hosts and its device.

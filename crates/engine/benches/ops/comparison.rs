@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use protocol::Roof;
 use protocol::stats::robust::spread;
-use protocol::stats::roofline::least;
+use protocol::stats::roofline::shortest_seconds;
 use tiny_llama::ops::Cost;
 
 /// A sample repeats a short operation until it takes at least this long.
@@ -91,7 +91,7 @@ fn share(flops: f64, bytes: f64, roof: Option<&Roof>) -> String {
     let Some(roof) = roof else {
         return "not measured".to_owned();
     };
-    let (share, of_memory) = least(roof, flops, bytes);
+    let (share, of_memory) = shortest_seconds(roof, flops, bytes);
     let of = if of_memory { "bytes/s" } else { "FLOP/s" };
     format!("{:.0} % of {of}", 100.0 * share)
 }

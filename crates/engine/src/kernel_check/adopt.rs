@@ -1,31 +1,34 @@
-//! Gives kernels that passed their check to the running model, between two steps, when commands are read.
+//! Gives kernels that passed their check to the running model. The session does this between two steps, when it reads commands.
 
 use super::learner_kernel::{self, LearnerKernels};
 use protocol::{KernelSwap, Sizes, template};
 
-/// Replaces a part of the model with these kernels; with none, restores the model's own. If these do not fit, the last good ones stay.
+/// Replaces a part of the model with a learner's kernels. A swap without kernels restores the model's own ones. After an error, the part
+/// keeps the kernels that it has.
 ///
 /// # Errors
-/// When the part is unknown, or a text does not compile with the sizes of the part.
+/// Fails if the part is unknown, or if a text does not compile with the sizes of the part.
 pub fn adopt(learner: &LearnerKernels, swap: &KernelSwap) -> Result<(), String> {
-    let sizes = learner_kernel::sizes(&swap.part)?.iter();
-    let sizes: Sizes = sizes.map(|name| ((*name).to_owned(), 64)).collect();
+    let sizes: Sizes = learner_kernel::sizes(&swap.part)?
+        .iter()
+        .map(|name| ((*name).to_owned(), 64))
+        .collect();
     if swap.kernels.is_empty() {
         learner.clear(Some(&swap.part));
         return Ok(());
     }
     for kernel in &swap.kernels {
         let filled = template::fill(&kernel.text, &sizes)
-            .map_err(|unknown| format!("`{}` is no size of `{}`", unknown.name, swap.part))?;
+            .map_err(|unknown| format!("`{}` is not a size of `{}`", unknown.name, swap.part))?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
     }
     learner.install(swap.clone())
 }
 
-/// Why the adopted kernels of a part were not used in the last step; `None` if they were.
+/// Returns the reason why the adopted kernels of a part were not used in the last step; `None` if they were used.
 pub fn reason_unused(learner: &LearnerKernels, part: &str, on_cpu: bool) -> Option<String> {
     let Some(live) = learner.of(part) else {
-        return Some("it was taken out again".to_owned());
+        return Some("it was removed from the model".to_owned());
     };
     if live.launches() > 0 {
         return None;

@@ -1,5 +1,5 @@
-//! Measures the time that a piece of work has used: processor time of this process where the system reports it, otherwise wall time
-//! during which no other program kept the machine busy. A busy machine does not make a kernel slow.
+//! Measures the time that a piece of work has used: the processor time of this process, and the wall time in which no other program kept
+//! the machine busy. So a busy machine does not make a kernel count as slow.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +7,33 @@ use protocol::KernelWait;
 use protocol::machine;
 use protocol::machine::{ProcessorTime, others};
 
-/// How often the load is read.
-const GLANCE: Duration = Duration::from_millis(250);
-/// A limit on wall time is this many times the one on processor time: work on a GPU uses no processor time.
-const BY_THE_CLOCK: u32 = 4;
-/// Wall time after which a busy machine is reported.
+/// The time between two readings of the load.
+const LOAD_INTERVAL: Duration = Duration::from_millis(250);
+/// The limit on quiet wall time, in multiples of the limit on processor time. Work on a GPU uses no processor time.
+const QUIET_LIMIT: u32 = 4;
+/// The wall time after which a busy machine is reported.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Starts with a piece of work.
+/// A clock that starts with a piece of work.
 pub(super) struct WorkClock {
     began: Instant,
+    /// The processor time of this process when the work began.
     processor: Option<Duration>,
-    /// Wall time while no other program kept the machine busy.
+    /// The wall time in which no other program kept the machine busy.
     quiet: Duration,
-    /// True if others kept the machine busy when the load was last read, and when that was.
+    /// True if other programs kept the machine busy before the last reading of the load.
     busy: bool,
-    looked: Instant,
+    /// The last reading of the load, and its time.
     load: Option<ProcessorTime>,
+    load_read: Instant,
 }
 
-/// Time that a piece of work has used.
+/// The time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeUsed {
+    /// The processor time; `None` if the system does not tell it.
     pub processor: Option<Duration>,
+    /// The wall time in which no other program kept the machine busy.
     pub quiet: Duration,
 }
 
@@ -40,8 +44,8 @@ impl WorkClock {
             processor: machine::own_time(),
             quiet: Duration::ZERO,
             busy: false,
-            looked: Instant::now(),
             load: machine::read().ok(),
+            load_read: Instant::now(),
         }
     }
 
@@ -49,48 +53,52 @@ impl WorkClock {
         self.began.elapsed()
     }
 
-    /// Time used since the start.
+    /// Returns the time used since the start.
     pub(super) fn spent(&mut self) -> TimeUsed {
-        let since = self.looked.elapsed();
-        if since >= GLANCE {
-            let now = machine::read().ok();
-            let share = self.load.as_ref().zip(now.as_ref());
-            self.busy = share
+        let since_reading = self.load_read.elapsed();
+        if since_reading >= LOAD_INTERVAL {
+            let load = machine::read().ok();
+            self.busy = self
+                .load
+                .as_ref()
+                .zip(load.as_ref())
                 .and_then(|(before, now)| others(before, now))
                 .is_some_and(machine::disturbs);
             if !self.busy {
-                self.quiet += since;
+                self.quiet += since_reading;
             }
-            (self.looked, self.load) = (Instant::now(), now);
+            self.load = load;
+            self.load_read = Instant::now();
         }
-        let processor = machine::own_time().zip(self.processor);
         TimeUsed {
-            processor: processor.map(|(now, before)| now.saturating_sub(before)),
+            processor: machine::own_time()
+                .zip(self.processor)
+                .map(|(now, before)| now.saturating_sub(before)),
             quiet: self.quiet,
         }
     }
 
-    /// The time so far, if other programs slow the work down.
+    /// Returns the time so far if other programs slow the work down; `None` if they do not, or if it is too early to report it.
     pub(super) fn waits(&self, spent: TimeUsed) -> Option<KernelWait> {
         let wall = self.wall();
         (self.busy && wall >= PATIENCE).then(|| KernelWait {
             wall: wall.as_secs_f64(),
-            processor: spent.processor.map(|it| it.as_secs_f64()),
+            processor: spent.processor.map(|time| time.as_secs_f64()),
         })
     }
 }
 
 impl TimeUsed {
-    /// Returns true if the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
+    /// Returns true if the processor time reached `limit`, or if the quiet wall time reached several times that.
     pub(super) fn is_over(self, limit: Duration) -> bool {
-        self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
+        self.processor.is_some_and(|time| time >= limit) || self.quiet >= QUIET_LIMIT * limit
     }
 }
 
 impl std::ops::AddAssign for TimeUsed {
     fn add_assign(&mut self, other: Self) {
         let own = self.processor.unwrap_or_default();
-        self.processor = other.processor.map(|it| own + it);
+        self.processor = other.processor.map(|time| own + time);
         self.quiet += other.quiet;
     }
 }
@@ -99,30 +107,45 @@ impl std::ops::AddAssign for TimeUsed {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_limit_counts_processor_time_and_a_quiet_clock() {
-        let second = Duration::from_secs(1);
-        let spent = |processor: Option<Duration>, quiet| TimeUsed { processor, quiet };
-        assert!(spent(Some(second), Duration::ZERO).is_over(second));
-        assert!(!spent(Some(second / 2), 3 * second).is_over(second));
-        assert!(spent(None, 4 * second).is_over(second));
-        let mut both = spent(Some(second), second);
-        both += spent(Some(second), Duration::ZERO);
-        assert_eq!(both, spent(Some(2 * second), second));
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn used(processor: Option<Duration>, quiet: Duration) -> TimeUsed {
+        TimeUsed { processor, quiet }
     }
 
     #[test]
-    fn waiting_takes_no_processor_time() {
+    fn a_limit_counts_processor_time_and_quiet_wall_time() {
+        assert!(used(Some(SECOND), Duration::ZERO).is_over(SECOND));
+        assert!(!used(Some(SECOND / 2), 3 * SECOND).is_over(SECOND));
+        assert!(used(None, 4 * SECOND).is_over(SECOND));
+    }
+
+    #[test]
+    fn times_add_up() {
+        let mut sum = used(Some(SECOND), SECOND);
+        sum += used(Some(SECOND), Duration::ZERO);
+        assert_eq!(sum, used(Some(2 * SECOND), SECOND));
+    }
+
+    #[test]
+    fn waiting_is_quiet_time_at_most() {
         let mut clock = WorkClock::start();
-        std::thread::sleep(2 * GLANCE);
-        let waited = clock.spent();
-        assert!(clock.wall() >= 2 * GLANCE && waited.quiet <= clock.wall());
-        let Some(before) = waited.processor else {
+        std::thread::sleep(2 * LOAD_INTERVAL);
+        let spent = clock.spent();
+        assert!(clock.wall() >= 2 * LOAD_INTERVAL);
+        assert!(spent.quiet <= clock.wall());
+    }
+
+    #[test]
+    fn work_of_this_process_does_not_count_as_a_busy_machine() {
+        let mut clock = WorkClock::start();
+        let Some(before) = clock.spent().processor else {
             return;
         };
-        while clock.spent().processor < Some(before + GLANCE) {
+        while clock.spent().processor < Some(before + LOAD_INTERVAL) {
             std::hint::black_box((0..100_000_u64).sum::<u64>());
         }
-        assert_eq!(clock.waits(waited), None);
+        let spent = clock.spent();
+        assert_eq!(clock.waits(spent), None);
     }
 }

@@ -251,14 +251,16 @@ impl KernelTrial<'_> {
                 return Err(Box::new(KernelFault {
                     expected: Some(worst.expected.into()),
                     found: Some(worst.found.into()),
-                    error: Some((worst.off() / largest).into()),
+                    error: Some((worst.error() / largest).into()),
                     allowed: Some(worst.bound / largest),
                     count: all.filter(|it| it.share > 1.0).count() as u64,
                     of: found.len() as u64,
                     ..self.fault(Kind::Wrong, name, worst.at)
                 }));
             }
-            let off = all.map(|it| it.off()).filter(|off| off.is_finite());
+            let off = all
+                .map(|difference| difference.error())
+                .filter(|off| off.is_finite());
             matched.error = matched.error.max(off.fold(0.0, f64::max) / largest);
             matched.share = matched.share.max(worst.share);
         }

@@ -1,4 +1,4 @@
-//! The watcher of a check: gives up work that exceeds its limit, and reports it.
+//! The watcher of a check. It gives up work that exceeds its limit, and reports it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -10,20 +10,25 @@ use crate::host::memory_resident;
 use protocol::units::bytes;
 use protocol::{KernelFault, KernelFaultKind, KernelProgress, KernelReport, KernelWait};
 
-/// Most processor time for reading or compiling a kernel, and for opening a device.
+/// The limit on processor time for reading or compiling a kernel.
 const COMPILE: Duration = Duration::from_secs(20);
+/// The limit on processor time for opening a device.
 const OPEN: Duration = Duration::from_secs(30);
-/// Most wall time of a piece of work, however busy the machine is.
+/// The limit on wall time of a piece of work, however busy the machine is.
 const HOPELESS: Duration = Duration::from_secs(600);
-/// How often memory and clocks are read, and how often a busy machine is reported.
-const GLANCE: Duration = Duration::from_millis(50);
-const TELL: Duration = Duration::from_secs(1);
+/// The time between two readings of memory and clocks.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// The time between two reports of a busy machine.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most processor time for the launches of one size and of all sizes together, and the most bytes by which the process may grow.
+/// The limits of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckLimits {
+    /// The processor time for the launches of one size.
     pub launch: Duration,
+    /// The processor time for the launches of all sizes together; `None` for no limit.
     pub whole: Option<Duration>,
+    /// The bytes by which the process may grow; `None` for no limit.
     pub memory: Option<u64>,
 }
 
@@ -37,16 +42,17 @@ impl Default for CheckLimits {
     }
 }
 
-/// What the worker has found so far, and what it does now.
+/// The results of a check so far, and the work that it does now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CheckState {
     pub report: KernelReport,
-    /// None while the device is opened.
+    /// The index of the file that is checked now; `None` while the device is opened.
     pub file: Option<usize>,
+    /// The label of the shape that is tried now.
     pub shape: String,
-    /// True if a kernel is running.
+    /// True while a learner's kernel runs on a device.
     pub running: bool,
-    /// True if a kernel is being read or compiled.
+    /// True while a kernel is read or compiled.
     pub compiling: bool,
 }
 
@@ -63,7 +69,7 @@ impl CheckState {
         }
     }
 
-    /// Most processor time of this piece of work. Work on our own kernels has no limit.
+    /// Returns the limit on processor time of the present work; `None` for work without a limit, such as runs of our own kernels.
     fn limit(&self, limits: CheckLimits) -> Option<Duration> {
         match (self.running, self.compiling, self.file) {
             (true, ..) => Some(limits.launch),
@@ -80,42 +86,49 @@ pub(super) fn watch(
     news: &Receiver<CheckState>,
     worker: JoinHandle<()>,
     limits: CheckLimits,
-    tell: impl Fn(KernelProgress),
+    on_progress: impl Fn(KernelProgress),
 ) -> KernelReport {
     let before = memory_resident().unwrap_or(0);
-    let most = limits.memory.map(|memory| before.saturating_add(memory));
-    let too_large = || most.is_some_and(|most| memory_resident().is_some_and(|now| now > most));
+    let too_large =
+        |limit: u64| memory_resident().is_some_and(|now| now > before.saturating_add(limit));
     let mut ran = TimeUsed::default();
     loop {
-        tell(state.progress(None));
+        on_progress(state.progress(None));
         let mut clock = WorkClock::start();
-        let mut told = Instant::now();
-        let heard = loop {
-            let heard = match news.recv_timeout(GLANCE) {
-                Err(RecvTimeoutError::Timeout) => None,
-                heard => Some(heard),
-            };
-            if heard.is_none() && too_large() {
-                let most = bytes(limits.memory.unwrap_or_default());
-                return give_up(state, format!("it used more than {most} of memory"));
+        let mut reported = Instant::now();
+        let next = loop {
+            let received = news.recv_timeout(INTERVAL);
+            let is_at_work = matches!(received, Err(RecvTimeoutError::Timeout));
+            if is_at_work
+                && let Some(limit) = limits.memory
+                && too_large(limit)
+            {
+                let reason = format!("it used more than {} of memory", bytes(limit));
+                return give_up(state, reason);
             }
             let spent = clock.spent();
-            let mut all = ran;
-            all += spent;
             if state.running {
-                if let Some(whole) = limits.whole.filter(|whole| all.is_over(*whole)) {
-                    let reason = format!("{} at all sizes together", longer(whole, "run"));
+                let mut all = ran;
+                all += spent;
+                if let Some(limit) = limits.whole
+                    && all.is_over(limit)
+                {
+                    let reason = format!("{} at all sizes together", too_long(limit, "run"));
                     return give_up(state, reason);
                 }
-                ran = if heard.is_some() { all } else { ran };
+                if !is_at_work {
+                    ran = all;
+                }
             }
-            if let Some(heard) = heard {
-                break heard;
+            if !is_at_work {
+                break received;
             }
-            if let Some(limit) = state.limit(limits).filter(|limit| spent.is_over(*limit)) {
+            if let Some(limit) = state.limit(limits)
+                && spent.is_over(limit)
+            {
                 return match (state.running, state.compiling) {
                     (true, _) => endless(state, spent, limit),
-                    (_, true) => give_up(state, longer(limit, "compile")),
+                    (_, true) => give_up(state, too_long(limit, "compile")),
                     _ => not_checked(state, "the device could not be opened".to_owned()),
                 };
             }
@@ -125,14 +138,14 @@ pub(super) fn watch(
                     format!("this machine was too busy for {minutes} minutes; try again later");
                 return not_checked(state, why);
             }
-            if told.elapsed() >= TELL
+            if reported.elapsed() >= REPORT_INTERVAL
                 && let Some(waits) = clock.waits(spent)
             {
-                told = Instant::now();
-                tell(state.progress(Some(waits)));
+                reported = Instant::now();
+                on_progress(state.progress(Some(waits)));
             }
         };
-        match heard {
+        match next {
             Ok(next) => state = next,
             Err(_) => {
                 if worker.join().is_err() {
@@ -145,12 +158,13 @@ pub(super) fn watch(
     }
 }
 
-fn longer(limit: Duration, what: &str) -> String {
+/// Returns the reason of a kernel that used more processor time than `limit` to `work`.
+fn too_long(limit: Duration, work: &str) -> String {
     let seconds = limit.as_secs_f64();
-    format!("it used more than {seconds} s of processor time to {what}")
+    format!("it used more than {seconds} s of processor time to {work}")
 }
 
-/// The kernel used too much time or memory; the line is not known.
+/// Reports that the kernel used too much time or memory. The line that did it is not known.
 fn give_up(state: CheckState, reason: String) -> KernelReport {
     let fault = KernelFault {
         kind: KernelFaultKind::TooMuch,
@@ -160,12 +174,13 @@ fn give_up(state: CheckState, reason: String) -> KernelReport {
     ended(state, fault)
 }
 
-/// The launches at one size take too long.
+/// Reports that the launches at one size take too long.
 fn endless(state: CheckState, spent: TimeUsed, limit: Duration) -> KernelReport {
     let seconds = limit.as_secs_f64();
-    let reason = match spent.processor.filter(|it| *it >= limit) {
-        Some(_) => format!("{seconds} s of processor time"),
-        None => format!("{:.0} s", spent.quiet.as_secs_f64()),
+    let reason = if spent.processor.is_some_and(|time| time >= limit) {
+        format!("{seconds} s of processor time")
+    } else {
+        format!("{:.0} s", spent.quiet.as_secs_f64())
     };
     let fault = KernelFault {
         kind: KernelFaultKind::Endless,
@@ -176,7 +191,7 @@ fn endless(state: CheckState, spent: TimeUsed, limit: Duration) -> KernelReport 
     ended(state, fault)
 }
 
-/// Adds the fault to the current file's result, and asks for a new process.
+/// Adds the fault to the present file's result, and asks for a new process.
 fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
     let report = &mut state.report;
     fault.shape = state.shape;
@@ -187,16 +202,16 @@ fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
     state.report
 }
 
-/// The check failed for a reason that says nothing about the kernel.
+/// Reports that the check failed for a reason that says nothing about the kernel.
 fn not_checked(mut state: CheckState, why: String) -> KernelReport {
     state.report.failed = Some(why);
     state.report.restart = true;
     state.report
 }
 
-/// The kernel's fault for an error of the device.
-pub(super) fn fault(trouble: &GpuError, state: &CheckState) -> KernelFault {
-    let (kind, reason) = match trouble {
+/// Returns the kernel's fault for an error of the device.
+pub(super) fn fault(error: &GpuError, state: &CheckState) -> KernelFault {
+    let (kind, reason) = match error {
         GpuError::Refused(why) => (KernelFaultKind::Device, why),
         GpuError::Lost(why) => (KernelFaultKind::Lost, why),
     };
@@ -210,72 +225,78 @@ pub(super) fn fault(trouble: &GpuError, state: &CheckState) -> KernelFault {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
 
-    fn at_work(running: bool) -> CheckState {
+    use super::*;
+
+    fn running() -> CheckState {
         let mut state = CheckState::default();
         state.report.files.push(Default::default());
-        (state.file, state.running, state.compiling) = (Some(0), running, !running);
+        state.file = Some(0);
+        state.running = true;
         state
     }
 
-    fn fault(report: &KernelReport) -> &KernelFault {
-        assert!(report.restart);
-        report.files[0].fault.as_ref().expect("is given up")
-    }
-
-    /// Uses processor time.
-    fn works(time: Duration) {
-        let began = Instant::now();
-        while began.elapsed() < time {
-            std::hint::black_box((0..10_000_u64).sum::<u64>());
+    fn compiling() -> CheckState {
+        CheckState {
+            running: false,
+            compiling: true,
+            ..running()
         }
     }
 
-    /// The worker is not slow; it only uses memory, and sends no more news.
+    /// Watches a worker, and returns the fault for which the watcher gave it up.
+    fn fault_of(
+        state: CheckState,
+        limits: CheckLimits,
+        work: impl FnOnce(Sender<CheckState>) + Send + 'static,
+    ) -> KernelFault {
+        let (news, inbox) = channel();
+        let worker = thread::spawn(move || work(news));
+        let report = watch(state, &inbox, worker, limits, |_| ());
+        assert!(report.restart);
+        report.files[0].fault.clone().expect("a fault")
+    }
+
     #[test]
     fn memory_alone_ends_a_check() {
+        if memory_resident().is_none() {
+            return;
+        }
         let limits = CheckLimits {
             memory: Some(64 << 20),
             ..CheckLimits::default()
         };
-        let (news, inbox) = channel();
-        let worker = std::thread::Builder::new().spawn(move || {
-            let taken = vec![1_u8; 512 << 20];
-            std::thread::sleep(Duration::from_secs(3));
-            drop((taken, news));
+
+        let fault = fault_of(compiling(), limits, |news| {
+            let memory = vec![1_u8; 512 << 20];
+            thread::sleep(Duration::from_secs(3));
+            drop((memory, news));
         });
-        let worker = worker.expect("a thread");
-        let report = watch(at_work(false), &inbox, worker, limits, |_| ());
-        if memory_resident().is_none() {
-            return;
-        }
-        let fault = fault(&report);
+
         assert_eq!(fault.kind, KernelFaultKind::TooMuch);
-        assert!(
-            fault.reason.starts_with("it used more than 6") && fault.reason.ends_with(" of memory"),
-            "{}",
-            fault.reason
-        );
+        let reason = &fault.reason;
+        assert!(reason.starts_with("it used more than 6"), "{reason}");
+        assert!(reason.ends_with(" of memory"), "{reason}");
     }
 
-    /// Many short pieces of work exceed the common limit. The fault has no line.
     #[test]
     fn a_check_has_one_limit_for_all_sizes_together() {
         let limits = CheckLimits {
             whole: Some(Duration::from_millis(300)),
             ..CheckLimits::default()
         };
-        let (news, inbox) = channel();
-        let worker = std::thread::Builder::new().spawn(move || {
-            while news.send(at_work(true)).is_ok() {
-                works(Duration::from_millis(20));
+
+        let fault = fault_of(running(), limits, |news| {
+            while news.send(running()).is_ok() {
+                let began = Instant::now();
+                while began.elapsed() < Duration::from_millis(20) {
+                    std::hint::black_box((0..10_000_u64).sum::<u64>());
+                }
             }
         });
-        let worker = worker.expect("a thread");
-        let report = watch(at_work(true), &inbox, worker, limits, |_| ());
-        let fault = fault(&report);
+
         assert_eq!(fault.kind, KernelFaultKind::TooMuch);
         assert!(fault.reason.contains("all sizes together"), "{fault:?}");
         assert_eq!(fault.place, None);

@@ -58,7 +58,7 @@ pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
 /// Reads the file; a missing one is an empty one.
 ///
 /// # Errors
-/// When the file cannot be read, or is damaged.
+/// Fails when the file cannot be read, or is damaged.
 fn parse(path: &Path) -> Result<RoofFile, String> {
     let bytes = match files::read(path, MAX_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RoofFile::default()),
@@ -88,7 +88,7 @@ pub(super) fn file(folder: &Path) -> PathBuf {
 /// Writes an entry to the file. It replaces the entry of that device and driver.
 ///
 /// # Errors
-/// When the file cannot be written, with a sentence that names it.
+/// Fails when the file cannot be written, with a sentence that names it.
 pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
     let failed = |problem: &str, error: &dyn std::fmt::Display| {
         format!("{} {problem}: {error}", file(folder).display())

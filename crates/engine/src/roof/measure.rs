@@ -37,7 +37,7 @@ const SMALL_ARRAY: usize = 32 << 20;
 /// Measures the peaks of an opened device, and dates them today.
 ///
 /// # Errors
-/// When the device was lost, or its clock stands still.
+/// Fails when the device was lost, or its clock stands still.
 pub(super) fn roof(opened: &OpenDevice) -> Result<Roof> {
     if !opened.queued {
         return roof_of_gpu(opened);
@@ -165,7 +165,7 @@ fn repeat(mut once: impl FnMut() -> Result<(f64, &'static str)>) -> Result<Vec<f
 /// Returns the seconds of one launch, and the clock that timed it.
 ///
 /// # Errors
-/// When the device was lost, the launch was not seen, or the clock stands still.
+/// Fails when the device was lost, the launch was not seen, or the clock stands still.
 fn timed(device: &Device, launch: impl FnOnce()) -> Result<(f64, &'static str)> {
     let sync = || {
         let synced = device.sync();

@@ -290,7 +290,7 @@ impl Trainer {
             None => self.queue.ask(|worker| audit::not_finite(worker))?,
         };
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
-        self.story.stopped_at(step, &tensor);
+        self.story.not_finite = Some((step, tensor.clone()));
         self.end_reason = Some(format!("not-finite: {tensor} at step {step}"));
         self.check_lints();
         Ok(())

@@ -1,5 +1,5 @@
 //! The table of all keys of a configuration. Files, `--set`, the hash, comparisons, the reference for parity and the ranking of `bench` read
-//! this table; nothing else lists keys.
+//! this table, and no other place lists keys.
 
 use strum::VariantNames;
 
@@ -15,7 +15,7 @@ pub enum KnobValue {
     Integer(i64),
     #[strum(transparent)]
     Number(f64),
-    /// Something else, in words: `a list`.
+    /// A value that no key takes, in words: `a list`.
     #[strum(transparent)]
     Other(&'static str),
 }
@@ -38,7 +38,7 @@ impl KnobValue {
 pub enum ValueKind {
     /// One of these words; the first is the default, the plain and correct version.
     Choice(&'static [&'static str]),
-    /// A whole number, both ends included; defaults are the preset's.
+    /// A whole number from `least` to `most`; the preset has the default.
     Whole {
         least: u64,
         most: u64,
@@ -90,11 +90,11 @@ pub struct Knob {
     pub changes: Changes,
     pub parameters: Parameters,
     pub reference: ParityReference,
-    /// The value that `bench --knobs` turns on, where the key has a faster version.
+    /// The value of the faster version, which `bench --knobs` turns on; `None` if there is none.
     pub fast: Option<&'static str>,
-    /// The key in one line, for people.
+    /// What the key means, in one line.
     pub about: &'static str,
-    /// The value as a file would have it, unquoted.
+    /// Returns the value as a file has it, without quotes.
     pub get: fn(&RunConfig) -> String,
     set: fn(&mut RunConfig, &KnobValue) -> Option<()>,
 }
@@ -137,7 +137,7 @@ macro_rules! number {
 
 use ParityReference::{Like, Own, Plain};
 
-/// Parameters of a fused gate and up projection have other shapes than those of two projections.
+/// The references of `model.swiglu`: one with two projections and one with a fused projection, whose parameters have another shape.
 const SWIGLU: ParityReference = Like(&[
     ("naive-kernel", "separate"),
     ("fused-activation", "fused-gate-up"),
@@ -176,7 +176,7 @@ pub static KNOBS: &[Knob] = &[
     whole!("measure.profile-every", measure.profile_every, 0..=1_000_000, Measuring, Kept, "one step in this many is profiled"),
 ];
 
-/// Configurations that `compare` and `bench` know by name: what each sets over the preset.
+/// Configurations that `compare` and `bench` know by name, each with the values that it sets over the preset's.
 #[rustfmt::skip] // A table reads best with one line for each version.
 pub static VERSIONS: &[(&str, &[(&str, &str)])] = &[
     ("v1", &[]),
@@ -194,7 +194,10 @@ fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
 }
 
 impl Knob {
-    /// Returns the key with this path. The error names the nearest known key.
+    /// Returns the key with this path.
+    ///
+    /// # Errors
+    /// Names the nearest known key.
     pub fn find(path: &str) -> Result<&'static Self, String> {
         Self::known(path).ok_or_else(|| unknown("key", path, KNOBS.iter().map(|knob| knob.path)))
     }
@@ -204,13 +207,13 @@ impl Knob {
         KNOBS.iter().find(|knob| knob.path == path)
     }
 
-    /// Returns a sentence on why changing this key has no effect, or not always, with the other values of `config`; `None` if it has one.
-    pub fn idle(&self, config: &RunConfig) -> Option<&'static str> {
+    /// Returns a sentence on why changing this key has no effect beside the other values of `config`; `None` if it has one.
+    pub fn why_no_effect(&self, config: &RunConfig) -> Option<&'static str> {
         let flash = config.model.attention == Attention::Flash;
         let follows_strides = !flash && config.model.kv_layout != KvLayout::Contiguous;
         match self.path {
             "model.kv-layout" if flash => {
-                Some("No effect now: attention is flash, which does not read it.")
+                Some("No effect now: flash attention does not read this knob.")
             }
             "model.attention" if follows_strides => Some(
                 "No effect now: with this kv-layout, composed and kernel both run the kernel that follows strides.",
@@ -237,12 +240,15 @@ impl Knob {
         matches!(self.changes, Changes::Size | Changes::Task)
     }
 
-    /// Returns true if steps at two values of this key train on different numbers of tokens, so that times are compared per token.
+    /// Returns true if steps at two values of this key train on different numbers of tokens. Their times are compared per token.
     pub fn changes_tokens(&self) -> bool {
         ["train.batch", "train.context"].contains(&self.path)
     }
 
-    /// Writes the value into `config`. The error says which values the key takes.
+    /// Writes the value into `config`.
+    ///
+    /// # Errors
+    /// Says which values the key takes.
     pub fn set(&self, config: &mut RunConfig, value: &KnobValue) -> Result<(), String> {
         if let KnobValue::Integer(n) = value
             && let Some(problem) = self.out_of_range(i128::from(*n))
@@ -271,7 +277,7 @@ impl Knob {
         })
     }
 
-    /// Returns the problem of `n` as the value of a key that takes a whole number; `None` if it is in range.
+    /// Returns the problem of `n` as the value of this key; `None` if it is in range, or if the key takes no whole number.
     fn out_of_range(&self, n: i128) -> Option<String> {
         let ValueKind::Whole { least, most } = self.kind else {
             return None;
@@ -300,7 +306,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 impl ModelConfig {
-    /// The model part of [`RunConfig::reference`].
+    /// Returns the model of [`RunConfig::reference`].
     pub fn reference(&self) -> Self {
         let mut run = RunConfig::preset(Preset::Tiny);
         run.model = self.clone();
@@ -335,7 +341,7 @@ impl RunConfig {
                     .map(|(_, like)| *like),
             };
             if let Some(value) = value {
-                // The table's own words are words that the key takes: see the test.
+                // The key takes every word that the table has for it; a test checks that.
                 let _ = (knob.set)(&mut plain, &KnobValue::Text(value.to_owned()));
             }
         }
@@ -347,7 +353,7 @@ impl RunConfig {
         self.reference() == *self
     }
 
-    /// A short name for the content: equal configurations have equal hashes, on every machine.
+    /// Returns a short name for the content: equal configurations have equal hashes, on every machine.
     pub fn hash(&self) -> String {
         let text: String = KNOBS
             .iter()
@@ -356,23 +362,25 @@ impl RunConfig {
         format!("{:016x}", crate::random::hash(text.bytes()))
     }
 
-    /// The keys at which two configurations differ.
+    /// Returns the keys in which two configurations differ.
     pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static Knob> + 'a {
         KNOBS
             .iter()
             .filter(|knob| (knob.get)(self) != (knob.get)(other))
     }
 
-    /// Their paths.
+    /// Returns the paths of the keys in which two configurations differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         self.differing(other).map(|knob| knob.path).collect()
     }
 
-    /// Returns the values in which this configuration differs from another one: `model.norm fused, train.batch 16`.
-    pub fn beside(&self, other: &Self) -> String {
-        let named = self.differing(other);
-        let named = named.map(|knob| format!("{} {}", knob.path, (knob.get)(self)));
-        named.collect::<Vec<_>>().join(", ")
+    /// Returns the values of this configuration that differ from another one's, with their keys: `model.norm fused, train.batch 16`.
+    pub fn values_unlike(&self, other: &Self) -> String {
+        let values: Vec<String> = self
+            .differing(other)
+            .map(|knob| format!("{} {}", knob.path, (knob.get)(self)))
+            .collect();
+        values.join(", ")
     }
 
     /// Returns true if parameters and optimizer state can stay when a run changes from `self` to `other`.
@@ -387,33 +395,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_have_no_problems_and_distinct_hashes() {
-        let all = [Preset::Tiny, Preset::Small, Preset::Medium].map(RunConfig::preset);
-        assert!(all.iter().all(|c| c.problems().is_empty()));
-        assert_ne!(all[0].hash(), all[1].hash());
-        assert_eq!(all[0].hash(), RunConfig::preset(Preset::Tiny).hash());
+    fn presets_have_no_problems() {
+        for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
+            assert_eq!(RunConfig::preset(preset).problems(), []);
+        }
     }
 
     #[test]
-    fn every_row_names_values_that_its_key_takes() {
-        let plain = RunConfig::preset(Preset::Tiny);
+    fn equal_configurations_have_equal_hashes() {
+        let [tiny, again, small] = [Preset::Tiny, Preset::Tiny, Preset::Small]
+            .map(|preset| RunConfig::preset(preset).hash());
+        assert_eq!(tiny, again);
+        assert_ne!(tiny, small);
+    }
+
+    #[test]
+    fn a_key_takes_every_word_of_its_row() {
         for knob in KNOBS {
-            let mut config = plain.clone();
             let pairs = match knob.reference {
                 ParityReference::Like(pairs) => pairs,
-                _ => &[],
+                ParityReference::Own | ParityReference::Plain => &[],
             };
             let words = pairs.iter().flat_map(|(value, like)| [*value, *like]);
             for word in words.chain(knob.fast).chain(knob.plain()) {
                 let value = KnobValue::Text(word.to_owned());
-                assert_eq!(knob.set(&mut config, &value), Ok(()), "{}", knob.path);
+                let result = knob.set(&mut RunConfig::preset(Preset::Tiny), &value);
+                assert_eq!(result, Ok(()), "{}", knob.path);
             }
-            assert!(
-                knob.path == "preset" || knob.plain().is_none_or(|word| word == (knob.get)(&plain))
-            );
         }
+    }
+
+    #[test]
+    fn a_preset_has_the_default_of_every_choice() {
+        let config = RunConfig::preset(Preset::Tiny);
+        for knob in KNOBS {
+            if let Some(word) = knob.plain() {
+                assert_eq!((knob.get)(&config), word, "{}", knob.path);
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_sets_the_values_of_its_row() {
+        let plain = RunConfig::preset(Preset::Tiny);
         for (name, changes) in VERSIONS {
-            let version = RunConfig::version(name).expect("every change is one that its key takes");
+            let version = RunConfig::version(name).expect("its keys take its values");
             assert_eq!(plain.differences(&version).len(), changes.len(), "{name}");
         }
     }
@@ -432,13 +458,13 @@ mod tests {
             ("wamup", "measure.warmup"),
             ("model.nrom", "model.norm"),
         ] {
-            let all = KNOBS.iter().map(|knob| knob.path);
-            assert_eq!(nearest(name, all), path, "{name}");
+            let known = KNOBS.iter().map(|knob| knob.path);
+            assert_eq!(nearest(name, known), path, "{name}");
         }
     }
 
     #[test]
-    fn the_reference_is_plain_and_has_the_same_parameters() {
+    fn the_reference_is_plain_and_has_parameters_of_the_same_shapes() {
         let mut config = RunConfig::preset(Preset::Small);
         for knob in Knob::with_fast_version() {
             let fast = KnobValue::Text(knob.fast.expect("filtered").to_owned());
@@ -446,12 +472,14 @@ mod tests {
         }
         config.model.gradient = Gradient::DetachedNorm;
         config.model.kv_layout = KvLayout::Assumed;
+
         let reference = config.reference();
+
+        let mut expected = RunConfig::preset(Preset::Small);
+        expected.model.qkv = Qkv::Fused;
+        expected.model.swiglu = Swiglu::FusedGateUp;
+        expected.train.optimizer = Optimizer::Fused;
+        assert_eq!(reference, expected);
         assert!(reference.is_reference() && !config.is_reference());
-        let mut want = RunConfig::preset(Preset::Small);
-        want.model.qkv = Qkv::Fused;
-        want.model.swiglu = Swiglu::FusedGateUp;
-        want.train.optimizer = Optimizer::Fused;
-        assert_eq!(reference, want);
     }
 }

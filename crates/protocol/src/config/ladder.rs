@@ -1,5 +1,5 @@
-//! The values that a person steps through with two keys, and the same values in words: choices in the order of the table,
-//! whole numbers by halving and doubling, the learning rate by steps of about three.
+//! The values that a person steps through with two keys of the keyboard: choices in the order of the table, whole numbers by halving and
+//! doubling, the learning rate by factors of about three. And the values of a key in words.
 
 use super::knobs::{Knob, KnobValue, ValueKind};
 use super::run::RunConfig;
@@ -7,46 +7,50 @@ use super::run::RunConfig;
 const LEARNING_RATES: [f64; 7] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 
 impl Knob {
-    /// The last part of the path: `init`.
+    /// Returns the last part of the path: `init`.
     pub fn name(&self) -> &'static str {
         self.path
             .rsplit_once('.')
             .map_or(self.path, |(_, name)| name)
     }
 
-    /// The value after `from`, or before it. Choices go round; numbers end at their limits: `None`.
+    /// Returns the value `by` steps after the value `from`; only the sign of `by` counts for a number. Choices start again at the other
+    /// end. `None` for a number at its limit.
     pub fn after(&self, from: &str, by: i32) -> Option<KnobValue> {
         match self.kind {
             ValueKind::Choice(names) => {
-                let at = names.iter().position(|name| *name == from)?;
-                let to = (at as i32 + by).rem_euclid(names.len() as i32);
-                Some(KnobValue::Text(names[to as usize].to_owned()))
+                let index = names.iter().position(|name| *name == from)?;
+                let next = (index as i32 + by).rem_euclid(names.len() as i32);
+                Some(KnobValue::Text(names[next as usize].to_owned()))
             }
             ValueKind::Whole { least, most } => {
-                let from: u64 = from.parse().ok()?;
-                let to = match (by > 0, self.path) {
-                    (true, "train.seed") => from + 1,
-                    (false, "train.seed") => from.saturating_sub(1),
-                    (true, _) => (from * 2).max(1),
-                    (false, _) => from / 2,
-                };
-                let to = to.clamp(least, most);
-                (to != from).then(|| i64::try_from(to).ok().map(KnobValue::Integer))?
+                let number: u64 = from.parse().ok()?;
+                let next = match (self.path, by > 0) {
+                    ("train.seed", true) => number + 1,
+                    ("train.seed", false) => number.saturating_sub(1),
+                    (_, true) => (number * 2).max(1),
+                    (_, false) => number / 2,
+                }
+                .clamp(least, most);
+                if next == number {
+                    return None;
+                }
+                i64::try_from(next).ok().map(KnobValue::Integer)
             }
             ValueKind::Number => {
-                let from: f64 = from.parse().ok()?;
+                let number: f64 = from.parse().ok()?;
                 let mut rates = LEARNING_RATES.into_iter();
-                let to = if by > 0 {
-                    rates.find(|rate| *rate > from * 1.001)
+                let next = if by > 0 {
+                    rates.find(|rate| *rate > number * 1.001)
                 } else {
-                    rates.rfind(|rate| *rate < from * 0.999)
+                    rates.rfind(|rate| *rate < number * 0.999)
                 };
-                to.map(KnobValue::Number)
+                next.map(KnobValue::Number)
             }
         }
     }
 
-    /// The values that the key takes, in words: as comments in files and on the screen.
+    /// Returns the values that the key takes, in words, for comments in files and for the screen.
     pub fn allowed(&self) -> String {
         match self.kind {
             ValueKind::Choice(names) => names.join(", "),
@@ -55,7 +59,7 @@ impl Knob {
         }
     }
 
-    /// The value as a file has it: words in quotes.
+    /// Returns the value as a file has it, words in quotes.
     pub fn written(&self, config: &RunConfig) -> String {
         let value = (self.get)(config);
         match self.kind {
@@ -71,7 +75,7 @@ mod tests {
     use crate::config::{KNOBS, Preset};
 
     #[test]
-    fn every_knob_can_be_stepped_and_each_step_is_a_value_it_takes() {
+    fn every_knob_can_be_stepped_and_takes_each_value_on_the_way() {
         for knob in KNOBS {
             let mut config = RunConfig::preset(Preset::Tiny);
             let mut steps = 0;

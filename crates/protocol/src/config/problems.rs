@@ -14,14 +14,13 @@ pub struct ConfigProblem {
 impl RunConfig {
     /// Returns all reasons why this configuration cannot run. Each has the key at fault, what is wrong and what to write instead.
     pub fn problems(&self) -> Vec<ConfigProblem> {
-        let out_of_range = KNOBS.iter().filter_map(|knob| {
-            Some(ConfigProblem {
-                key: knob.path,
-                what: knob.problem(self)?,
-            })
-        });
-        let mut found: Vec<ConfigProblem> = out_of_range.collect();
+        let mut found = Vec::new();
         let mut report = |key: &'static str, what: String| found.push(ConfigProblem { key, what });
+        for knob in KNOBS {
+            if let Some(problem) = knob.problem(self) {
+                report(knob.path, problem);
+            }
+        }
         let m = &self.model;
         if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
             let near = nearest_divisor(m.hidden, m.heads);
@@ -58,17 +57,16 @@ impl RunConfig {
                 format!("a learning rate of {rate} trains nothing; write 3e-4"),
             );
         }
-        let short = self.train.precision;
-        let scaled = self.scales_loss();
-        if short != Precision::F32 && m.swiglu == Swiglu::NaiveKernel {
+        let precision = self.train.precision;
+        if precision != Precision::F32 && m.swiglu == Swiglu::NaiveKernel {
             report(
                 "model.swiglu",
                 format!(
-                    "the naive kernel multiplies in f32 only; with precision = \"{short}\" write swiglu = \"separate\""
+                    "the naive kernel multiplies in f32 only; with precision = \"{precision}\" write swiglu = \"separate\""
                 ),
             );
         }
-        if scaled && self.train.optimizer == Optimizer::Library {
+        if self.scales_loss() && self.train.optimizer == Optimizer::Library {
             report(
                 "train.loss-scaling",
                 "the library's optimizer cannot leave out a step whose gradients overflow; write optimizer = \"fused\", or \
@@ -87,7 +85,7 @@ impl RunConfig {
         found
     }
 
-    /// Returns true if a GPU's launches are recorded once and replayed.
+    /// Returns true if the launches of a step on a GPU are recorded once and replayed.
     pub fn records(&self) -> bool {
         self.train.launches == Launches::Recorded
     }
@@ -107,9 +105,12 @@ impl RunConfig {
     }
 }
 
-fn nearest_divisor(of: usize, wanted: usize) -> usize {
-    let divisors = (1..=of).filter(|d| of.is_multiple_of(*d));
-    divisors.min_by_key(|d| d.abs_diff(wanted)).unwrap_or(1)
+/// Returns the divisor of `number` that is nearest to `wanted`.
+fn nearest_divisor(number: usize, wanted: usize) -> usize {
+    (1..=number)
+        .filter(|divisor| number.is_multiple_of(*divisor))
+        .min_by_key(|divisor| divisor.abs_diff(wanted))
+        .unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -117,31 +118,40 @@ mod tests {
     use super::*;
     use crate::config::Preset;
 
-    #[test]
-    fn impossible_shapes_name_the_nearest_right_one() {
+    /// Returns the first problem of `tiny` after a change, its key and its text.
+    fn first_problem(change: impl FnOnce(&mut RunConfig)) -> Option<(&'static str, String)> {
         let mut config = RunConfig::preset(Preset::Tiny);
-        config.model.heads = 3;
-        assert_eq!(config.problems()[0].key, "model.heads");
-        let what = |config: &RunConfig| config.problems()[0].what.clone();
-        assert!(what(&config).contains("write heads = 2"));
-        config = RunConfig::preset(Preset::Tiny);
-        config.model.kv_heads = 3;
-        assert!(what(&config).contains("write kv-heads = 2"));
-        config = RunConfig::preset(Preset::Tiny);
-        config.train.batch = 0;
-        assert_eq!(what(&config), "train.batch is 0; write 1 or more");
+        change(&mut config);
+        let first = config.problems().into_iter().next()?;
+        Some((first.key, first.what))
     }
 
     #[test]
-    fn a_recorded_step_needs_weights_that_stay_where_they_are() {
-        let mut config = RunConfig::preset(Preset::Tiny);
-        config.train.launches = Launches::Recorded;
-        let keys = |config: &RunConfig| {
-            let problems = config.problems().into_iter();
-            problems.map(|problem| problem.key).collect::<Vec<_>>()
-        };
-        assert_eq!(keys(&config), ["train.launches"]);
-        config.train.optimizer = Optimizer::Fused;
-        assert!(keys(&config).is_empty());
+    fn a_number_of_heads_that_divides_nothing_names_the_nearest_one_that_does() {
+        let (key, text) = first_problem(|config| config.model.heads = 3).expect("3 heads");
+        assert_eq!(key, "model.heads");
+        assert!(text.contains("write heads = 2"), "{text}");
+
+        let (key, text) = first_problem(|config| config.model.kv_heads = 3).expect("3 kv-heads");
+        assert_eq!(key, "model.kv-heads");
+        assert!(text.contains("write kv-heads = 2"), "{text}");
+    }
+
+    #[test]
+    fn a_number_out_of_range_names_the_limit() {
+        let (_, text) = first_problem(|config| config.train.batch = 0).expect("no batch");
+        assert_eq!(text, "train.batch is 0; write 1 or more");
+    }
+
+    #[test]
+    fn recorded_launches_need_our_optimizer() {
+        let recorded = first_problem(|config| config.train.launches = Launches::Recorded);
+        let fused = first_problem(|config| {
+            config.train.launches = Launches::Recorded;
+            config.train.optimizer = Optimizer::Fused;
+        });
+
+        assert_eq!(recorded.map(|(key, _)| key), Some("train.launches"));
+        assert_eq!(fused, None);
     }
 }

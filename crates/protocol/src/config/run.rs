@@ -1,5 +1,4 @@
-//! The configuration of a run, and the choices of its keys in the words of its files. `knobs.rs` explains each key. Nothing here touches a
-//! device or a screen.
+//! The configuration of a run, and the choices of its keys in the words of its files. `knobs.rs` explains each key.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,31 +33,33 @@ choice!(
     }
 );
 choice!(
-    /// Query, key and value projections.
+    /// The query, key and value projections.
     Qkv { Separate, Fused }
 );
 choice!(
     /// The way in which the attention kernel finds keys and values in memory.
     KvLayout {
-        /// One copy makes the rows it reads contiguous.
+        /// A copy makes the rows contiguous before the kernel reads them.
         Contiguous,
-        /// Views as they come; the kernel follows their strides.
+        /// The kernel gets views and follows their strides.
         Strided,
-        /// Views as they come; the kernel takes them for contiguous. Silently wrong.
+        /// The kernel gets views and reads them as if they were contiguous. Its results are wrong without an error.
         Assumed,
     }
 );
 choice!(
-    /// Attention: scores written to memory, or kept in tiles.
+    /// The version of attention.
     Attention {
+        /// Primitives that write the scores to memory.
         Composed,
-        /// One kernel that follows the strides it is given: see `kv-layout`.
+        /// One kernel that finds keys and values as `kv-layout` says.
         Kernel,
+        /// One kernel that keeps the scores in tiles.
         Flash,
     }
 );
 choice!(
-    /// RMSNorm: one primitive after the other, or one kernel.
+    /// The version of RMSNorm: one primitive after the other, or one kernel.
     Norm { Composed, Fused }
 );
 choice!(
@@ -71,11 +72,11 @@ choice!(
     }
 );
 choice!(
-    /// Softmax and cross-entropy.
+    /// The version of softmax and cross-entropy.
     Loss {
         Composed,
         Fused,
-        /// With the head's product, for some rows at a time: logits of the whole batch never exist.
+        /// The head's product and the loss are computed together for some rows at a time, so that all logits never exist at once.
         InParts,
     }
 );
@@ -83,7 +84,7 @@ choice!(
     /// The place of the final norm: inside the autodiff graph, or outside of it.
     Gradient {
         Attached,
-        /// The source workshop's fault: the final norm's output has no history.
+        /// The final norm's output has no history, so that no gradient passes it.
         DetachedNorm,
     }
 );
@@ -92,25 +93,25 @@ choice!(
     Matmul {
         Library,
         Own,
-        /// On matrix cores, each f32 as two f16; as `own` where a device has none.
+        /// Matrix cores multiply each f32 as two f16. A device without matrix cores uses `Own`.
         Split,
     }
 );
 choice!(
-    /// Training tokens.
+    /// The training tokens.
     Data {
-        /// A seeded chain without self-transitions; its entropy rate is known.
+        /// A seeded Markov chain that never repeats a token at once. Its entropy rate is known.
         Markov,
-        /// Uniform, independent tokens: nothing to learn.
+        /// Uniform, independent tokens, from which nothing can be learned.
         Noise,
     }
 );
 choice!(
-    /// AdamW: the library's, or one of ours in few launches.
+    /// The version of AdamW: the library's, or ours in few launches.
     Optimizer { Library, Fused }
 );
 choice!(
-    /// Number format of matrix products.
+    /// The number format of matrix products.
     Precision { F32, F16, Bf16 }
 );
 choice!(
@@ -125,7 +126,7 @@ choice!(
     /// The way in which a GPU gets the launches of a step.
     Launches {
         EachStep,
-        /// Recorded once and replayed, as one phase; on a CPU there are none.
+        /// The launches are recorded once, and each step replays them as one phase. A CPU has no launches.
         Recorded,
     }
 );
@@ -134,7 +135,7 @@ choice!(
     Sync { PerPhase, PerStep, Never }
 );
 
-/// The network. Sizes come from the preset unless a file names them.
+/// The model. Its sizes come from the preset unless a file names them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ModelConfig {
@@ -155,7 +156,7 @@ pub struct ModelConfig {
     pub matmul: Matmul,
 }
 
-/// Data and optimizer.
+/// The data and the optimizer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrainConfig {
@@ -178,9 +179,9 @@ pub struct TrainConfig {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasureConfig {
     pub sync: Sync,
-    /// Steps that do not count towards any statistic.
+    /// The number of first steps that count towards no statistic.
     pub warmup: u64,
-    /// One step in this many is profiled, kernel by kernel. 0: only the first after warm-up.
+    /// The number of steps from one profiled step to the next; 0 means that only the first step after warm-up is profiled.
     pub profile_every: u64,
 }
 
@@ -194,17 +195,17 @@ pub struct RunConfig {
     pub measure: MeasureConfig,
 }
 
-/// Longest context the rotary tables and the data generator are made for.
+/// The longest context that the rotary tables and the data generator are made for.
 pub const MAX_CONTEXT: usize = 8192;
-/// RMSNorm's ε.
+/// The ε of RMSNorm.
 pub const NORM_EPS: f64 = 1e-5;
-/// Base of the rotary frequencies.
+/// The base of the rotary frequencies.
 pub const ROPE_THETA: f64 = 10_000.0;
-/// Standard deviation of `init = "normal-0.02"`.
+/// The standard deviation of `init = "normal-0.02"`.
 pub const INIT_STD: f64 = 0.02;
 
 impl RunConfig {
-    /// The preset's sizes with every knob at its plain, correct value.
+    /// Returns the preset's sizes with every knob at its plain, correct value.
     pub fn preset(preset: Preset) -> Self {
         let (hidden, layers, heads, kv_heads, ffn, context) = match preset {
             Preset::Tiny => (128, 4, 4, 2, 512, 64),
@@ -237,7 +238,7 @@ impl RunConfig {
         }
     }
 
-    /// Moves to another preset: sizes and context follow, knobs stay.
+    /// Changes to another preset: sizes, batch and context become the preset's, all other knobs stay.
     pub fn set_preset(&mut self, preset: Preset) {
         let Self { model, train, .. } = Self::preset(preset);
         self.preset = preset;
@@ -252,8 +253,8 @@ impl RunConfig {
     }
 }
 
-/// The number with the fifteen digits a person may have written: JSON readers may be off by the last bit, and two
-/// configurations that say the same must be equal.
+/// Rounds a number to fifteen digits, as many as a person may have written. A reader of JSON may be off by the last bit, and two
+/// configurations with one text must be equal.
 pub(crate) fn fifteen_digits(x: f64) -> f64 {
     format!("{x:.14e}").parse().unwrap_or(x)
 }

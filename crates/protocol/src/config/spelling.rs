@@ -1,7 +1,7 @@
-//! Finds the word that a misspelt word was probably meant to be, for all command lines and files.
+//! Finds the known word that a misspelt word probably stands for. All command lines and files use it.
 
-/// What other programs call a word of this one, where that is neither its beginning nor an abbreviation of it.
-static ELSEWHERE: &[(&str, &[&str])] = &[
+/// Words of this program, each with its names in other programs that are not similar to it.
+static OTHER_NAMES: &[(&str, &[&str])] = &[
     ("model.hidden", &["d-model", "n-embd", "dim", "width"]),
     ("model.layers", &["n-layer", "n-layers", "depth"]),
     ("model.heads", &["n-head", "n-heads"]),
@@ -23,17 +23,18 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
     ("vulkan-cpu", &["lavapipe", "llvmpipe", "swiftshader"]),
 ];
 
-/// The candidate that `word` stands for: another program's name for it, a word or an abbreviation of it, or the one with the fewest
-/// edits. Capitals, and whether words are joined by `_` or `-`, make no difference; a word in a section (`train.lr`) is compared with
-/// the names in all sections. It is never `word` itself, and empty where there is no other candidate.
+/// Returns the candidate that `word` probably stands for: the one with this name in another program, the one that `word` abbreviates, or
+/// the one with the fewest edits. Capitals make no difference, nor do `_` and `-` between words. A word in a section (`train.lr`) is
+/// compared with the names in all sections. Returns an empty text if there is no candidate but `word` itself.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> &'a str {
-    ranked(word, candidates).map_or("", |(_, candidate)| candidate)
+    closest(word, candidates).map_or("", |(_, candidate)| candidate)
 }
 
-/// As [`nearest`], when at most a third of the word, and at least one letter, may be wrong: nothing else is a misspelling of it.
+/// Returns the candidate that `word` misspells. Up to a third of its letters may be wrong, and always one. `None` if no candidate is as
+/// near.
 pub fn close<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1);
-    let (distance, candidate) = ranked(word, candidates)?;
+    let (distance, candidate) = closest(word, candidates)?;
     (distance <= limit).then_some(candidate)
 }
 
@@ -45,56 +46,60 @@ pub fn unknown<'a>(kind: &str, word: &str, known: impl Iterator<Item = &'a str>)
     }
 }
 
-/// The nearest candidate and how far it is; of two equal distances the shorter candidate counts.
-fn ranked<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
-    let wanted = plain(word);
-    let others = candidates.filter(|candidate| *candidate != word);
-    let ranked = others.map(|candidate| (distance(&wanted, candidate), candidate));
-    ranked.min_by_key(|(distance, candidate)| (*distance, candidate.len()))
+/// Returns the candidate nearest to `word`, with its distance. Of two equally near candidates the shorter one counts.
+fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
+    let wanted = normalized(word);
+    candidates
+        .filter(|candidate| *candidate != word)
+        .map(|candidate| (distance(&wanted, candidate), candidate))
+        .min_by_key(|(distance, candidate)| (*distance, candidate.len()))
 }
 
-fn plain(word: &str) -> String {
+fn normalized(word: &str) -> String {
     word.to_lowercase().replace(['_', ' '], "-")
 }
 
-/// Returns the distance of a word from a candidate.
+/// Returns the distance of a normalized word from a candidate.
 fn distance(word: &str, candidate: &str) -> usize {
-    let (section, name) = in_section(word);
-    let known = |(of, names): &(&str, &[&str])| *of == candidate && names.contains(&name);
-    if ELSEWHERE.iter().any(known) {
+    let (section, name) = section_and_name(word);
+    if OTHER_NAMES
+        .iter()
+        .any(|(known, names)| *known == candidate && names.contains(&name))
+    {
         return 0;
     }
-    let candidate = plain(candidate);
-    let (of, other) = in_section(&candidate);
-    let elsewhere = usize::from(section != of);
-    let part = edits(name, other).min(abbreviates(name, other).unwrap_or(usize::MAX - 1));
-    edits(word, &candidate).min(part + elsewhere)
+    let candidate = normalized(candidate);
+    let (candidate_section, candidate_name) = section_and_name(&candidate);
+    let to_name = match abbreviation_distance(name, candidate_name) {
+        Some(distance) => distance.min(edits(name, candidate_name)),
+        None => edits(name, candidate_name),
+    };
+    let to_section = usize::from(section != candidate_section);
+    edits(word, &candidate).min(to_name + to_section)
 }
 
-/// `learning-rate` of `train.learning-rate`, and its section.
-fn in_section(path: &str) -> (&str, &str) {
+/// Splits `train.learning-rate` into `train` and `learning-rate`. A path without a section has an empty one.
+fn section_and_name(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
 
-/// How far a short word is from a longer one that it abbreviates: it is one of its words (`rate`) or their first letters (`lr`), or
-/// has the first letter and others in their order (`ctx`).
-fn abbreviates(short: &str, long: &str) -> Option<usize> {
+/// Returns the distance of an abbreviation from a longer word: 1 if it is one of its parts (`rate`) or their first letters (`lr`), 2 if it
+/// has the first letter and others in their order (`ctx`). `None` if `short` is no abbreviation of `long`.
+fn abbreviation_distance(short: &str, long: &str) -> Option<usize> {
     if !(2..long.len()).contains(&short.len()) {
         return None;
     }
-    let parts = || long.split('-');
-    let initials = parts().filter_map(|part| part.chars().next());
-    if parts().any(|part| part == short) || initials.eq(short.chars()) {
+    let mut parts = long.split('-');
+    let initials = parts.clone().filter_map(|part| part.chars().next());
+    if parts.any(|part| part == short) || initials.eq(short.chars()) {
         return Some(1);
     }
     let mut letters = long.chars();
-    let in_order = short
-        .chars()
-        .all(|wanted| letters.any(|found| found == wanted));
+    let in_order = short.chars().all(|wanted| letters.any(|c| c == wanted));
     (short.chars().next() == long.chars().next() && in_order).then_some(2)
 }
 
-/// Levenshtein distance, on the first 64 characters.
+/// Returns the Levenshtein distance of the first 64 characters of two words.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -118,41 +123,56 @@ mod tests {
 
     #[test]
     fn an_abbreviation_is_near() {
-        let near = |word| {
-            let all = ["model.ffn", "model.kv-heads", "train.data", "train.context"];
-            let others = ["model.layers", "train.learning-rate"];
-            nearest(word, all.into_iter().chain(others))
-        };
-        assert_eq!(near("train.lr"), "train.learning-rate");
-        assert_eq!(near("LR"), "train.learning-rate");
-        assert_eq!(near("optimizer.learning_rate"), "train.learning-rate");
-        assert_eq!(near("ctx"), "train.context");
-        assert_eq!(near("layer"), "model.layers");
-        assert_eq!(near("train.rate"), "train.learning-rate");
-        assert_eq!(near("model.kv_heads"), "model.kv-heads");
-        assert_eq!(near("train.dta"), "train.data");
-        assert_eq!(near("ö"), "model.ffn", "nothing is near");
+        let known = [
+            "model.ffn",
+            "model.kv-heads",
+            "model.layers",
+            "train.data",
+            "train.context",
+            "train.learning-rate",
+        ];
+        for (word, meant) in [
+            ("train.lr", "train.learning-rate"),
+            ("LR", "train.learning-rate"),
+            ("optimizer.learning_rate", "train.learning-rate"),
+            ("train.rate", "train.learning-rate"),
+            ("ctx", "train.context"),
+            ("layer", "model.layers"),
+            ("model.kv_heads", "model.kv-heads"),
+            ("train.dta", "train.data"),
+        ] {
+            assert_eq!(nearest(word, known.into_iter()), meant, "{word}");
+        }
     }
 
     #[test]
     fn only_a_misspelling_is_close() {
-        let all = || ["hybrid", "strides", "broken-init"].into_iter();
-        assert_eq!(close("broken-int", all()), Some("broken-init"));
-        assert_eq!(close("stride", all()), Some("strides"));
-        assert_eq!(close("zzz", all()), None);
-        assert_eq!(nearest("zzz", all()), "hybrid");
+        let known = || ["hybrid", "strides", "broken-init"].into_iter();
+        assert_eq!(close("broken-int", known()), Some("broken-init"));
+        assert_eq!(close("stride", known()), Some("strides"));
+        assert_eq!(close("zzz", known()), None);
+        assert_eq!(nearest("zzz", known()), "hybrid");
         assert_eq!(close("x", std::iter::empty()), None);
     }
 
+    fn words_with_other_names() -> impl Iterator<Item = &'static str> {
+        OTHER_NAMES.iter().map(|(word, _)| *word)
+    }
+
     #[test]
-    fn what_was_typed_is_never_suggested() {
-        for (path, names) in ELSEWHERE {
-            let all = || ELSEWHERE.iter().map(|(path, _)| *path);
-            assert_ne!(nearest(path, all()), *path);
-            assert!(close(path, std::iter::once(*path)).is_none());
+    fn a_name_in_another_program_leads_to_ours() {
+        for (word, names) in OTHER_NAMES {
             for name in *names {
-                assert_eq!(nearest(name, all()), *path, "{name}");
+                assert_eq!(nearest(name, words_with_other_names()), *word, "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn the_word_itself_is_never_suggested() {
+        for word in words_with_other_names() {
+            assert_ne!(nearest(word, words_with_other_names()), word);
+            assert_eq!(close(word, std::iter::once(word)), None);
         }
         assert!(!unknown("size", "N", std::iter::once("N")).contains("nearest"));
     }

@@ -1,5 +1,5 @@
-//! Which program is the engine: this one's own child, or any command that speaks the protocol.
-//! The command line is split here, never given to a shell.
+//! The command that starts an engine: this program itself, or any command that speaks the protocol. Its line is split into words here, and
+//! no shell reads it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-/// Threads that an engine may compute on, where somebody decided that.
+/// The number of threads that engines may compute on, if the command line of this program limits it.
 static THREADS: OnceLock<u32> = OnceLock::new();
 
-/// A program and its arguments.
+/// The program that is the engine, and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineCommand {
     program: OsString,
@@ -21,7 +21,7 @@ pub struct EngineCommand {
 }
 
 impl EngineCommand {
-    /// This same binary, as `engine`.
+    /// Returns the command `perflings engine` with this program's own file.
     pub fn own() -> Result<Self> {
         let program = std::env::current_exe().context("Failed to find this program's own file")?;
         Ok(Self {
@@ -30,7 +30,10 @@ impl EngineCommand {
         })
     }
 
-    /// A command line such as `ssh host perflings engine`.
+    /// Reads a command line such as `ssh host perflings engine`.
+    ///
+    /// # Errors
+    /// Says why the line cannot be split into words, or that it is empty.
     pub fn parse(line: &str) -> Result<Self, String> {
         let mut words = split_words(line)?.into_iter();
         let program = words
@@ -39,7 +42,7 @@ impl EngineCommand {
         Ok(Self::new(program, words))
     }
 
-    /// A program with these arguments.
+    /// Returns the command of a program with these arguments.
     pub fn new(
         program: impl Into<OsString>,
         args: impl IntoIterator<Item = impl Into<OsString>>,
@@ -58,12 +61,12 @@ impl EngineCommand {
         self
     }
 
-    /// Engines that this process starts from now on compute on this number of threads.
+    /// Makes all engines that this process starts from now on compute on this number of threads. Only the first call counts.
     pub fn limit_threads(threads: u32) {
-        // The command line is read once.
         let _ = THREADS.set(threads);
     }
 
+    /// Returns the number of threads that engines may compute on; `None` if the engine's machine decides.
     pub(super) fn threads() -> Option<u32> {
         THREADS.get().copied()
     }
@@ -73,25 +76,26 @@ impl EngineCommand {
         self.own
     }
 
-    /// The process to start. It gets a process group of its own: ctrl-c in a terminal must reach the reader, which
-    /// stops the run and keeps its summary, and killing the group also ends what a wrapper started.
+    /// Returns the process to start. It has a process group of its own, for two reasons: ctrl-c in a terminal must reach only the reader,
+    /// which stops the run and keeps its summary, and killing the group also ends processes that a wrapper started.
     pub(super) fn prepare(&self) -> Process {
         let mut process = Process::new(&self.program);
         process.args(&self.args);
         if !self.own && std::env::var_os("SSH_ASKPASS").is_none() {
-            // ssh would ask for a password on the terminal that shows the screen and wait for ever: it has to fail instead.
+            // Without these, ssh would ask for a password on the terminal that shows the screen, and wait for ever.
             process.env("SSH_ASKPASS", "false");
             process.env("SSH_ASKPASS_REQUIRE", "force");
         }
         if let Some(threads) = Self::threads() {
-            // The pool that computes, and lavapipe's. An engine on another machine hears of the pool's in its greeting.
+            // The first variable limits the engine's own threads, the second those of lavapipe. An engine on another machine does not get
+            // the variables; its greeting tells it the number.
             for name in ["RAYON_NUM_THREADS", "LP_NUM_THREADS"] {
                 process.env(name, threads.to_string());
             }
         }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
-        // CREATE_NEW_PROCESS_GROUP, which ctrl-c does not reach.
+        // 0x200 is CREATE_NEW_PROCESS_GROUP: ctrl-c does not reach the new group.
         #[cfg(windows)]
         std::os::windows::process::CommandExt::creation_flags(&mut process, 0x200);
         process
@@ -121,10 +125,10 @@ pub(super) fn kill_group(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// Splits a command line into words as a POSIX shell does; variables, globs and pipes mean nothing here.
+/// Splits a command line into words as a POSIX shell does. Variables, globs and pipes have no meaning.
 ///
 /// # Errors
-/// If a quotation is not closed, or a backslash ends the line.
+/// Fails if a quotation is not closed, or if a backslash ends the line.
 pub fn split_words(line: &str) -> Result<Vec<String>, String> {
     shlex::split(line).ok_or_else(|| {
         format!("`{line}` has a quotation mark that is not closed, or ends with a backslash")
@@ -137,23 +141,23 @@ mod tests {
 
     #[test]
     fn words_are_split_as_a_shell_would() {
-        let split = |line| split_words(line).expect("splits");
-        assert_eq!(
-            split("ssh -p 22 host  perflings engine"),
-            ["ssh", "-p", "22", "host", "perflings", "engine"]
-        );
-        assert_eq!(
-            split(r#"sh -c 'exec "$0" engine' ./a\ b """#),
-            ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]
-        );
-        for open in ["sh 'x", "sh \"x", "sh x\\"] {
-            let why = split_words(open).expect_err("open");
-            assert!(why.contains("not closed"), "{why}");
+        let plain = split_words("ssh -p 22 host  perflings engine").expect("splits");
+        let quoted = split_words(r#"sh -c 'exec "$0" engine' ./a\ b """#).expect("splits");
+        assert_eq!(plain, ["ssh", "-p", "22", "host", "perflings", "engine"]);
+        assert_eq!(quoted, ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]);
+    }
+
+    #[test]
+    fn an_open_quotation_is_an_error() {
+        for line in ["sh 'x", "sh \"x", "sh x\\"] {
+            let error = split_words(line).expect_err("open");
+            assert!(error.contains("not closed"), "{error}");
         }
-        assert!(
-            EngineCommand::parse("  ")
-                .expect_err("empty")
-                .contains("is empty")
-        );
+    }
+
+    #[test]
+    fn an_empty_line_is_no_command() {
+        let error = EngineCommand::parse("  ").expect_err("empty");
+        assert!(error.contains("is empty"), "{error}");
     }
 }

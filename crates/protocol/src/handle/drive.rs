@@ -1,4 +1,4 @@
-//! Drives an engine through one command, from its start to its answer.
+//! Drives an engine through one command until its answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::{EngineEnd, EngineHandle, EngineMessage, ProgressWatch};
 use crate::{Command, Event, Failed};
 
-/// The time between two checks if the command is still wanted.
+/// The time between two checks of whether the command is still wanted.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A way to interrupt a command in progress.
@@ -35,7 +35,7 @@ impl CommandEnd {
     /// Succeeds if the command was answered.
     ///
     /// # Errors
-    /// The reason why there was no answer.
+    /// Says why there was no answer.
     pub fn answered(self) -> Result<()> {
         match self {
             Self::Answered => Ok(()),
@@ -46,29 +46,31 @@ impl CommandEnd {
 }
 
 impl EngineHandle {
-    /// Sends a command and waits for its answer. `hear` is called with all messages of the engine meanwhile, including the answer. `unless` is
-    /// a flag that becomes true when the command is not wanted any more, and the way to interrupt it then.
+    /// Sends a command and waits for its answer. `on_message` is called with all messages of the engine, including the answer. `unless` is a
+    /// flag that becomes true when the command is not wanted any more, and the way to interrupt it then.
     ///
     /// # Errors
-    /// The errors of `hear`. The command then goes on.
+    /// Returns the first error of `on_message`. The command then goes on.
     pub fn drive(
         &mut self,
         command: Command,
         unless: Option<(&AtomicBool, Interruption)>,
-        mut hear: impl FnMut(&EngineMessage) -> Result<()>,
+        mut on_message: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<CommandEnd> {
         self.send(command.clone());
         self.progress = Instant::now();
         self.watch = Some(ProgressWatch::begin(command));
         let mut stopped: Option<Instant> = None;
         loop {
-            let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));
-            match (given_up, stopped) {
-                (Some((_, Interruption::Kill)), _) => {
+            let interruption = unless
+                .filter(|(flag, _)| flag.load(Ordering::Relaxed))
+                .map(|(_, interruption)| interruption);
+            match (interruption, stopped) {
+                (Some(Interruption::Kill), _) => {
                     self.kill();
                     return Ok(CommandEnd::Over(EngineEnd::Killed));
                 }
-                (Some((_, Interruption::Stop)), None) => {
+                (Some(Interruption::Stop), None) => {
                     self.send(Command::Stop);
                     stopped = Some(Instant::now());
                 }
@@ -78,14 +80,14 @@ impl EngineHandle {
                 }
                 _ => {}
             }
-            let Some(heard) = self.next(TICK) else {
+            let Some(message) = self.next(TICK) else {
                 if self.is_over() {
                     return Ok(CommandEnd::Over(EngineEnd::Killed));
                 }
                 continue;
             };
-            hear(&heard)?;
-            match heard {
+            on_message(&message)?;
+            match message {
                 EngineMessage::Over(end) => return Ok(CommandEnd::Over(end)),
                 EngineMessage::Line(line, _) if self.watch.is_none() => {
                     return Ok(match line.event {

@@ -1,7 +1,7 @@
-//! Lines that drivers and libraries write on every start of some machines, and that mean nothing here. A line counts as
-//! known only with its whole wording: anything else stays worth a look.
+//! Harmless lines that drivers and libraries write at every start on some machines. A line is harmless only if it has the whole text:
+//! anything else deserves a look.
 
-/// What a line holds, and why it means nothing.
+/// Texts of harmless lines, each with the reason why it is harmless.
 const KNOWN: &[(&str, &str)] = &[
     (
         "XDG_RUNTIME_DIR is invalid or not set in the environment",
@@ -13,7 +13,7 @@ const KNOWN: &[(&str, &str)] = &[
     ),
     (
         "lavapipe is not a conformant vulkan implementation, testing use only",
-        "Mesa's Vulkan on the CPU says so of itself; figures are checked here",
+        "Mesa says this of its own Vulkan on the CPU; figures are checked here",
     ),
     (
         "MESA-INTEL: warning: Performance support disabled",
@@ -21,7 +21,7 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the reason why a line means nothing; `None` for other lines.
+/// Returns the reason why a line is harmless; `None` for other lines.
 pub fn harmless(line: &str) -> Option<&'static str> {
     KNOWN
         .iter()

@@ -8,15 +8,15 @@ use crate::{PROTOCOL, StreamLine};
 /// One message from an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineMessage {
-    /// A line of the stream, with its text as it came.
+    /// A line of the stream, with its text. In a sealed run, the text leaves out the configuration.
     Line(Box<StreamLine>, String),
     /// Something written to stderr: a driver's warning, a wrapper's complaint.
     Stray(String),
-    /// A line on stdout that is not the protocol, and why.
+    /// A line on stdout that is no event of the protocol, and the reason.
     Malformed { line: String, why: String },
-    /// Nothing came for this long. Said once per silence; the next line ends it.
+    /// Nothing came for this time. Each silence is reported once; the next line ends it.
     Silent(Duration),
-    /// The command has made no progress for this number of seconds; at the limit the engine is ended. Each command reports it once.
+    /// The command has made no progress for `seconds`; at `limit_s` the engine is ended. Each command reports this once.
     Slow { seconds: u64, limit_s: u64 },
     /// The engine is gone; nothing follows.
     Over(EngineEnd),
@@ -28,43 +28,43 @@ pub enum EngineEnd {
     /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
     #[strum(to_string = "{0}")]
     Refused(String),
-    /// It ended after the handshake.
+    /// The engine ended by itself after the handshake.
     #[strum(to_string = "{0}")]
     Ended(String),
-    /// Whoever holds the handle ended it.
+    /// The owner of the handle ended the engine.
     #[strum(to_string = "the engine was stopped")]
     Killed,
-    /// Nothing came from it while it had a command.
-    #[strum(to_string = "the engine stays silent and was ended")]
+    /// An engine on this machine fell silent while it had a command.
+    #[strum(to_string = "the engine was silent, so it was ended")]
     Silent,
-    /// Nothing came while it had a command. The command that started this engine may be a connection to another machine.
+    /// An engine that this command started fell silent while it had a command. It may be behind a connection to another machine.
     #[strum(
         to_string = "nothing more comes from `{0}`: its connection is cut, or its machine is gone; see that it answers and run this again"
     )]
     CutOff(String),
-    /// It is alive, but its device made no progress for this number of seconds.
+    /// The engine is alive, but its device made no progress for this number of seconds.
     #[strum(
         to_string = "the engine is alive, but its device made no progress for {0} s, so it was ended"
     )]
     DeviceStuck(u64),
-    /// It is alive, but a run made no step for this number of seconds.
-    #[strum(to_string = "the engine is alive, but came no step further in {0} s, so it was ended")]
+    /// The engine is alive, but a run made no step for this number of seconds.
+    #[strum(to_string = "the engine is alive, but finished no step in {0} s, so it was ended")]
     NoStep(u64),
-    /// It is alive, but a command other than a run had no answer for this number of seconds.
+    /// The engine is alive, but a command other than a run had no answer for this number of seconds.
     #[strum(to_string = "no answer within {0} s")]
     NoAnswer(u64),
-    /// It makes more steps than it was asked for.
+    /// The engine makes far more steps than it was asked for.
     #[strum(
         to_string = "the engine goes on far beyond the steps it was asked for, so it was ended"
     )]
     Endless,
-    /// It was asked to stop and did not.
+    /// The engine was asked to stop and did not.
     #[strum(to_string = "the engine did not stop in time and was ended")]
     NotStopped,
 }
 
-/// Explains why a greeting of a newer protocol is refused: names both versions, and what to update.
-pub(super) fn newer(protocol: u32, version: &str) -> String {
+/// Returns the text that refuses the greeting of a newer protocol: both versions, and what to update.
+pub(super) fn newer_protocol(protocol: u32, version: &str) -> String {
     let ours = env!("CARGO_PKG_VERSION");
     format!(
         "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
@@ -72,16 +72,16 @@ pub(super) fn newer(protocol: u32, version: &str) -> String {
     )
 }
 
-/// Explains why a greeting with protocol 0 is refused: versions begin at 1.
-pub(super) fn nothing_spoken(version: &str) -> String {
+/// Returns the text that refuses a greeting with protocol 0, because versions begin at 1.
+pub(super) fn protocol_zero(version: &str) -> String {
     format!(
         "the engine is perflings {version} and says that it speaks protocol 0; there are 1 to {PROTOCOL}. \
          Update perflings on the engine's machine"
     )
 }
 
-/// Returns true if the last output of a process may tell why it ended. A process that was killed from outside could not print the reason.
-pub(super) fn told_why(status: ExitStatus) -> bool {
+/// Returns true if a process could print the reason for its end, which one that was killed from outside could not.
+pub(super) fn could_print_reason(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;
@@ -112,8 +112,8 @@ pub(super) fn is_trace(line: &str) -> bool {
     is_frame || is_place || heads.iter().any(|head| text.starts_with(head))
 }
 
-/// Says how a process ended.
-pub(super) fn describe(status: ExitStatus) -> String {
+/// Returns the words for the end of a process: `exited with status 1`.
+pub(super) fn describe_end(status: ExitStatus) -> String {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,6 @@
-//! Names in plain words what the system lacks, from the words of the system.
+//! Recognises messages of the system about something that it lacks, and says in plain words what to do.
 
-/// Returns what the system lacks and what to do, if its own words in `text` tell it.
+/// Returns what the system lacks and what to do, if `text` has a message of the system about it.
 pub fn lack(text: &str) -> Option<&'static str> {
     const MEMORY: &str = "memory is used up, or limited with `ulimit -v`";
     const THREADS: &str = "no more threads may be started: see `ulimit -u`, and `ulimit -v` for the memory of their stacks";
@@ -21,8 +21,10 @@ pub fn lack(text: &str) -> Option<&'static str> {
             "files may not grow any more: see `ulimit -f`",
         ),
     ];
-    let known = LACKS.iter().find(|(words, _)| text.contains(words));
-    known.map(|(_, meaning)| *meaning)
+    LACKS
+        .iter()
+        .find(|(message, _)| text.contains(message))
+        .map(|(_, meaning)| *meaning)
 }
 
 #[cfg(test)]

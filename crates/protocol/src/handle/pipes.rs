@@ -13,21 +13,24 @@ use anyhow::{Context, Result};
 use super::command::{EngineCommand, kill_group};
 use crate::{Command, PROTOCOL};
 
-/// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
+/// The number of messages that are held for a slow reader. Beyond that the engine's pipe fills, which costs no timed step.
 const INBOX: usize = 1024;
-/// Commands held for an engine that does not read.
+/// The number of commands that are held for an engine that does not read.
 const OUTBOX: usize = 64;
 
-/// Longest line of the stream, in bytes.
+/// The longest line of the stream, in bytes.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
-/// Longest stray line that is kept, in bytes.
+/// The longest line of stderr that is kept, in bytes.
 const MAX_STRAY: usize = 4096;
 
 /// A piece that came from a pipe.
 #[derive(Debug)]
 pub(super) enum FromPipe {
+    /// A line of stdout.
     Text(String),
+    /// A line of stdout above `MAX_LINE`, which was dropped.
     TooLong,
+    /// A line of stderr.
     Stray(String),
     /// The engine's stdout ended.
     Closed,
@@ -37,34 +40,35 @@ pub(super) enum FromPipe {
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub inbox: Receiver<FromPipe>,
-    /// None once the engine was told to end: dropping it closes the engine's input.
+    /// `None` once the engine was told to end. Dropping the sender closes the engine's input.
     pub outbox: Option<SyncSender<Command>>,
     last_byte: LastByte,
 }
 
 impl Pipes {
-    /// Returns the time at which the last byte came. It may be in the middle of a line, because a long line takes time in a slow pipe.
+    /// Returns the time at which the last byte came; `None` before the first one. A byte in the middle of a line counts, because a long line
+    /// takes time in a slow pipe.
     pub(super) fn last_byte(&self) -> Option<Instant> {
-        self.last_byte.lock().ok().and_then(|at| *at)
+        self.last_byte.lock().ok().and_then(|time| *time)
     }
 }
 
 type LastByte = Arc<Mutex<Option<Instant>>>;
 
-/// Notes when something was read.
-struct Noted<R>(R, LastByte);
+/// A reader that records the time of the last read.
+struct TimedReader<R>(R, LastByte);
 
-impl<R: Read> Read for Noted<R> {
+impl<R: Read> Read for TimedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.0.read(buffer)?;
-        if let Ok(mut at) = self.1.lock() {
-            *at = Some(Instant::now());
+        if let Ok(mut time) = self.1.lock() {
+            *time = Some(Instant::now());
         }
         Ok(n)
     }
 }
 
-/// A child and its pipes. Its greeting is on its way.
+/// Starts an engine, and returns its process and its pipes. Our greeting is sent.
 pub(super) fn launch(command: &EngineCommand) -> Result<(Child, Pipes)> {
     let mut child = command
         .prepare()
@@ -88,7 +92,7 @@ fn attach(child: &mut Child) -> io::Result<Pipes> {
     let (to_inbox, inbox) = sync_channel(INBOX);
     let (outbox, commands) = sync_channel(OUTBOX);
     let last_byte = LastByte::default();
-    let stdout = Noted(
+    let stdout = TimedReader(
         child.stdout.take().ok_or_else(missing)?,
         Arc::clone(&last_byte),
     );
@@ -106,8 +110,8 @@ fn attach(child: &mut Child) -> io::Result<Pipes> {
     })
 }
 
-/// Returns a line that a program wrote, cut to at most `limit` bytes. Control characters become spaces, because they were meant
-/// for a terminal; whoever shows the line makes the rest of it safe.
+/// Returns a line that a program wrote, cut to at most `limit` bytes. Control characters, which were meant for a terminal, become spaces.
+/// Whoever shows the line has to make the rest of it safe.
 pub(super) fn printable(text: &str, limit: usize) -> String {
     let mut line = String::with_capacity(text.len().min(limit));
     for character in text.trim_end().chars() {
@@ -125,12 +129,12 @@ pub(super) fn printable(text: &str, limit: usize) -> String {
     line
 }
 
-fn named(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
 fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
-    named("engine-events", move || {
+    spawn("engine-events", move || {
         let mut reader = BufReader::with_capacity(64 * 1024, pipe);
         let mut bytes = Vec::new();
         loop {
@@ -149,17 +153,14 @@ fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
 }
 
 fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) -> io::Result<()> {
-    named("engine-stderr", move || {
+    spawn("engine-stderr", move || {
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
         loop {
-            let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) else {
-                return;
-            };
-            let text = match found {
-                Bounded::End => return,
-                Bounded::Line => printable(&String::from_utf8_lossy(&bytes), MAX_STRAY),
-                Bounded::TooLong => {
+            let text = match bounded_line(&mut reader, &mut bytes, MAX_STRAY) {
+                Ok(Bounded::End) | Err(_) => return,
+                Ok(Bounded::Line) => printable(&String::from_utf8_lossy(&bytes), MAX_STRAY),
+                Ok(Bounded::TooLong) => {
                     format!("{}…", printable(&String::from_utf8_lossy(&bytes), 200))
                 }
             };
@@ -175,7 +176,7 @@ fn write_stdin(
     mut pipe: impl Write + Send + 'static,
     commands: Receiver<Command>,
 ) -> io::Result<()> {
-    named("engine-commands", move || {
+    spawn("engine-commands", move || {
         for command in commands {
             let Ok(text) = serde_json::to_string(&command) else {
                 continue;
@@ -188,14 +189,15 @@ fn write_stdin(
     })
 }
 
+/// The result of reading one line.
 enum Bounded {
     Line,
     TooLong,
+    /// The pipe ended.
     End,
 }
 
-/// Reads one line into `bytes`, without its end. A longer one than `limit` is read to its end and dropped, but for
-/// its first `limit` bytes.
+/// Reads one line into `bytes`, without its end. Of a line that is longer than `limit` bytes, only the first `limit` bytes are kept.
 fn bounded_line(
     reader: &mut impl BufRead,
     bytes: &mut Vec<u8>,

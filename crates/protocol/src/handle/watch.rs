@@ -1,4 +1,4 @@
-//! Watches the progress of a command, by numbers that no engine can increase for ever.
+//! Watches the progress of a command by numbers that no engine can increase for ever.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::{Command, Event};
 
 /// The number of steps that an engine may make besides those asked for, for warm-up and profiles.
 const MORE_STEPS: u64 = 1000;
-/// A command without progress is reported after this part of its time: one in 5.
+/// A command without progress is reported after its time limit divided by this.
 const NOTICE: u32 = 5;
 
 /// A watched command in progress.
@@ -16,34 +16,43 @@ pub(super) struct ProgressWatch {
     command: Command,
     /// The time of the last progress.
     pub further: Instant,
-    noticed: bool,
-    /// The largest numbers so far: of a step, of compiled kernels, and of pairs.
-    most: [u64; 3],
-    /// The largest possible numbers of steps and of pairs.
-    limits: [u64; 2],
+    /// True once a command without progress was reported.
+    reported: bool,
+    /// The largest number so far of steps, or of parts of a kernel check.
+    steps: u64,
+    /// The largest number so far of compiled kernels.
+    kernels: u64,
+    /// The largest number so far of pairs.
+    pairs: u64,
+    most_steps: u64,
+    most_pairs: u64,
 }
 
 impl ProgressWatch {
     pub(super) fn begin(command: Command) -> Self {
         let (steps, pairs) = match &command {
             Command::Start { run, .. } => (run.steps.unwrap_or(u64::MAX), 0),
-            // The engine says how many there are at most.
+            // The engine decides on the number of pairs, and reports its limit.
             Command::Pair { pairs: 0, .. } => (u64::MAX, u64::MAX),
             Command::Pair { pairs, .. } => (u64::MAX, u64::from(*pairs)),
             _ => (0, 0),
         };
+        let with_margin = |n: u64| n.saturating_mul(10).saturating_add(MORE_STEPS);
         Self {
             command,
             further: Instant::now(),
-            noticed: false,
-            most: [0; 3],
-            limits: [steps, pairs].map(|n| n.saturating_mul(10).saturating_add(MORE_STEPS)),
+            reported: false,
+            steps: 0,
+            kernels: 0,
+            pairs: 0,
+            most_steps: with_margin(steps),
+            most_pairs: with_margin(pairs),
         }
     }
 
     /// Records the progress that an event shows. Returns true if the event is the answer to the command.
     pub(super) fn is_answered(&mut self, event: &Event) -> bool {
-        let (which, number) = match (&self.command, event) {
+        let (largest, number) = match (&self.command, event) {
             (_, Event::Failed(_))
             | (Command::Start { .. } | Command::Pair { .. }, Event::Finished(_))
             | (Command::Probe, Event::Devices { .. })
@@ -52,22 +61,23 @@ impl ProgressWatch {
             (Command::CheckKernel { job, .. }, Event::KernelChecked { report }) => {
                 return report.id == job.id;
             }
-            // Its parts are not numbered.
+            // The parts of a check have no numbers, so the watch counts them.
             (Command::CheckKernel { job, .. }, Event::KernelChecking { progress }) => {
-                (0, self.most[0] + u64::from(progress.id == job.id))
+                let parts = self.steps + u64::from(progress.id == job.id);
+                (&mut self.steps, parts)
             }
-            (_, Event::Step(step)) => (0, step.step + 1),
-            (_, Event::Compiling { kernels, .. }) => (1, u64::from(*kernels)),
+            (_, Event::Step(step)) => (&mut self.steps, step.step + 1),
+            (_, Event::Compiling { kernels, .. }) => (&mut self.kernels, u64::from(*kernels)),
             (_, Event::Pair(pair)) => {
                 if pair.limit_pairs > 0 {
-                    self.limits[1] = u64::from(pair.limit_pairs).saturating_add(MORE_STEPS);
+                    self.most_pairs = u64::from(pair.limit_pairs).saturating_add(MORE_STEPS);
                 }
-                (2, u64::from(pair.n))
+                (&mut self.pairs, u64::from(pair.n))
             }
             _ => return false,
         };
-        if number > self.most[which] {
-            self.most[which] = number;
+        if number > *largest {
+            *largest = number;
             self.further = Instant::now();
         }
         false
@@ -88,10 +98,10 @@ impl EngineHandle {
         let watch = self.watch.as_mut()?;
         let limit = self.limits.task;
         let notice = limit / NOTICE;
-        if watch.noticed || watch.further.elapsed() <= notice {
+        if watch.reported || watch.further.elapsed() <= notice {
             return None;
         }
-        watch.noticed = true;
+        watch.reported = true;
         Some(EngineMessage::Slow {
             seconds: notice.as_secs(),
             limit_s: limit.as_secs(),
@@ -102,7 +112,7 @@ impl EngineHandle {
     fn overdue(&self) -> Option<EngineEnd> {
         let watch = self.watch.as_ref()?;
         let limits = &self.limits;
-        let silent = match self.phase {
+        let silent = match self.state {
             HandleState::Talking { silent } => silent,
             _ => None,
         };
@@ -115,8 +125,7 @@ impl EngineHandle {
         if silent.is_some_and(|since| since.elapsed() > patience) {
             return Some(end);
         }
-        let [steps, _, pairs] = watch.most;
-        if watch.is_run() && (steps > watch.limits[0] || pairs > watch.limits[1]) {
+        if watch.is_run() && (watch.steps > watch.most_steps || watch.pairs > watch.most_pairs) {
             return Some(EngineEnd::Endless);
         }
         let after = watch.further.elapsed();

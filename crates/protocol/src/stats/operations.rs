@@ -1,22 +1,26 @@
-//! The operations of one profiled step: rows of all layers, parts and kernels added up by operation and phase, as the
-//! roofline shows them.
+//! The operations of one profiled step, as the roofline shows them: the rows of all layers, parts and kernels, added up by operation and
+//! phase.
 
 use crate::{KernelRow, StepProfile};
 
-/// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
-/// more, the phase in short. `linear mlp.gate bwd`, `attention.rope fwd`, `adamw opt`.
+/// Returns the name of a profile's row, as the screen and the command line show it: the operation, the part of the model if it adds
+/// something, and the phase in three letters. `linear mlp.gate bwd`, `attention.rope fwd`, `adamw opt`.
 pub fn name(op: &str, part: &str, phase: &str) -> String {
-    let own = part.rsplit('.').next().unwrap_or(part);
-    let words = match () {
-        () if part.is_empty() || part == op || part == phase => op.to_owned(),
-        () if op.is_empty() || own == op => part.to_owned(),
-        () => format!("{op} {part}"),
+    let phase_letters = short(phase);
+    let name = if op.is_empty() {
+        // Older recordings do not name the operation.
+        format!("{part} {phase_letters}")
+    } else if part.is_empty() || part == op || part == phase {
+        format!("{op} {phase_letters}")
+    } else if part.rsplit('.').next() == Some(op) {
+        format!("{part} {phase_letters}")
+    } else {
+        format!("{op} {part} {phase_letters}")
     };
-    let words = if words.is_empty() { part } else { &words };
-    format!("{words} {}", short(phase)).trim().to_owned()
+    name.trim().to_owned()
 }
 
-/// A phase in three letters.
+/// Returns a phase in three letters.
 pub fn short(phase: &str) -> &str {
     match phase {
         "forward" => "fwd",
@@ -26,7 +30,8 @@ pub fn short(phase: &str) -> &str {
     }
 }
 
-/// Returns one line about the computation of an operation. Its backward pass follows from it.
+/// Returns the formula of an operation on one line, with its backward pass where that does not follow from it; empty for an operation that
+/// is not ours.
 pub fn formula(op: &str) -> &'static str {
     match op {
         "add" => "y = a + b",
@@ -50,31 +55,31 @@ pub fn formula(op: &str) -> &'static str {
     }
 }
 
-/// One row for each operation and phase, without kernel and place, the longest first.
-pub fn operations(kernels: &StepProfile) -> Vec<KernelRow> {
-    let mut found: Vec<KernelRow> = Vec::new();
-    for row in &kernels.rows {
-        let known = found
+/// Returns one row for each operation and phase, without kernel and part of the model, the longest time first.
+pub fn operations(profile: &StepProfile) -> Vec<KernelRow> {
+    let mut sums: Vec<KernelRow> = Vec::new();
+    for row in &profile.rows {
+        let known = sums
             .iter()
-            .position(|it| it.op == row.op && it.phase == row.phase);
-        let at = known.unwrap_or_else(|| {
-            found.push(KernelRow {
+            .position(|sum| sum.op == row.op && sum.phase == row.phase);
+        let index = known.unwrap_or_else(|| {
+            sums.push(KernelRow {
                 op: row.op.clone(),
                 phase: row.phase.clone(),
                 ..KernelRow::default()
             });
-            found.len() - 1
+            sums.len() - 1
         });
-        let it = &mut found[at];
-        it.ms += row.ms;
-        it.matrix_cores |= row.matrix_cores;
+        let sum = &mut sums[index];
+        sum.ms += row.ms;
+        sum.matrix_cores |= row.matrix_cores;
         if let Some((flops, bytes)) = row.flops.zip(row.bytes) {
-            *it.flops.get_or_insert(0.0) += flops;
-            *it.bytes.get_or_insert(0.0) += bytes;
+            *sum.flops.get_or_insert(0.0) += flops;
+            *sum.bytes.get_or_insert(0.0) += bytes;
         }
     }
-    found.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    found
+    sums.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    sums
 }
 
 #[cfg(test)]
@@ -95,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_everything_once() {
+    fn a_name_repeats_nothing() {
         assert_eq!(
             name("linear", "mlp.gate", "backward"),
             "linear mlp.gate bwd"
@@ -106,14 +111,13 @@ mod tests {
         );
         assert_eq!(name("attention", "attention", "forward"), "attention fwd");
         assert_eq!(name("adamw", "optimizer", "optimizer"), "adamw opt");
-        // Older recordings do not name the operation.
         assert_eq!(name("", "mlp.gate", "backward"), "mlp.gate bwd");
         assert_eq!(name("", "optimizer", "optimizer"), "optimizer opt");
     }
 
     #[test]
-    fn kernels_and_places_of_an_operation_add_up() {
-        let kernels = StepProfile {
+    fn kernels_and_parts_of_an_operation_add_up() {
+        let profile = StepProfile {
             rows: vec![
                 row("linear", "matmul", 3.0, Some(6e6)),
                 row("linear", "reduce", 1.0, None),
@@ -122,9 +126,11 @@ mod tests {
             ],
             ..StepProfile::default()
         };
-        let found = operations(&kernels);
-        let [glue, linear] = &found[..] else {
-            panic!("{found:?}");
+
+        let operations = operations(&profile);
+
+        let [glue, linear] = &operations[..] else {
+            panic!("{operations:?}");
         };
         assert_eq!(name(&glue.op, &glue.part, &glue.phase), "glue fwd");
         assert_eq!(reached(glue, None), RowRates::default());

@@ -1,4 +1,6 @@
-//! Medians with spread, and the state of a series of step times.
+//! Medians with their spread, and the state of a series of step times.
+
+use std::collections::VecDeque;
 
 use crate::{PhaseTimes, Spread, TimingState};
 
@@ -36,10 +38,10 @@ pub fn typical_phases(steps: &[PhaseTimes]) -> Option<PhaseTimes> {
     let mean = |part: fn(&PhaseTimes) -> f64| {
         middle.iter().map(|step| part(step)).sum::<f64>() / middle.len() as f64
     };
-    // A part that a step lacks has no mean: either all steps have it, or none.
+    // A part that any of the steps lacks has no mean.
     let mean_of_all = |part: fn(&PhaseTimes) -> Option<f64>| {
-        let times: Option<Vec<f64>> = middle.iter().map(|step| part(step)).collect();
-        times.map(|times| times.iter().sum::<f64>() / middle.len() as f64)
+        let sum: Option<f64> = middle.iter().map(|step| part(step)).sum();
+        sum.map(|sum| sum / middle.len() as f64)
     };
     let parts = [
         mean(|step| step.forward),
@@ -64,22 +66,23 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     ascending
 }
 
-/// Median, quartiles and 95th percentile.
+/// Returns the median, the quartiles and the 95th percentile of values in any order; NaN without values.
 pub fn spread(values: &[f64]) -> Spread {
-    let s = sorted(values);
+    let sorted = sorted(values);
     Spread {
-        median: quantile(&s, 0.5),
-        p25: quantile(&s, 0.25),
-        p75: quantile(&s, 0.75),
-        p95: quantile(&s, 0.95),
+        median: quantile(&sorted, 0.5),
+        p25: quantile(&sorted, 0.25),
+        p75: quantile(&sorted, 0.75),
+        p95: quantile(&sorted, 0.95),
         n: values.len() as u64,
     }
 }
 
-/// The latest step times, and whether they can be trusted yet.
+/// The latest step times of a run in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct StepTimes {
-    recent: std::collections::VecDeque<f64>,
+    recent: VecDeque<f64>,
+    /// The number of all steps, those that are no longer kept included.
     total: u64,
 }
 
@@ -93,7 +96,7 @@ impl StepTimes {
         self.total += 1;
     }
 
-    /// Statistics of the window; `n` counts all steps.
+    /// Returns the spread of the latest step times, in which `n` counts all steps; `None` without steps.
     pub fn spread(&self) -> Option<Spread> {
         if self.recent.is_empty() {
             return None;
@@ -105,8 +108,8 @@ impl StepTimes {
         })
     }
 
-    /// Steady when, over the last 64 steps, the medians of the two halves differ by at most 2 % and the quartiles lie
-    /// within 10 % of the median; drifting when the halves differ by more than 5 %; noisy when only the spread is wide.
+    /// Judges the last 64 steps. They drift if the medians of their two halves differ by more than 5 %. Else they are noisy if the quartiles
+    /// are more than 10 % of the median apart. Else they are steady if the medians of the halves differ by at most 2 %.
     pub fn state(&self) -> TimingState {
         let tail: Vec<f64> = self.recent.iter().rev().take(64).rev().copied().collect();
         if tail.is_empty() {
@@ -117,8 +120,8 @@ impl StepTimes {
         }
         let (old, new) = tail.split_at(tail.len() / 2);
         let shift = (median(new) / median(old) - 1.0).abs();
-        let s = spread(&tail);
-        let width = (s.p75 - s.p25) / s.median;
+        let spread = spread(&tail);
+        let width = (spread.p75 - spread.p25) / spread.median;
         if shift > 0.05 {
             TimingState::Drifting
         } else if width > 0.10 {
@@ -136,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_interpolate() {
+    fn a_quantile_lies_between_two_values() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
@@ -144,36 +147,53 @@ mod tests {
     }
 
     #[test]
-    fn the_residual_is_not_made_of_noise() {
-        // Each step adds up; of such steps the medians of the parts do not.
-        let steps: Vec<PhaseTimes> = (0..30)
-            .map(|at| {
-                let [long, short] = [200.0, 40.0];
-                let parts = match at % 3 {
-                    0 => [long, short, short],
-                    1 => [short, long, short],
-                    _ => [short, short, long],
-                };
-                PhaseTimes::from_parts(parts, 280.5)
-            })
+    fn typical_phases_add_up_although_their_medians_do_not() {
+        // In each step another phase is the long one, so that the median of every phase is 40 ms.
+        let kinds = [
+            [200.0, 40.0, 40.0],
+            [40.0, 200.0, 40.0],
+            [40.0, 40.0, 200.0],
+        ];
+        let steps: Vec<PhaseTimes> = kinds
+            .into_iter()
+            .cycle()
+            .take(30)
+            .map(|parts| PhaseTimes::from_parts(parts, 280.5))
             .collect();
-        let typical = typical_phases(&steps).expect("steps");
-        assert!((typical.residual - 0.5).abs() < 1e-9 && typical.step == 280.5);
-        assert!(PhaseTimes::from_parts([40.0; 3], 280.5).residual > 100.0);
-        assert_eq!(typical_phases(&[]), None);
+
+        let typical = typical_phases(&steps).expect("there are steps");
+
+        assert_eq!(typical.step, 280.5);
+        assert!((typical.residual - 0.5).abs() < 1e-9, "{typical:?}");
     }
 
     #[test]
-    fn states() {
-        let mut series = StepTimes::default();
-        assert_eq!(series.state(), TimingState::Warming);
-        (0..15).for_each(|_| series.push(10.0));
-        assert_eq!(series.state(), TimingState::Settling);
-        (0..64).for_each(|_| series.push(10.0));
-        assert_eq!(series.state(), TimingState::Steady);
-        (0..20).for_each(|_| series.push(20.0));
-        assert_ne!(series.state(), TimingState::Steady);
-        (0..20).for_each(|_| series.push(20.0));
-        assert_eq!(series.state(), TimingState::Drifting);
+    fn without_steps_there_are_no_typical_phases() {
+        assert_eq!(typical_phases(&[]), None);
+    }
+
+    /// Returns the state after steps of these lengths in milliseconds, each with the number of steps.
+    fn state_after(steps: &[(usize, f64)]) -> TimingState {
+        let mut times = StepTimes::default();
+        for (count, ms) in steps {
+            (0..*count).for_each(|_| times.push(*ms));
+        }
+        times.state()
+    }
+
+    #[test]
+    fn step_times_are_steady_after_some_equal_steps() {
+        assert_eq!(state_after(&[]), TimingState::Warming);
+        assert_eq!(state_after(&[(15, 10.0)]), TimingState::Settling);
+        assert_eq!(state_after(&[(79, 10.0)]), TimingState::Steady);
+    }
+
+    #[test]
+    fn step_times_that_double_drift() {
+        assert_ne!(state_after(&[(79, 10.0), (20, 20.0)]), TimingState::Steady);
+        assert_eq!(
+            state_after(&[(79, 10.0), (40, 20.0)]),
+            TimingState::Drifting
+        );
     }
 }

@@ -1,50 +1,55 @@
-//! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device
-//! with measured roofs, and how near a kernel comes. Pure arithmetic.
+//! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device with measured
+//! peaks, and how near a kernel comes to that.
 
 use super::robust::spread;
 use crate::story::RunDescription;
 use crate::units;
 use crate::{Device, KernelRow, Rate, Roof, TopKernel};
 
-/// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.
+/// The limits of plausible peaks, in FLOP/s and bytes a second. No existing device is as fast; a stopped clock or a kernel that did not
+/// run would seem to be.
 const MOST_FLOPS: f64 = 1e15;
 const MOST_MATRIX_FLOPS: f64 = 1e16;
 const MOST_BYTES: f64 = 1e14;
-/// Every computer since the 1970s is faster; a lower rate means that the measurement failed.
+/// The lowest plausible rate per second. Every computer since the 1970s is faster, so a lower rate means that the measurement failed.
 const LEAST: f64 = 1e6;
+/// The largest share of a peak of arithmetic that noise explains.
+const MOST_OF_ARITHMETIC: f64 = 1.05;
 
-/// A rate from repeats of the same work. None without a repeat that took time.
+/// Returns the rate of some work that was repeated, from the time of each repeat; `None` if no repeat took time.
 pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
-    let took_time = |seconds: &&f64| **seconds > 0.0 && seconds.is_finite();
-    let rates = seconds.iter().filter(took_time).map(|it| work / it);
-    let rates: Vec<f64> = rates.collect();
-    let best = rates.iter().copied().reduce(f64::max)?;
-    let it = spread(&rates);
+    let rates: Vec<f64> = seconds
+        .iter()
+        .filter(|seconds| **seconds > 0.0 && seconds.is_finite())
+        .map(|seconds| work / seconds)
+        .collect();
+    let spread = spread(&rates);
     Some(Rate {
-        best,
-        median: it.median,
-        p25: it.p25,
-        p75: it.p75,
+        best: rates.iter().copied().reduce(f64::max)?,
+        median: spread.median,
+        p25: spread.p25,
+        p75: spread.p75,
         n: rates.len() as u32,
         load: None,
     })
 }
 
-/// Returns the reason why measured roofs cannot be true; `None` for plausible roofs.
+/// Checks that measured peaks can be true.
 ///
 /// # Errors
-/// With the number and the bound that it breaks.
+/// Names the peak and the limit that it breaks.
 pub fn plausible(roof: &Roof) -> Result<(), String> {
-    let check = |what: &str, rate: &Rate, most: f64| {
-        let all = [rate.best, rate.median, rate.p25, rate.p75];
-        if rate.n == 0 || all.iter().any(|it| !it.is_finite() || *it < LEAST) {
+    let check = |name: &str, rate: &Rate, most: f64| {
+        let figures = [rate.best, rate.median, rate.p25, rate.p75];
+        let failed = |figure: &f64| !figure.is_finite() || *figure < LEAST;
+        if rate.n == 0 || figures.iter().any(failed) {
             Err(format!(
-                "{what} of {:.3e} a second is not a plausible measurement",
+                "{name} of {:.3e} a second is not a plausible measurement",
                 rate.best
             ))
         } else if rate.best > most {
             Err(format!(
-                "{what} of {:.3e} a second is more than any device reaches ({most:.0e})",
+                "{name} of {:.3e} a second is more than any device reaches ({most:.0e})",
                 rate.best
             ))
         } else {
@@ -58,32 +63,30 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
     check("a memory bandwidth", &roof.bytes, MOST_BYTES)
 }
 
-/// The largest share of a roof of arithmetic that noise explains.
-const MOST_OF_ARITHMETIC: f64 = 1.05;
-
 /// Returns true if the repeats are so far apart that something else was running: the middle half spans a quarter of the median.
 pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
 }
 
-/// Joins two measurements of one device. Noise only slows, so of each rate the measurement with the higher best counts. A measurement
-/// without other programs clears the mark of one that they disturbed.
+/// Joins two measurements of one device. Noise only slows, so of each rate the measurement with the higher best counts. Only a peak that
+/// was disturbed in both measurements stays marked as disturbed.
 pub fn better(before: Roof, now: Roof) -> Roof {
     let higher = |a: Rate, b: Rate| Rate {
         load: a.load.zip(b.load).map(|(a, b)| a.min(b)),
         ..if a.best > b.best { a } else { b }
     };
-    let cores = before.matrix_cores.zip(now.matrix_cores);
-    let cores = cores.map(|(before, now)| higher(before, now));
     Roof {
         flops: higher(before.flops, now.flops),
-        matrix_cores: cores.or(before.matrix_cores).or(now.matrix_cores),
+        matrix_cores: match (before.matrix_cores, now.matrix_cores) {
+            (Some(before), Some(now)) => Some(higher(before, now)),
+            (before, now) => before.or(now),
+        },
         bytes: higher(before.bytes, now.bytes),
         ..now
     }
 }
 
-/// Gives a run on `device` the peaks that were measured since it began; higher ones that it has are kept.
+/// Gives a run on `device` the peaks that were measured since it began. Higher peaks that the run has are kept.
 pub fn note_peaks(run: &mut RunDescription, device: &Device, roof: &Roof) {
     if run.device.as_ref() == Some(device) {
         let best = match run.roof.take() {
@@ -94,8 +97,8 @@ pub fn note_peaks(run: &mut RunDescription, device: &Device, roof: &Roof) {
     }
 }
 
-/// Returns the roof of work on matrix cores, or of other work: its `flops` is the peak that limits this work. `None` if that was not
-/// measured.
+/// Returns the peaks that limit work on matrix cores, or other work: `flops` of the result is the peak of that arithmetic. `None` if that
+/// was not measured.
 pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
     let mut roof = roof.clone();
     if matrix_cores {
@@ -104,30 +107,30 @@ pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
     Some(roof)
 }
 
-/// `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`: the best, and how far the repeats lie apart.
-pub fn repeats(it: &Rate, unit: &str) -> String {
-    let (divisor, prefix) = units::prefix(it.best);
-    let [best, p25, p75] = [it.best, it.p25, it.p75].map(|x| x / divisor);
+/// Returns a rate with the spread of its repeats: `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`.
+pub fn repeats(rate: &Rate, unit: &str) -> String {
+    let (divisor, prefix) = units::prefix(rate.best);
+    let [best, p25, p75] = [rate.best, rate.p25, rate.p75].map(|x| x / divisor);
     format!(
         "{best:.1} {prefix}{unit} ({} repeats, middle half {p25:.1}-{p75:.1})",
-        it.n
+        rate.n
     )
 }
 
-/// `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`, the matrix cores' between the two.
+/// Returns the peaks as a text, that of matrix cores between the other two: `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`.
 pub fn words(roof: &Roof) -> String {
-    let rate = |it: &Rate, unit: &str| {
-        let (divisor, prefix) = units::prefix(it.best);
-        format!("{} {prefix}{unit}", units::digits(it.best / divisor, 3))
+    let peak = |rate: &Rate, unit: &str| {
+        let (divisor, prefix) = units::prefix(rate.best);
+        format!("{} {prefix}{unit}", units::digits(rate.best / divisor, 3))
     };
     let load = roof.load().map_or("", |_| " (measured under load)");
-    let cores = roof.matrix_cores.map_or_else(String::new, |it| {
-        format!(" (matrix cores {})", rate(&it, "FLOP/s"))
+    let cores = roof.matrix_cores.map_or_else(String::new, |cores| {
+        format!(" (matrix cores {})", peak(&cores, "FLOP/s"))
     });
     format!(
         "peak {}{cores}, {}{load}",
-        rate(&roof.flops, "FLOP/s"),
-        rate(&roof.bytes, "B/s")
+        peak(&roof.flops, "FLOP/s"),
+        peak(&roof.bytes, "B/s")
     )
 }
 
@@ -136,13 +139,13 @@ pub fn ceiling(roof: &Roof, intensity: f64) -> f64 {
     (roof.bytes.best * intensity).min(roof.flops.best)
 }
 
-/// Returns the intensity in FLOP per byte at which the two roofs meet: above it arithmetic is the limit, below it memory.
+/// Returns the intensity in FLOP per byte above which arithmetic limits, and below which memory does.
 pub fn ridge(roof: &Roof) -> f64 {
     roof.flops.best / roof.bytes.best
 }
 
 /// Returns the shortest possible time of some work in seconds, and true if memory is its limit.
-pub fn least(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
+pub fn shortest_seconds(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
     let computing = flops / roof.flops.best;
     let moving = bytes / roof.bytes.best;
     (computing.max(moving), moving >= computing)
@@ -155,20 +158,22 @@ pub struct RowRates {
     pub bytes_per_s: Option<f64>,
     /// The intensity in FLOP per byte.
     pub intensity: Option<f64>,
-    /// The shortest time that the device allows over the time taken: 1 is the roof.
+    /// The shortest time that the device's peaks allow, divided by the time taken: 1 is the best possible.
     pub share: Option<f64>,
     /// True if memory is the limit at this intensity.
     pub memory_bound: Option<bool>,
 }
 
-/// Returns the speed of a row, compared with the device's roofs. Figures are `None` if the work or the roofs are not known.
+/// Returns the speed of a row, compared with the device's peaks. Figures are `None` if the work or the peaks are not known.
 pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
     let ms = row.work_ms.unwrap_or(row.ms);
-    // Older recordings contain two zeros where the work was counted in another row.
-    let work = row.flops.zip(row.bytes);
-    let work = work.filter(|(flops, bytes)| flops + bytes > 0.0);
-    let roof = roof.and_then(|roof| bounding(roof, row.matrix_cores));
-    rates(work, ms * 1e-3, roof.as_ref())
+    let work = row
+        .flops
+        .zip(row.bytes)
+        // Older recordings contain two zeros where the work was counted in another row.
+        .filter(|(flops, bytes)| flops + bytes > 0.0);
+    let bounding = roof.and_then(|roof| bounding(roof, row.matrix_cores));
+    rates(work, ms * 1e-3, bounding.as_ref())
 }
 
 /// Returns a row in the form of a summary.
@@ -197,16 +202,18 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
             None
         }
     };
-    let bound = work.zip(roof);
-    let bound = bound.map(|((flops, bytes), roof)| least(roof, flops, bytes));
-    let memory_bound = bound.map(|(_, memory)| memory);
-    // Caches may be faster than memory. But nothing computes faster than arithmetic allows: then the measured roof is too low, which is
-    // possible if it was measured under load.
-    let loaded = roof.is_some_and(|roof| roof.load().is_some());
-    let most = match memory_bound {
-        _ if loaded => 1.0,
-        Some(true) => f64::INFINITY,
-        _ => MOST_OF_ARITHMETIC,
+    let (shortest, memory_bound) = work
+        .zip(roof)
+        .map(|((flops, bytes), roof)| shortest_seconds(roof, flops, bytes))
+        .unzip();
+    // A larger share than this means that the measured peak is too low, and is no figure. A cache can be faster than memory, but nothing
+    // computes faster than arithmetic allows. A peak that was measured under load can always be too low.
+    let most_share = if roof.is_some_and(|roof| roof.load().is_some()) {
+        1.0
+    } else if memory_bound == Some(true) {
+        f64::INFINITY
+    } else {
+        MOST_OF_ARITHMETIC
     };
     RowRates {
         flops_per_s: per_second(work.map(|(flops, _)| flops)),
@@ -214,7 +221,7 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
         intensity: work
             .filter(|(_, bytes)| *bytes > 0.0)
             .map(|(flops, bytes)| flops / bytes),
-        share: per_second(bound.map(|(seconds, _)| seconds)).filter(|share| *share <= most),
+        share: per_second(shortest).filter(|share| *share <= most_share),
         memory_bound,
     }
 }
@@ -227,7 +234,7 @@ mod tests {
         rate(best, &[1.0; 5]).expect("it took time")
     }
 
-    /// 100 FLOP/s and 10 B/s, times a million: ten FLOP per byte at the ridge.
+    /// Returns peaks of 100 MFLOP/s and 10 MB/s, which meet at 10 FLOP per byte.
     fn roof() -> Roof {
         Roof {
             flops: steady(100e6),
@@ -239,12 +246,22 @@ mod tests {
     }
 
     #[test]
-    fn the_best_repeat_is_the_roof_and_the_rest_its_spread() {
-        let it = rate(8.0, &[1.0, 2.0, 4.0, 0.0, f64::NAN]).expect("some took time");
-        assert_eq!((it.best, it.median, it.n), (8.0, 4.0, 3));
+    fn the_best_repeat_is_the_peak() {
+        let rate = rate(8.0, &[1.0, 2.0, 4.0, 0.0, f64::NAN]).expect("some took time");
+        assert_eq!((rate.best, rate.median, rate.n), (8.0, 4.0, 3));
+    }
+
+    #[test]
+    fn without_a_repeat_that_took_time_there_is_no_rate() {
         assert_eq!(rate(8.0, &[]), None);
         assert_eq!(rate(8.0, &[0.0]), None);
-        assert!(unsteady(&it) && !unsteady(&steady(3.0)));
+    }
+
+    #[test]
+    fn repeats_that_are_far_apart_are_unsteady() {
+        let rate = rate(8.0, &[1.0, 2.0, 4.0]).expect("all took time");
+        assert!(unsteady(&rate));
+        assert!(!unsteady(&steady(3.0)));
     }
 
     #[test]
@@ -276,127 +293,155 @@ mod tests {
             (ceiling(&roof(), 2.0), ceiling(&roof(), 50.0)),
             (20e6, 100e6)
         );
-        assert_eq!(least(&roof(), 100e6, 1e6), (1.0, false));
-        assert_eq!(least(&roof(), 1e6, 10e6), (1.0, true));
+        assert_eq!(shortest_seconds(&roof(), 100e6, 1e6), (1.0, false));
+        assert_eq!(shortest_seconds(&roof(), 1e6, 10e6), (1.0, true));
+    }
+
+    fn row(ms: f64, flops: f64, bytes: f64) -> KernelRow {
+        KernelRow {
+            ms,
+            flops: Some(flops),
+            bytes: Some(bytes),
+            ..KernelRow::default()
+        }
     }
 
     #[test]
-    fn a_row_reaches_a_share_of_the_roof_at_its_intensity() {
-        let mut row = KernelRow {
-            ms: 500.0,
-            flops: Some(10e6),
-            bytes: Some(2.5e6),
-            ..KernelRow::default()
+    fn a_row_reaches_a_share_of_what_its_intensity_allows() {
+        let reached = reached(&row(500.0, 10e6, 2.5e6), Some(&roof()));
+
+        let expected = RowRates {
+            flops_per_s: Some(20e6),
+            bytes_per_s: Some(5e6),
+            intensity: Some(4.0),
+            share: Some(0.5),
+            memory_bound: Some(true),
         };
-        let it = reached(&row, Some(&roof()));
-        assert_eq!(
-            (
-                it.flops_per_s,
-                it.bytes_per_s,
-                it.intensity,
-                it.share,
-                it.memory_bound
-            ),
-            (Some(20e6), Some(5e6), Some(4.0), Some(0.5), Some(true))
-        );
-        // The work of several kernels took the time of all of them.
+        assert_eq!(reached, expected);
+    }
+
+    #[test]
+    fn the_work_of_several_kernels_took_the_time_of_all_of_them() {
+        let mut row = row(500.0, 10e6, 2.5e6);
         row.work_ms = Some(1000.0);
         assert_eq!(reached(&row, Some(&roof())).share, Some(0.25));
-        assert_eq!(reached(&row, None).share, None);
-        // A cache can serve more than memory; but a roof that was measured under load may just be too low.
-        row.work_ms = Some(100.0);
-        let mut roof = roof();
-        assert_eq!(reached(&row, Some(&roof)).share, Some(2.5));
-        roof.bytes.load = Some(0.6);
-        assert_eq!(reached(&row, Some(&roof)).share, None);
     }
 
     #[test]
-    fn work_on_matrix_cores_has_a_roof_of_its_own() {
-        let mut row = KernelRow {
-            ms: 500.0,
-            flops: Some(500e6),
-            bytes: Some(1e6),
+    fn a_cache_can_be_faster_than_memory() {
+        let row = row(100.0, 10e6, 2.5e6);
+        let mut roof = roof();
+        assert_eq!(reached(&row, Some(&roof)).share, Some(2.5));
+
+        roof.bytes.load = Some(0.6);
+
+        let share = reached(&row, Some(&roof)).share;
+        assert_eq!(share, None, "a disturbed peak may be too low");
+    }
+
+    /// Returns the share that 500 MFLOP on matrix cores reach in a time.
+    fn share_on_matrix_cores(ms: f64, matrix_cores: Option<Rate>) -> Option<f64> {
+        let row = KernelRow {
             matrix_cores: true,
-            ..KernelRow::default()
+            ..row(ms, 500e6, 1e6)
         };
-        // 1000 MFLOP/s where f32 allows 100: no share of the wrong roof.
-        assert_eq!(reached(&row, Some(&roof())).share, None);
-        let both = Roof {
-            matrix_cores: Some(steady(2e9)),
+        let roof = Roof {
+            matrix_cores,
             ..roof()
         };
-        let it = reached(&row, Some(&both));
-        assert_eq!((it.share, it.memory_bound), (Some(0.5), Some(false)));
-        // No cache computes: more than noise explains is no share, because the roof is too low.
-        row.ms = 240.0;
-        assert!(reached(&row, Some(&both)).share.is_some_and(|it| it > 1.0));
-        row.ms = 200.0;
-        assert_eq!(reached(&row, Some(&both)).share, None);
-        assert_eq!(better(both, roof()).matrix_cores, Some(steady(2e9)));
+        reached(&row, Some(&roof)).share
+    }
+
+    #[test]
+    fn work_on_matrix_cores_is_compared_with_their_peak() {
+        let peak = Some(steady(2e9));
+        assert_eq!(share_on_matrix_cores(500.0, None), None);
+        assert_eq!(share_on_matrix_cores(500.0, peak), Some(0.5));
+    }
+
+    #[test]
+    fn a_share_of_arithmetic_above_1_is_noise_or_no_share() {
+        let peak = Some(steady(2e9));
+        let share = share_on_matrix_cores(240.0, peak).expect("noise explains it");
+        assert!(share > 1.0);
+        assert_eq!(share_on_matrix_cores(200.0, peak), None);
     }
 
     #[test]
     fn work_that_is_not_known_gives_no_rate() {
-        let mut row = KernelRow {
+        let unknown = KernelRow {
             ms: 5.0,
             ..KernelRow::default()
         };
-        assert_eq!(reached(&row, Some(&roof())), RowRates::default());
-        (row.flops, row.bytes) = (Some(0.0), Some(0.0));
-        assert_eq!(reached(&row, Some(&roof())), RowRates::default());
-        // A copy has bytes and no arithmetic; a row without time has no rate.
-        row.bytes = Some(5e4);
-        assert_eq!(reached(&row, Some(&roof())).share, Some(1.0));
-        row.ms = 0.0;
-        assert_eq!(reached(&row, Some(&roof())).share, None);
+        let in_another_row = row(5.0, 0.0, 0.0);
+        for row in [unknown, in_another_row] {
+            assert_eq!(reached(&row, Some(&roof())), RowRates::default());
+        }
+    }
+
+    #[test]
+    fn a_copy_has_bytes_and_no_arithmetic() {
+        assert_eq!(reached(&row(5.0, 0.0, 5e4), Some(&roof())).share, Some(1.0));
+    }
+
+    #[test]
+    fn a_row_without_time_has_no_rate() {
+        assert_eq!(reached(&row(0.0, 0.0, 5e4), Some(&roof())).share, None);
     }
 
     #[test]
     fn of_two_measurements_each_rate_keeps_its_higher_best() {
-        let slow = Roof {
+        let before = Roof {
             flops: steady(50e6),
             bytes: steady(20e6),
+            matrix_cores: Some(steady(2e9)),
             ..roof()
         };
-        let it = better(slow, roof());
-        assert_eq!((it.flops.best, it.bytes.best), (100e6, 20e6));
+
+        let joined = better(before, roof());
+
+        assert_eq!((joined.flops.best, joined.bytes.best), (100e6, 20e6));
+        assert_eq!(joined.matrix_cores, Some(steady(2e9)));
     }
 
     #[test]
     fn a_disturbed_measurement_lowers_nothing_and_a_quiet_one_clears_the_mark() {
-        let of = |best: f64, load: Option<f64>| Roof {
+        let measured = |(best, load): (f64, Option<f64>)| Roof {
             flops: Rate {
                 load,
                 ..steady(best)
             },
             ..roof()
         };
+        // Each row has the FLOP/s and the load of the measurement before, of the one now, and of both joined.
         let cases = [
-            // Kept, measured now, and what is kept then.
             ((265e6, None), (65e6, Some(0.6)), (265e6, None)),
             ((65e6, Some(0.6)), (265e6, None), (265e6, None)),
             ((265e6, Some(0.6)), (260e6, None), (265e6, None)),
             ((65e6, Some(0.6)), (90e6, Some(0.3)), (90e6, Some(0.3))),
             ((90e6, Some(0.3)), (65e6, Some(0.6)), (90e6, Some(0.3))),
         ];
-        for ((then, then_load), (now, now_load), (best, load)) in cases {
-            let it = better(of(then, then_load), of(now, now_load));
-            assert_eq!((it.flops.best, it.flops.load), (best, load), "{then} {now}");
-            assert_eq!(it.load(), load);
+        for (before, now, (best, load)) in cases {
+            let joined = better(measured(before), measured(now));
+            assert_eq!(joined.flops.best, best, "{before:?} {now:?}");
+            assert_eq!(joined.load(), load, "{before:?} {now:?}");
         }
     }
 
     #[test]
     fn peaks_in_words_say_that_they_were_disturbed() {
-        let mut it = Roof {
+        let mut roof = Roof {
             flops: steady(265.4e9),
             bytes: steady(38.06e9),
             ..roof()
         };
-        assert_eq!(words(&it), "peak 265 GFLOP/s, 38.1 GB/s");
-        it.bytes.load = Some(0.4);
-        let said = "peak 265 GFLOP/s, 38.1 GB/s (measured under load)";
-        assert_eq!(words(&it), said);
+        assert_eq!(words(&roof), "peak 265 GFLOP/s, 38.1 GB/s");
+
+        roof.bytes.load = Some(0.4);
+
+        assert_eq!(
+            words(&roof),
+            "peak 265 GFLOP/s, 38.1 GB/s (measured under load)"
+        );
     }
 }

@@ -15,14 +15,15 @@ pub fn times_of<'a>(profiles: impl Iterator<Item = &'a StepProfile>, row: &Kerne
         .collect()
 }
 
-/// Returns the length in ms of the step that a profile's rows are compared with. Recordings of older versions do not name it.
+/// Returns the length in milliseconds of the step that a profile's rows are compared with. Recordings of older versions do not name it.
 fn step_ms(profile: &StepProfile) -> f64 {
-    let sum = profile.device_ms + profile.unbracketed_ms;
-    profile.step_ms.unwrap_or(sum)
+    profile
+        .step_ms
+        .unwrap_or(profile.device_ms + profile.unbracketed_ms)
 }
 
-/// Returns the words for the step that a share of kernels refers to. Kernels of a step never take longer than the step: a larger share
-/// refers to the steps around it, which ran without the profiler.
+/// Returns the words for the step that `coverage` refers to. The kernels of a step never take longer than the step, so a coverage above 1
+/// refers to the steps around the profiled one, which ran without the profiler.
 pub fn step_of(coverage: f64) -> &'static str {
     if coverage > 1.0 {
         "a step without the profiler"
@@ -31,8 +32,8 @@ pub fn step_of(coverage: f64) -> &'static str {
     }
 }
 
-/// Returns a profile whose times are medians over several profiles: the time of each row, and that of the rest of the step. The step is
-/// their sum, so that all shares refer to one step.
+/// Returns the `latest` profile with medians over several profiles in place of its times: the time of each row, and the rest of the step.
+/// Its step is their sum, so that all shares refer to one step.
 pub fn typical<'a>(
     latest: &StepProfile,
     profiles: impl Iterator<Item = &'a StepProfile> + Clone,
@@ -68,50 +69,66 @@ pub fn typical<'a>(
 mod tests {
     use super::*;
 
-    #[test]
-    fn medians_over_profiles_add_up_to_the_step() {
-        let profile = |row: f64, rest: f64| StepProfile {
-            rows: vec![KernelRow {
-                op: "linear".to_owned(),
-                ms: row,
+    /// Returns the profile of a step in which operations take these times in milliseconds, and the rest of the step `rest`.
+    fn profile(rows: &[(&str, f64)], rest: f64) -> StepProfile {
+        let rows: Vec<KernelRow> = rows
+            .iter()
+            .map(|(op, ms)| KernelRow {
+                op: (*op).to_owned(),
+                ms: *ms,
                 ..KernelRow::default()
-            }],
-            device_ms: row,
+            })
+            .collect();
+        let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
+        StepProfile {
+            rows,
+            device_ms,
             unbracketed_ms: rest,
-            coverage: row / (row + rest),
-            step_ms: Some(row + rest),
+            coverage: device_ms / (device_ms + rest),
+            step_ms: Some(device_ms + rest),
             ..StepProfile::default()
-        };
-        // The latest one was disturbed.
-        let profiles = [profile(30.0, 10.0), profile(32.0, 8.0), profile(70.0, 90.0)];
-        let found = typical(&profiles[2], profiles.iter());
-        assert_eq!((found.rows[0].ms, found.device_ms), (32.0, 32.0));
-        assert_eq!((found.unbracketed_ms, found.step_ms), (10.0, Some(42.0)));
-        assert_eq!(found.coverage, 32.0 / 42.0);
-        assert_eq!(typical(&profiles[2], [].iter()), profiles[2]);
+        }
     }
 
     #[test]
-    fn kernels_of_a_step_never_take_more_than_the_step() {
-        let profile = |times: [f64; 2]| StepProfile {
-            rows: ["linear", "rope"]
-                .into_iter()
-                .zip(times)
-                .map(|(op, ms)| KernelRow {
-                    op: op.to_owned(),
-                    ms,
-                    ..KernelRow::default()
-                })
-                .collect(),
-            device_ms: times.iter().sum(),
-            step_ms: Some(times.iter().sum::<f64>() + 1.0),
-            ..StepProfile::default()
-        };
+    fn medians_over_profiles_add_up_to_the_step() {
+        let disturbed = profile(&[("linear", 70.0)], 90.0);
+        let profiles = [
+            profile(&[("linear", 30.0)], 10.0),
+            profile(&[("linear", 32.0)], 8.0),
+            disturbed.clone(),
+        ];
+
+        let typical = typical(&disturbed, profiles.iter());
+
+        assert_eq!((typical.rows[0].ms, typical.device_ms), (32.0, 32.0));
+        assert_eq!(
+            (typical.unbracketed_ms, typical.step_ms),
+            (10.0, Some(42.0))
+        );
+        assert_eq!(typical.coverage, 32.0 / 42.0);
+    }
+
+    #[test]
+    fn without_profiles_the_latest_one_stays() {
+        let latest = profile(&[("linear", 70.0)], 90.0);
+        assert_eq!(typical(&latest, [].iter()), latest);
+    }
+
+    #[test]
+    fn kernels_of_a_typical_step_never_take_more_than_the_step() {
         // Each row is slow in two of three profiles, but both in one only: the medians add up to more than the median step.
-        let profiles = [[10.0, 1.0], [1.0, 10.0], [10.0, 10.0]].map(profile);
-        let found = typical(&profiles[0], profiles.iter());
-        assert_eq!((found.device_ms, found.step_ms), (20.0, Some(21.0)));
-        assert_eq!(step_of(found.coverage), "the step");
+        let profiles = [[10.0, 1.0], [1.0, 10.0], [10.0, 10.0]]
+            .map(|[linear, rope]| profile(&[("linear", linear), ("rope", rope)], 1.0));
+
+        let typical = typical(&profiles[0], profiles.iter());
+
+        assert_eq!((typical.device_ms, typical.step_ms), (20.0, Some(21.0)));
+        assert_eq!(step_of(typical.coverage), "the step");
+    }
+
+    #[test]
+    fn a_coverage_above_1_refers_to_steps_without_the_profiler() {
         assert_eq!(step_of(1.04), "a step without the profiler");
     }
 }

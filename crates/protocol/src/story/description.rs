@@ -5,46 +5,46 @@ use crate::stats::roofline::bounding;
 use crate::units::digits;
 use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
 
-/// A step that takes longer than this is announced before it is made, in seconds.
+/// The length of a step in seconds from which the step is announced before it is made.
 const LONG_STEP_S: f64 = 10.0;
 
-/// The description of a run when it begins. Our engine tells each part. A run of another program lacks the parts that the program does not
-/// know, and the figures that follow from them.
+/// The description of a run when it begins. Our engine tells every part. A run of another program lacks the parts that the program does
+/// not tell, and the figures that need them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunDescription {
     /// The stage's number; 0 when the run belongs to none.
     pub stage: u32,
-    /// `broken`, `fixed`, `custom`, or what another program calls its run.
+    /// The variant, `broken`, `fixed` or `custom`, or another program's name for its run.
     pub name: String,
     pub slot: Slot,
-    /// Which of several processes that train together.
+    /// The number of the process, if several train together.
     pub rank: Option<u32>,
     pub config: Option<RunConfig>,
-    /// Content hash of the configuration.
+    /// The hash of the configuration's content.
     pub hash: Option<String>,
     pub device: Option<Device>,
     pub parameters: Option<u64>,
     pub tensors: Option<u32>,
-    /// Loss in nats of a model that gives each token the same probability.
+    /// The loss in nats of a model that gives each token the same probability.
     pub ln_vocab: Option<f64>,
-    /// Lowest reachable loss in nats.
+    /// The entropy rate of the data in nats, below which no loss can stay.
     pub entropy: Option<f64>,
     pub forward_flops: Option<f64>,
     /// The measured peaks of the device.
     pub roof: Option<Box<Roof>>,
-    /// Products run on matrix cores.
+    /// True if products run on matrix cores.
     pub matrix_cores: bool,
-    /// Steps that were asked for; none: it runs until it is stopped.
+    /// The number of steps to make; `None` for a run that goes on until it is stopped.
     pub steps: Option<u64>,
-    /// Step at which it begins.
+    /// The step at which the run begins.
     pub from_step: u64,
-    /// One of two that are measured in turns.
+    /// True for one of two runs that are measured in turns.
     pub paired: bool,
-    /// It trains beside a run of the other slot and never goes on with that run's weights.
+    /// True if the run trains beside a run of the other slot and never goes on with that run's weights.
     pub apart: bool,
-    /// The configuration is not to be read off a recording or a report.
+    /// True for a mystery: recordings and reports must not show the configuration.
     pub sealed: bool,
-    /// The number of the command that asked for it; 0 where there was none.
+    /// The number of the command that asked for the run; 0 if it had none.
     pub request: u64,
 }
 
@@ -125,14 +125,15 @@ impl RunDescription {
         })
     }
 
-    /// Returns true if both runs have one configuration, slot, stage and device.
+    /// Returns true if both runs have equal configurations, and one slot, stage, device and rank.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.hash, &self.device, self.rank) == (&other.hash, &other.device, other.rank)
             && (self.stage, self.slot) == (other.stage, other.slot)
             && (self.hash.is_some() || self.name == other.name)
     }
 
-    /// Returns a sentence about the time of a step of this configuration if the step takes long on the device.
+    /// Returns a sentence about the time of a step of `config` on this run's device; `None` if the step is short, or if the device's peaks
+    /// are not known.
     pub fn long_step(&self, config: &RunConfig) -> Option<String> {
         let roof = bounding(self.roof.as_deref()?, self.matrix_cores)?;
         let seconds = config.forecast_s(&roof);
@@ -146,7 +147,7 @@ impl RunDescription {
         })
     }
 
-    /// Returns true if another program makes the steps of the run, which has no configuration of ours then.
+    /// Returns true if another program makes the steps of the run. Such a run has no configuration.
     pub fn is_foreign(&self) -> bool {
         self.config.is_none()
     }
@@ -158,27 +159,28 @@ impl RunDescription {
 
     /// Returns true if the host waits for the device once a step, at its end. The phases are then times of submitting.
     pub fn waits_once(&self) -> bool {
-        let config = self.config.as_ref();
-        config.is_some_and(|config| config.measure.sync == Sync::PerStep)
+        self.config
+            .as_ref()
+            .is_some_and(|config| config.measure.sync == Sync::PerStep)
     }
 
     /// Returns true if the run computes on our CPU device.
     pub fn on_cpu(&self) -> bool {
-        let device = self.device.as_ref();
-        device.is_some_and(|device| device.kind == "cpu")
+        self.device
+            .as_ref()
+            .is_some_and(|device| device.kind == "cpu")
     }
 
-    /// The number format of the products and whether it is emulated; `None` for plain f32, and where it is not known.
+    /// Returns the words for the number format of the products, and for its emulation; `None` for plain f32, and if it is not known.
     pub fn format(&self) -> Option<String> {
         let config = self.config.as_ref()?;
-        let short = config.train.precision;
-        let said = match (short, self.matrix_cores) {
-            (Precision::F32, _) if config.model.matmul != Matmul::Split => return None,
-            (Precision::F32, false) => "f32, not split: no matrix cores here".to_owned(),
-            (Precision::F32, true) => "f32 as two f16".to_owned(),
-            (_, false) => format!("{short}, emulated: numbers true, speed not"),
-            (_, true) => short.to_string(),
-        };
-        Some(said)
+        let precision = config.train.precision;
+        match (precision, self.matrix_cores) {
+            (Precision::F32, _) if config.model.matmul != Matmul::Split => None,
+            (Precision::F32, false) => Some("f32, not split: no matrix cores here".to_owned()),
+            (Precision::F32, true) => Some("f32 as two f16".to_owned()),
+            (_, false) => Some(format!("{precision}, emulated: numbers true, speed not")),
+            (_, true) => Some(precision.to_string()),
+        }
     }
 }

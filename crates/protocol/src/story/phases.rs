@@ -1,4 +1,4 @@
-//! The parts of a step as a list, so that steps of other programs can have other parts than ours.
+//! The parts of a step as a list, because steps of other programs can have parts that ours do not have.
 
 use crate::PhaseTimes;
 
@@ -13,7 +13,7 @@ pub enum PhaseName {
     /// Exchanging gradients or weights with other processes.
     Communication,
     Optimizer,
-    /// The step's time that no other part explains; below 0 where the parts claim more than the step took.
+    /// The time of the step that no other part explains. It is negative if the parts claim more time than the step took.
     #[strum(serialize = "unaccounted")]
     Rest,
 }
@@ -21,9 +21,9 @@ pub enum PhaseName {
 /// The parts of one step in milliseconds, in the order in which they ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Phases {
-    /// The rest is the last one, where the step's own length is known.
+    /// The parts with their times; `PhaseName::Rest` is the last one.
     pub parts: Vec<(PhaseName, f64)>,
-    /// Length of the step.
+    /// The length of the step.
     pub step: f64,
 }
 
@@ -37,9 +37,11 @@ impl From<&PhaseTimes> for Phases {
             (PhaseName::Optimizer, Some(times.optimizer)),
             (PhaseName::Rest, Some(times.residual)),
         ];
-        let known = parts.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
         Self {
-            parts: known.collect(),
+            parts: parts
+                .into_iter()
+                .filter_map(|(name, ms)| Some((name, ms?)))
+                .collect(),
             step: times.step,
         }
     }
@@ -48,13 +50,17 @@ impl From<&PhaseTimes> for Phases {
 impl Phases {
     /// Returns the time of a part in milliseconds; `None` if the step has no such part.
     pub fn time_of(&self, name: PhaseName) -> Option<f64> {
-        let found = self.parts.iter().find(|(part, _)| *part == name);
-        found.map(|(_, ms)| *ms)
+        self.parts
+            .iter()
+            .find(|(part, _)| *part == name)
+            .map(|(_, ms)| *ms)
     }
 
-    /// Returns the parts that ran, without the rest.
+    /// Returns the parts that have timers: all but the rest.
     pub fn timed(&self) -> impl Iterator<Item = (PhaseName, f64)> + '_ {
-        let parts = self.parts.iter().copied();
-        parts.filter(|(name, _)| *name != PhaseName::Rest)
+        self.parts
+            .iter()
+            .copied()
+            .filter(|(name, _)| *name != PhaseName::Rest)
     }
 }

@@ -4,12 +4,12 @@ use super::phases::{PhaseName, Phases};
 use crate::RankReading;
 use crate::stats::robust::median;
 
-/// How many times the median of the other processes a phase takes, at least, in a process that is called a straggler, and which share of
-/// the step it exceeds them by.
+/// The shortest phase of a straggler, in multiples of the median of the other processes.
 const STRAGGLES: f64 = 1.2;
+/// The smallest share of the step by which a straggler's phase is longer than that median.
 const SHARE_OF_STEP: f64 = 0.02;
 
-/// One phase in all processes. Times are in milliseconds.
+/// One phase in all processes, with its median and its longest time in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankPhase {
     pub name: PhaseName,
@@ -17,7 +17,7 @@ pub struct RankPhase {
     pub worst: f64,
     /// The process with the longest time.
     pub rank: u32,
-    /// The others wait for that process.
+    /// True if the other processes wait for that process.
     pub straggles: bool,
 }
 
@@ -25,40 +25,44 @@ pub struct RankPhase {
 /// backward. A process that is early waits there, so that backward is as long in every process: it names no straggler, and neither does
 /// communication.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
-    let told: Vec<(u32, Phases)> = ranks
+    let reported: Vec<(u32, Phases)> = ranks
         .iter()
-        .filter_map(|rank| Some((rank.rank, Phases::from(rank.phases.as_ref()?))))
+        .filter_map(|reading| Some((reading.rank, Phases::from(reading.phases.as_ref()?))))
         .collect();
-    let Some((_, first)) = told.first() else {
+    let Some((_, first)) = reported.first() else {
         return Vec::new();
     };
-    let of_one = |(name, _): (PhaseName, f64)| {
-        let times = told
-            .iter()
-            .filter_map(|(rank, phases)| Some((*rank, phases.time_of(name)?)));
-        let times: Vec<(u32, f64)> = times.collect();
-        let (rank, worst) = *times.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let others: Vec<f64> = times
-            .iter()
-            .filter(|(other, _)| *other != rank)
-            .map(|(_, ms)| *ms)
-            .collect();
-        let all: Vec<f64> = times.iter().map(|(_, ms)| *ms).collect();
-        let waited_for = !matches!(name, PhaseName::Backward | PhaseName::Communication);
-        let usual = median(&others);
-        let straggles = !others.is_empty()
-            && waited_for
+    first
+        .timed()
+        .filter_map(|(name, _)| rank_phase(name, &reported, first.step))
+        .collect()
+}
+
+/// Returns one phase in all processes that report it, by their rank; `None` if none does. `step_ms` is the length of a step.
+fn rank_phase(name: PhaseName, reported: &[(u32, Phases)], step_ms: f64) -> Option<RankPhase> {
+    let times: Vec<(u32, f64)> = reported
+        .iter()
+        .filter_map(|(rank, phases)| Some((*rank, phases.time_of(name)?)))
+        .collect();
+    let (rank, worst) = *times.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let all: Vec<f64> = times.iter().map(|(_, ms)| *ms).collect();
+    let others: Vec<f64> = times
+        .iter()
+        .filter(|(other, _)| *other != rank)
+        .map(|(_, ms)| *ms)
+        .collect();
+    let usual = median(&others);
+    let can_straggle = !matches!(name, PhaseName::Backward | PhaseName::Communication);
+    Some(RankPhase {
+        name,
+        median: median(&all),
+        worst,
+        rank,
+        straggles: can_straggle
+            && !others.is_empty()
             && worst > STRAGGLES * usual
-            && worst - usual > SHARE_OF_STEP * first.step;
-        Some(RankPhase {
-            name,
-            median: median(&all),
-            worst,
-            rank,
-            straggles,
-        })
-    };
-    first.timed().filter_map(of_one).collect()
+            && worst - usual > SHARE_OF_STEP * step_ms,
+    })
 }
 
 #[cfg(test)]
@@ -66,35 +70,47 @@ mod tests {
     use super::*;
     use crate::PhaseTimes;
 
-    fn readings(forward: &[f64], backward: &[f64]) -> Vec<RankReading> {
-        let pairs = forward.iter().zip(backward).enumerate();
-        let readings = pairs.map(|(rank, (forward, backward))| RankReading {
-            rank: rank as u32,
-            phases: Some(PhaseTimes::from_parts([*forward, *backward, 1.0], 100.0)),
-            ..RankReading::default()
-        });
-        readings.collect()
+    /// Returns the readings of processes with these forward and backward times, in steps of 100 ms.
+    fn readings(times: &[(f64, f64)]) -> Vec<RankReading> {
+        (0..)
+            .zip(times)
+            .map(|(rank, (forward, backward))| RankReading {
+                rank,
+                phases: Some(PhaseTimes::from_parts([*forward, *backward, 1.0], 100.0)),
+                ..RankReading::default()
+            })
+            .collect()
     }
 
-    fn stragglers(ranks: &[RankReading]) -> Vec<(PhaseName, u32)> {
-        let phases = rank_phases(ranks)
-            .into_iter()
-            .filter(|phase| phase.straggles);
-        phases.map(|phase| (phase.name, phase.rank)).collect()
+    fn stragglers(phases: &[RankPhase]) -> Vec<(PhaseName, u32)> {
+        phases
+            .iter()
+            .filter(|phase| phase.straggles)
+            .map(|phase| (phase.name, phase.rank))
+            .collect()
     }
 
     #[test]
-    fn the_longest_forward_straggles_and_a_long_backward_does_not() {
+    fn the_longest_forward_straggles() {
         // The others wait for process 2 within their backward.
-        let ranks = readings(&[30.0, 31.0, 50.0, 30.0], &[60.0, 59.0, 40.0, 60.0]);
-        assert_eq!(stragglers(&ranks), [(PhaseName::Forward, 2)]);
-        let forward = &rank_phases(&ranks)[0];
-        assert_eq!(
-            (forward.median, forward.worst, forward.rank),
-            (30.5, 50.0, 2)
-        );
-        let alike = readings(&[30.0; 4], &[60.0, 60.0, 90.0, 60.0]);
-        assert_eq!(stragglers(&alike), []);
-        assert_eq!(stragglers(&readings(&[30.0], &[60.0])), [], "one alone");
+        let ranks = readings(&[(30.0, 60.0), (31.0, 59.0), (50.0, 40.0), (30.0, 60.0)]);
+
+        let phases = rank_phases(&ranks);
+
+        assert_eq!(stragglers(&phases), [(PhaseName::Forward, 2)]);
+        assert_eq!(phases[0].median, 30.5);
+        assert_eq!((phases[0].worst, phases[0].rank), (50.0, 2));
+    }
+
+    #[test]
+    fn a_long_backward_does_not_straggle() {
+        let ranks = readings(&[(30.0, 60.0), (30.0, 60.0), (30.0, 90.0), (30.0, 60.0)]);
+        assert_eq!(stragglers(&rank_phases(&ranks)), []);
+    }
+
+    #[test]
+    fn a_process_alone_does_not_straggle() {
+        let ranks = readings(&[(30.0, 60.0)]);
+        assert_eq!(stragglers(&rank_phases(&ranks)), []);
     }
 }

@@ -1,4 +1,4 @@
-//! The story of one run: all figures that it showed.
+//! The story of one run, with all figures that it showed.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -20,15 +20,14 @@ const HOLD_MS: u64 = 1000;
 /// The time for which a speed is shown before the next one replaces it.
 const SETTLED_MS: u64 = 2000;
 
-/// A figure whose event does not name the step that it is of.
+/// A figure whose event does not name a step, with the latest step before that event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told<T> {
-    /// The latest step when it was told.
+pub struct AtStep<T> {
     pub step: u64,
     pub figure: T,
 }
 
-impl<T> Deref for Told<T> {
+impl<T> Deref for AtStep<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -36,18 +35,18 @@ impl<T> Deref for Told<T> {
     }
 }
 
-/// One step, and what its clocks said: every line of a ledger is of this step.
+/// One step with its phases and clocks, which all lines of the ledger show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReading {
     pub step: u64,
     pub phases: PhaseTimes,
-    /// None in recordings of older versions.
+    /// `None` in recordings of older versions.
     pub clocks: Option<StepClocks>,
-    /// The time at which it was first shown, on the reader's clock in milliseconds.
+    /// The time at which the step was first shown, on the reader's clock in milliseconds.
     at_ms: u64,
 }
 
-/// The figures of a run at the time when another run began to train its weights further.
+/// The figures of a run from before another run trained its weights further.
 #[derive(Clone, Debug, PartialEq)]
 struct WhenLeft {
     step: u64,
@@ -59,56 +58,58 @@ struct WhenLeft {
 #[derive(Clone, Debug, Default)]
 pub struct RunStory {
     pub description: RunDescription,
-    /// Which run of its stream, counted from 1; 0 where nothing ran.
+    /// The number of the run in its stream, from 1; 0 for an empty story.
     pub number: u64,
     /// The date in the engine's greeting.
     pub date: String,
-    /// The time at which it began, on the reader's clock in milliseconds.
+    /// The time at which the run began, on the reader's clock in milliseconds.
     pub began_ms: u64,
-    /// Which start its weights come from. A run that went on with another's weights has that one's.
+    /// The number of the start from step 0 that the weights come from. Runs that train one set of weights have one number.
     pub weights: u32,
-    /// The slot whose weights it went on with, where it did not begin with weights of its own.
+    /// The slot whose weights the run went on with; `None` for a run that began with weights of its own.
     pub went_on_from: Option<Slot>,
-    /// It is a side of pairs: no run of its own was here.
+    /// True for a side of a paired comparison whose configuration never ran alone.
     pub of_pairs: bool,
-    /// The loss of every step that was told.
+    /// The loss of every reported step.
     pub loss: Series,
-    /// Fewer points of `loss`, up to the step from which another run trained the weights.
+    /// Some points of `loss`, up to the step from which another run trained the weights.
     pub curve: ThinCurve,
-    /// Unprofiled step times in milliseconds.
+    /// The times of unprofiled steps in milliseconds.
     pub step_ms: Series,
     pub last: Option<Step>,
-    /// Phases of the latest unprofiled step that has them.
+    /// The phases of the latest unprofiled step that has them.
     last_phases: Option<PhaseTimes>,
-    /// The rate that every surface shows. `replaces_rate` says how long it stays; a reader without a clock has the latest one, and every
-    /// reader has the latest one once the run has ended.
+    /// The rate that is shown everywhere. `replaces_rate` decides how long it stays. A reader without a clock always has the latest rate,
+    /// and after the end of the run every reader has it.
     pub throughput: Option<Throughput>,
+    /// The time at which `throughput` was first shown, on the reader's clock in milliseconds.
     throughput_ms: u64,
-    /// The latest rate, where it is not shown yet.
+    /// The latest rate, if it is not shown yet.
     newer: Option<Throughput>,
     pub(super) for_audience: bool,
+    /// The latest profile, which may be empty and say why.
     pub kernels: Option<StepProfile>,
-    /// The latest profiles, oldest first.
+    /// The latest profiles with rows, oldest first.
     pub profiles: VecDeque<StepProfile>,
     /// The step that the ledger shows.
     pub ledger: Option<StepReading>,
     pub gradients: Option<Gradients>,
     pub evidence: Option<Evidence>,
-    pub memory: Option<Told<Memory>>,
+    pub memory: Option<AtStep<Memory>>,
     pub lints: Vec<Lint>,
-    /// The first tensor that was not finite, and when, where the run ended for it.
+    /// The step and the first tensor that was not finite, if the run ended because of it.
     pub not_finite: Option<(u64, String)>,
     /// The paired comparison of this run.
     pub pair: Option<Pair>,
-    /// The engine's summary, once it has ended.
+    /// The engine's summary; `None` until the run has ended.
     pub finished: Option<Finished>,
-    /// The step up to which it trained its weights, once another start followed.
+    /// The step up to which the run trained its weights; `None` until another run went on with them.
     pub(super) trained_to: Option<u64>,
     left: Option<WhenLeft>,
 }
 
 impl RunStory {
-    /// Returns the story of a run that is not read from a stream, before its first event.
+    /// Returns the empty story of a run that is not read from a stream.
     pub fn new(description: RunDescription) -> Self {
         Self {
             description,
@@ -132,10 +133,11 @@ impl RunStory {
         self.has_begun() && self.description.is_like(description)
     }
 
-    /// It begins or goes on. Summary, ledger and lints are measured again; the rest is of this configuration.
+    /// Begins the run, or lets it go on. Summary, ledger and lints are measured anew; the other figures stay, because they belong to this
+    /// configuration.
     pub(super) fn begin(&mut self, description: RunDescription) {
-        let by_another = self.trained_to.is_some_and(|to| description.from_step > to);
-        if by_another
+        let trained_by_another = self.trained_to.is_some_and(|to| description.from_step > to);
+        if trained_by_another
             && self.left.is_none()
             && let Some((step, loss)) = self.loss.last()
         {
@@ -178,7 +180,7 @@ impl RunStory {
                 None => self.evidence = Some(evidence.clone()),
             },
             Event::Memory(memory) => {
-                self.memory = Some(Told {
+                self.memory = Some(AtStep {
                     step: self.last.as_ref().map_or(0, |step| step.step),
                     figure: memory.clone(),
                 });
@@ -194,8 +196,9 @@ impl RunStory {
         }
     }
 
-    /// Returns true if this rate is shown in place of the one on the screen. A learner reads a rate for two seconds, an audience reads it
-    /// until the next one is of twice as many steps; a rate of fewer steps is measured anew. `at_ms` is 0 for a reader without a clock.
+    /// Returns true if a rate replaces the one that is shown. For a learner, a rate stays for two seconds. For an audience, it stays until the
+    /// next one is measured from twice as many steps, or from fewer, because the measurement began again. `at_ms` is 0 for a reader without
+    /// a clock.
     fn replaces_rate(&self, new: &Throughput, at_ms: u64) -> bool {
         let Some(shown) = &self.throughput else {
             return true;
@@ -215,13 +218,17 @@ impl RunStory {
     /// refer to this peak; the throughput names the peak that was known at its time.
     pub fn peak_flops(&self) -> Option<(f64, Option<f64>)> {
         let run = &self.description;
-        let roof = run.roof.as_deref();
-        let limit = roof.and_then(|roof| bounding(roof, run.matrix_cores));
-        let known = limit.map(|roof| (roof.flops.best, roof.flops.load));
-        let throughput = self.throughput.as_ref();
-        let then = throughput.and_then(|rate| Some((rate.peak_flops?, rate.peak_load)));
-        // If both peaks are equal, the peak of the throughput counts.
-        [known, then]
+        let of_device = run
+            .roof
+            .as_deref()
+            .and_then(|roof| bounding(roof, run.matrix_cores))
+            .map(|roof| (roof.flops.best, roof.flops.load));
+        let of_throughput = self
+            .throughput
+            .as_ref()
+            .and_then(|rate| Some((rate.peak_flops?, rate.peak_load)));
+        // Of equal peaks, `max_by` returns the last: that of the throughput.
+        [of_device, of_throughput]
             .into_iter()
             .flatten()
             .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -243,16 +250,19 @@ impl RunStory {
         self.last = Some(step.clone());
     }
 
-    /// Shows a step in the ledger, if the one before was shown long enough to be read.
+    /// Shows a step in the ledger if the step before was shown long enough to be read, or if only the new one has clocks. A step without
+    /// clocks never replaces one that has them.
     fn update_ledger(&mut self, step: &Step, at_ms: u64) {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
         };
         let replaces = self.ledger.is_none_or(|shown| {
-            // A step without clocks does not replace one that has them.
-            let as_full = step.clocks.is_some() || shown.clocks.is_none();
-            let fuller = step.clocks.is_some() && shown.clocks.is_none();
-            fuller || as_full && at_ms.saturating_sub(shown.at_ms) >= HOLD_MS
+            let was_readable = at_ms.saturating_sub(shown.at_ms) >= HOLD_MS;
+            match (shown.clocks, step.clocks) {
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+                (None, None) | (Some(_), Some(_)) => was_readable,
+            }
         });
         if replaces {
             self.ledger = Some(StepReading {
@@ -264,21 +274,19 @@ impl RunStory {
         }
     }
 
-    /// The run ended because a tensor was not finite.
-    pub fn stopped_at(&mut self, step: u64, tensor: &str) {
-        self.not_finite = Some((step, tensor.to_owned()));
-    }
-
     /// Returns the step and the value of the latest loss before another run trained the weights further.
     pub fn own_loss(&self) -> Option<(u64, f64)> {
-        let left = self.left.as_ref().map(|left| (left.step, left.loss));
-        left.or(self.loss.last())
+        match &self.left {
+            Some(left) => Some((left.step, left.loss)),
+            None => self.loss.last(),
+        }
     }
 
     /// Returns the latest gradient audit before another run trained the weights further.
     pub fn own_gradients(&self) -> Option<&Gradients> {
-        let left = self.left.as_ref();
-        left.and_then(|left| left.gradients.as_ref())
+        self.left
+            .as_ref()
+            .and_then(|left| left.gradients.as_ref())
             .or(self.gradients.as_ref())
     }
 
@@ -295,8 +303,10 @@ impl RunStory {
 
     /// Returns the loss before any update; `None` if the run did not begin at step 0.
     pub fn first_loss(&self) -> Option<f64> {
-        let first = self.loss.first().filter(|(step, _)| *step == 0);
-        first.map(|(_, loss)| loss)
+        match self.loss.first()? {
+            (0, loss) => Some(loss),
+            _ => None,
+        }
     }
 
     /// Returns the latest loss, finite or not.
@@ -306,23 +316,24 @@ impl RunStory {
 
     /// Returns the typical phases, or the phases of the last measured step if there are no typical ones yet.
     pub fn phases(&self) -> Option<PhaseTimes> {
-        let throughput = self.throughput.as_ref();
-        let typical = throughput.and_then(|rate| rate.phases);
-        typical.or(self.last_phases)
+        self.throughput
+            .as_ref()
+            .and_then(|rate| rate.phases)
+            .or(self.last_phases)
     }
 
-    /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
-    /// with the evidence. Where a step has no device time, that of the latest profile is used.
+    /// Returns three clocks, and true if they belong to the step that the ledger shows. Recordings of older versions have only the clocks of
+    /// the evidence. A step without a device time gets that of the evidence, which is the latest profile's.
     pub fn clocks(&self) -> Option<(StepClocks, bool)> {
-        let evidence = self.evidence.as_ref();
-        let seen = evidence.and_then(|evidence| evidence.clocks);
-        match self.ledger.and_then(|ledger| ledger.clocks) {
-            Some(read) => {
-                let device = read.device.or_else(|| seen?.device);
-                Some((StepClocks { device, ..read }, true))
-            }
-            None => Some((seen?, false)),
-        }
+        let of_evidence = self.evidence.as_ref().and_then(|evidence| evidence.clocks);
+        let Some(of_ledger) = self.ledger.and_then(|ledger| ledger.clocks) else {
+            return Some((of_evidence?, false));
+        };
+        let clocks = StepClocks {
+            device: of_ledger.device.or_else(|| of_evidence?.device),
+            ..of_ledger
+        };
+        Some((clocks, true))
     }
 
     /// Returns the latest profile, in which the time of each row is the median over all kept profiles.
@@ -348,7 +359,7 @@ impl RunStory {
     /// Returns the summary of the run, or of the run so far; `None` before the first step, and for a run of another program.
     pub fn summary(&self) -> Option<Finished> {
         if let Some(finished) = &self.finished {
-            // The engine's first loss is the first one since its last start, which may have been in mid-run.
+            // The engine's first loss is the first one since the run last went on, which may have been in mid-run.
             let since_start = (finished.first_step, finished.loss_first.0);
             let (first_step, first) = self.loss.first().unwrap_or(since_start);
             let mut summary = Finished {
@@ -371,7 +382,10 @@ impl RunStory {
     /// Returns the summary of the run so far. `ln_vocab` is the loss of a model that knows nothing, in nats.
     pub fn summed_up(&self, ln_vocab: f64) -> Finished {
         let run = &self.description;
-        let throughput = self.throughput.as_ref().filter(|t| t.step_ms.n > 0);
+        let throughput = self
+            .throughput
+            .as_ref()
+            .filter(|throughput| throughput.step_ms.n > 0);
         let (first_step, first) = self.loss.first().unwrap_or((0, f64::NAN));
         Finished {
             stage: run.stage,
@@ -425,7 +439,6 @@ impl RunStory {
             };
         };
         let roof = self.description.roof.as_deref();
-        let profiles = self.profiles.iter();
         KernelSummary {
             launches_per_step: kernels.launches,
             unique: kernels.unique,
@@ -437,7 +450,7 @@ impl RunStory {
                 0 | 1 => 0,
                 several => several as u32,
             },
-            discarded: profiles.map(|profile| profile.discarded).sum(),
+            discarded: self.profiles.iter().map(|profile| profile.discarded).sum(),
             reason: kernels.reason,
         }
     }

@@ -1,30 +1,32 @@
-//! A figure over the steps of a run, in bounded memory: the recent past point by point, all of it in buckets.
-//! A ten-hour run takes no more room than a ten-minute one.
+//! A figure over the steps of a run, in bounded memory: the recent past point by point, the whole run in buckets. A run of ten hours takes
+//! no more memory than one of ten minutes.
 
 use std::collections::VecDeque;
 
 use crate::Num;
 
-/// Points of the recent past.
+/// The number of points of the recent past.
 const RECENT: usize = 512;
-/// Buckets over the whole run; when they are full, neighbours merge and each then covers twice as many points.
+/// The largest number of buckets for the whole run. When it is reached, neighbours merge, and each bucket then has twice as many points.
 const BUCKETS: usize = 1024;
 
 /// Some neighbouring points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
+    /// The steps of the first and of the last point.
     pub first: u64,
     pub last: u64,
     pub low: f64,
     pub high: f64,
     pub mean: f64,
+    /// The number of points.
     pub points: u64,
-    /// Not joined with the bucket before: steps are missing between them.
+    /// True if steps are missing between this bucket and the one before.
     pub gap: bool,
 }
 
 impl Bucket {
-    /// A single point.
+    /// Returns the bucket of a single point.
     fn new(step: u64, value: f64, gap: bool) -> Self {
         Self {
             first: step,
@@ -38,7 +40,7 @@ impl Bucket {
     }
 }
 
-/// Returns true if no step is missing between the two.
+/// Returns true if `step` comes directly after the step `before`.
 fn follows(step: u64, before: u64) -> bool {
     before.checked_add(1) == Some(step)
 }
@@ -48,15 +50,16 @@ fn follows(step: u64, before: u64) -> bool {
 pub struct Series {
     recent: VecDeque<(u64, f64)>,
     all: Vec<Bucket>,
+    /// The number of points of a full bucket; 0 before the first point.
     per_bucket: u64,
-    /// The first step whose value was no finite number, and that value.
+    /// The first value that is not finite, and its step.
     pub not_finite: Option<(u64, f64)>,
     first: Option<(u64, f64)>,
     last: Option<(u64, f64)>,
 }
 
 impl Series {
-    /// Adds a point. A value that is not finite is remembered, not drawn.
+    /// Adds a point. A value that is not finite is only recorded in `not_finite`, because it cannot be drawn.
     pub fn push(&mut self, step: u64, value: f64) {
         self.first.get_or_insert((step, value));
         let previous = self.last.replace((step, value));
@@ -88,8 +91,9 @@ impl Series {
         }
     }
 
+    /// Merges every two buckets.
     fn halve(&mut self) {
-        // By what there is: a run of many gaps must not coarsen what comes after them.
+        // The new size follows from the number of points, not from the old size: many gaps in a run must not make later buckets coarser.
         let points: u64 = self.all.iter().map(|bucket| bucket.points).sum();
         self.per_bucket = points.div_ceil(BUCKETS as u64 / 2).max(1);
         self.all = self
@@ -111,24 +115,23 @@ impl Series {
             .collect();
     }
 
-    /// The value at a step; in the far past the mean of its neighbourhood.
+    /// Returns the value at a step, in the far past the mean of its bucket; `None` for a step without a finite value.
     pub fn at(&self, step: u64) -> Option<f64> {
-        let recent = self.recent.iter().find(|(at, _)| *at == step);
-        let bucket = || {
-            let mut all = self.all.iter();
-            all.find(|it| (it.first..=it.last).contains(&step))
-        };
-        recent
-            .map(|(_, value)| *value)
-            .or_else(|| Some(bucket()?.mean))
+        if let Some((_, value)) = self.recent.iter().find(|(other, _)| *other == step) {
+            return Some(*value);
+        }
+        self.all
+            .iter()
+            .find(|bucket| (bucket.first..=bucket.last).contains(&step))
+            .map(|bucket| bucket.mean)
     }
 
-    /// The whole run at low detail, oldest first.
+    /// Returns the whole run at low detail, oldest first.
     pub fn all(&self) -> &[Bucket] {
         &self.all
     }
 
-    /// The recent past at full detail, oldest first.
+    /// Returns the recent past at full detail, oldest first.
     pub fn recent(&self) -> impl ExactSizeIterator<Item = (u64, f64)> + '_ {
         self.recent.iter().copied()
     }
@@ -136,20 +139,23 @@ impl Series {
     /// Returns the latest points, at most `points` of them, each in a bucket of its own.
     pub fn latest(&self, points: usize) -> Vec<Bucket> {
         let skip = self.recent.len().saturating_sub(points);
-        let mut before = None;
-        let bucket = |(step, value): (u64, f64)| {
-            let gap = before.replace(step).is_some_and(|it| !follows(step, it));
-            Bucket::new(step, value, gap)
-        };
-        self.recent().skip(skip).map(bucket).collect()
+        let mut previous = None;
+        self.recent()
+            .skip(skip)
+            .map(|(step, value)| {
+                let before = previous.replace(step);
+                let gap = before.is_some_and(|before| !follows(step, before));
+                Bucket::new(step, value, gap)
+            })
+            .collect()
     }
 
-    /// First point, finite or not.
+    /// Returns the first point, finite or not.
     pub fn first(&self) -> Option<(u64, f64)> {
         self.first
     }
 
-    /// Latest point, finite or not.
+    /// Returns the latest point, finite or not.
     pub fn last(&self) -> Option<(u64, f64)> {
         self.last
     }
@@ -159,27 +165,27 @@ impl Series {
         self.all.is_empty()
     }
 
-    /// Lowest and highest finite value over the whole run.
+    /// Returns the lowest and the highest finite value of the whole run.
     pub fn range(&self) -> Option<(f64, f64)> {
-        let low = self.all.iter().map(|b| b.low).reduce(f64::min)?;
-        let high = self.all.iter().map(|b| b.high).reduce(f64::max)?;
+        let low = self.all.iter().map(|bucket| bucket.low).reduce(f64::min)?;
+        let high = self.all.iter().map(|bucket| bucket.high).reduce(f64::max)?;
         Some((low, high))
     }
 
-    /// Number of values held, which memory follows.
+    /// Returns the number of points and buckets that are held in memory.
     pub fn held(&self) -> usize {
         self.recent.len() + self.all.len()
     }
 }
 
-/// Points of a thinned curve; where there are more, every second one is left out.
+/// The largest number of points of a thin curve. When it is exceeded, every second point is removed.
 const THIN: usize = 400;
 
-/// Figures at equally spaced steps, finite or not, for a page that shows the whole run.
+/// Values at equally spaced steps, finite or not, for a page that shows the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThinCurve {
     pub points: Vec<(u64, Num)>,
-    /// Only steps that this divides are kept; 0 stands for 1.
+    /// The distance of two points in steps; 0 stands for 1.
     pub every: u64,
 }
 
@@ -216,7 +222,7 @@ mod tests {
         );
         assert_eq!(series.range(), Some((1.0, 99.0)));
         assert_eq!(series.recent().len(), RECENT);
-        let points: u64 = series.all().iter().map(|b| b.points).sum();
+        let points: u64 = series.all().iter().map(|bucket| bucket.points).sum();
         assert_eq!(points, 1_000_000);
     }
 
@@ -226,42 +232,40 @@ mod tests {
         (0..5_000).for_each(|step| curve.push(step, Num(step as f64)));
         assert!(curve.points.len() <= THIN, "{}", curve.points.len());
         assert_eq!(curve.points[0], (0, Num(0.0)));
-        assert!(curve.points.last().is_some_and(|it| it.0 > 4_950));
+        assert!(curve.points.last().is_some_and(|(step, _)| *step > 4_950));
+    }
+
+    /// Returns the first steps of the buckets that do not continue the bucket before.
+    fn gaps(series: &Series) -> Vec<u64> {
+        series
+            .all()
+            .iter()
+            .filter(|bucket| bucket.gap)
+            .map(|bucket| bucket.first)
+            .collect()
     }
 
     #[test]
-    fn what_is_not_finite_is_kept_apart() {
+    fn a_value_that_is_not_finite_breaks_the_line() {
         let mut series = Series::default();
         series.push(0, 7.0);
         series.push(1, f64::NAN);
         series.push(2, 6.0);
         assert_eq!(series.not_finite.map(|(step, _)| step), Some(1));
-        assert_eq!(series.all().len(), 2);
-        assert!(
-            series.all()[1].gap,
-            "the line breaks where a value is missing"
-        );
+        assert_eq!(gaps(&series), [2]);
     }
 
     #[test]
-    fn a_run_that_was_away_leaves_a_gap() {
+    fn missing_steps_break_the_line() {
         let mut series = Series::default();
-        (0..10)
-            .chain(50..60)
-            .for_each(|step| series.push(step, 1.0));
-        assert_eq!(
-            series
-                .all()
-                .iter()
-                .filter(|b| b.gap)
-                .map(|b| b.first)
-                .collect::<Vec<_>>(),
-            [50]
-        );
+        for step in (0..10).chain(50..60) {
+            series.push(step, 1.0);
+        }
+        assert_eq!(gaps(&series), [50]);
     }
 
     #[test]
-    fn many_gaps_do_not_grow_it() {
+    fn memory_stays_bounded_with_a_gap_after_each_step() {
         let mut series = Series::default();
         (0..100_000).for_each(|i| series.push(i * 2, 1.0));
         assert!(series.held() <= RECENT + BUCKETS);

@@ -1,49 +1,49 @@
-//! Two runs that were not made in turns, and what their comparison is worth.
+//! Compares two runs that were not made in turns, and estimates how far the comparison can be trusted.
 
 use super::phases::{PhaseName, Phases};
 use super::run::RunStory;
 use crate::stats::robust::median;
 use crate::units::percent;
 
-/// Fewest steps of each run.
+/// The fewest steps of each run that are compared.
 const LEAST: usize = 32;
-/// Parts of A's latest steps, whose medians show how far A alone wanders.
+/// The number of parts of A's latest steps whose medians show how much A alone changes.
 const PARTS: usize = 4;
 
-/// B beside A, from steps that were made at different times.
+/// A comparison of B with A, from steps that were made at different times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpaired {
-    /// Median step time of B over that of A.
+    /// The median step time of B divided by that of A.
     pub ratio: f64,
     /// Samples a second of A and B, where both are told.
     pub rates: Option<[f64; 2]>,
     /// Both ran on one device, as far as the runs tell theirs.
     pub on_one_device: bool,
-    /// How far the medians of A's parts lie apart, as a share of the smallest: a difference below this is no difference.
+    /// The distance between the smallest and the largest median of A's parts, as a share of the smallest. A smaller difference of B and A is
+    /// no difference.
     pub wandered: f64,
-    /// Phases of A and B in milliseconds, those that both have.
+    /// The phases that both runs have, with the milliseconds of A and of B.
     pub phases: Vec<(PhaseName, [f64; 2])>,
 }
 
-/// Compares the latest steps of two runs; `None` where one has too few.
+/// Compares the latest steps of two runs; `None` if one of them has too few.
 pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
-    let [of_a, of_b] =
+    let [times_a, times_b] =
         [a, b].map(|run| run.step_ms.recent().map(|(_, ms)| ms).collect::<Vec<f64>>());
-    if of_a.len() < LEAST || of_b.len() < LEAST {
+    if times_a.len() < LEAST || times_b.len() < LEAST {
         return None;
     }
-    let parts = of_a.chunks_exact(of_a.len() / PARTS).map(median);
-    let (low, high) = parts.fold((f64::INFINITY, 0.0_f64), |(low, high), part| {
-        (low.min(part), high.max(part))
-    });
-    let phases = a.phases().zip(b.phases()).map(|(of_a, of_b)| {
-        let of_b = Phases::from(&of_b);
-        let of_a = Phases::from(&of_a).parts.into_iter();
-        let both = of_a.filter_map(|(name, ms)| Some((name, [ms, of_b.time_of(name)?])));
-        both.collect()
+    let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+    for part in times_a.chunks_exact(times_a.len() / PARTS) {
+        low = low.min(median(part));
+        high = high.max(median(part));
+    }
+    let [phases_a, phases_b] = [a, b].map(|run| {
+        let times = run.phases();
+        times.map_or_else(Phases::default, |times| Phases::from(&times))
     });
     Some(Unpaired {
-        ratio: median(&of_b) / median(&of_a),
+        ratio: median(&times_b) / median(&times_a),
         rates: a
             .throughput
             .as_ref()
@@ -51,7 +51,11 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
             .map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
         on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
-        phases: phases.unwrap_or_default(),
+        phases: phases_a
+            .parts
+            .iter()
+            .filter_map(|(name, ms)| Some((*name, [*ms, phases_b.time_of(*name)?])))
+            .collect(),
     })
 }
 
@@ -81,6 +85,7 @@ mod tests {
     use super::*;
     use crate::{Event, Step};
 
+    /// Returns a run of 64 steps that take `ms(step)` milliseconds.
     fn run(ms: impl Fn(u64) -> f64) -> RunStory {
         let mut run = RunStory::default();
         for step in 0..64 {
@@ -95,14 +100,21 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_worth_no_more_than_what_a_wanders_by() {
+    fn a_steady_run_wanders_less_than_a_real_difference() {
         let steady = run(|step| 10.0 + 0.01 * (step % 4) as f64);
+        let compared = unpaired(&steady, &run(|_| 9.0)).expect("enough steps");
+        assert!(1.0 - compared.ratio > compared.wandered, "{compared:?}");
+    }
+
+    #[test]
+    fn a_drifting_run_wanders_more_than_the_difference() {
         let drifting = run(|step| if step < 16 { 12.0 } else { 10.0 });
-        let b = run(|_| 9.0);
-        let said = unpaired(&steady, &b).expect("enough steps");
-        assert!(1.0 - said.ratio > said.wandered, "{said:?}");
-        let said = unpaired(&drifting, &b).expect("enough steps");
-        assert!(1.0 - said.ratio < said.wandered, "{said:?}");
-        assert_eq!(unpaired(&RunStory::default(), &b), None);
+        let compared = unpaired(&drifting, &run(|_| 9.0)).expect("enough steps");
+        assert!(1.0 - compared.ratio < compared.wandered, "{compared:?}");
+    }
+
+    #[test]
+    fn few_steps_are_not_compared() {
+        assert_eq!(unpaired(&RunStory::default(), &run(|_| 9.0)), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Turns a compiler error into a place in the learner's file, a plain sentence and what to write instead.
+//! Explains a compiler error to a learner: a place in the learner's file, a plain sentence, and what to write instead.
 
 use std::error::Error;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::config::nearest;
 use crate::kernel::KernelError;
 use crate::template::FilledTemplate;
 
-/// Labels of the front end that say less than its message.
+/// Labels of naga's front end that add nothing to its message.
 const SKIPPED_LABELS: &[&str] = &[
     "see msg",
     "unknown identifier",
@@ -21,47 +21,45 @@ const SKIPPED_LABELS: &[&str] = &[
     "unknown type",
 ];
 
-/// An error of naga's front end.
-pub(super) fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
-    let label = found.labels().next();
-    let range = label.as_ref().and_then(|(span, _)| span.to_range());
-    let range = range.unwrap_or(0..0);
-    let message = found.message();
-    let mut message = message.replace("found \"\"", "found the end of the file");
-    let says_more = |label: &str| !message.contains(label) && !SKIPPED_LABELS.contains(&label);
-    if let Some((_, label)) = label.filter(|(_, label)| says_more(label)) {
-        message = format!("{message}: {label}");
+/// Explains why naga's front end cannot parse the text.
+pub(super) fn syntax(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
+    let mut message = found
+        .message()
+        .replace("found \"\"", "found the end of the file");
+    let mut range = 0..0;
+    if let Some((span, label)) = found.labels().next() {
+        range = span.to_range().unwrap_or(0..0);
+        if !message.contains(label) && !SKIPPED_LABELS.contains(&label) {
+            message = format!("{message}: {label}");
+        }
     }
     // For this error the front end gives no place.
-    let range = match message.contains("type is too large") {
-        true if range.is_empty() => largest_type(&filled.text),
-        _ => range,
-    };
+    if range.is_empty() && message.contains("type is too large") {
+        range = largest_type(&filled.text);
+    }
     let offending = filled.text.get(range.clone()).unwrap_or("");
     let instead = advice(&message, offending, &filled.text)
         .unwrap_or_else(|| found.notes().take(3).collect::<Vec<_>>().join("; "));
     error(original, &filled.origin(&range), message, instead)
 }
 
-/// The line with the most nested arrays, from the first array on.
+/// Returns the place of the line with the most nested arrays, from its first array on; an empty range if no line has one.
 fn largest_type(text: &str) -> Range<usize> {
     const ARRAY: &str = "array<";
     let code = without_comments(text);
-    let mut start = 0;
-    let lines = code.split_inclusive('\n').map(|line| {
-        let at = start;
+    let (mut most, mut place, mut start) = (0, 0..0, 0);
+    for line in code.split_inclusive('\n') {
+        let arrays = line.matches(ARRAY).count();
+        if arrays > most {
+            most = arrays;
+            place = start + line.find(ARRAY).unwrap_or(0)..start + line.trim_end().len();
+        }
         start += line.len();
-        (line.matches(ARRAY).count(), at, line)
-    });
-    let most = lines.reduce(|most, next| if next.0 > most.0 { next } else { most });
-    let found = most.and_then(|(_, at, line)| {
-        let from = at + line.find(ARRAY)?;
-        Some(from..at + line.trim_end().len())
-    });
-    found.unwrap_or(0..0)
+    }
+    place
 }
 
-/// An error of naga's validator: the innermost reason, and the outer ones only where they give a place.
+/// Explains why naga's validator refuses the text: by the innermost reason, since an outer one adds at most a place.
 pub(super) fn invalid(
     original: &str,
     filled: &FilledTemplate,
@@ -72,37 +70,37 @@ pub(super) fn invalid(
         reason = inner;
     }
     // Every outer error adds its span after the inner one's.
-    let span = found.spans().find(|(span, _)| span.to_range().is_some());
-    let range = span.and_then(|(span, _)| span.to_range()).unwrap_or(0..0);
+    let range = found
+        .spans()
+        .find_map(|(span, _)| span.to_range())
+        .unwrap_or(0..0);
     let message = plain(&reason.to_string());
     let offending = filled.text.get(range.clone()).unwrap_or("");
     let instead = advice(&message, offending, &filled.text).unwrap_or_default();
     error(original, &filled.origin(&range), message, instead)
 }
 
-/// The validator's message without its internal indices, and with WGSL's type names.
+/// Returns the validator's message without its internal indices (` [12]`), and with the type names of WGSL.
 fn plain(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(" [") {
-        let tail = &rest[start + 2..];
-        let digits = tail.chars().take_while(char::is_ascii_digit).count();
-        let handle = digits > 0 && tail[digits..].starts_with(']');
-        out.push_str(&rest[..if handle { start } else { start + 2 }]);
-        rest = if handle { &tail[digits + 1..] } else { tail };
+    let mut pieces = text.split(" [");
+    let mut message = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(']') {
+            Some((index, rest)) if index.parse::<u64>().is_ok() => message += rest,
+            _ => message = format!("{message} [{piece}"),
+        }
     }
-    out.push_str(rest);
-    for (said, meant) in PHRASES {
-        out = out.replace(said, meant);
+    for (phrase, meaning) in PHRASES {
+        message = message.replace(phrase, meaning);
     }
-    match out.contains(" cannot work with ") {
-        true => out.trim_end_matches(')').to_owned(),
-        false => out,
+    if message.contains(" cannot work with ") {
+        message.truncate(message.trim_end_matches(')').len());
     }
+    message
 }
 
 #[rustfmt::skip] // One line for each.
-/// Phrases and types of the validator after its indices are removed, and plain text for them.
+/// Phrases and types in the validator's messages, each with plain text that means it.
 const PHRASES: &[(&str, &str)] = &[
     ("Scalar(Scalar { kind: Sint, width: 4 })", "i32"),
     ("Scalar(Scalar { kind: Uint, width: 4 })", "u32"),
@@ -117,7 +115,7 @@ const PHRASES: &[(&str, &str)] = &[
     (") and (of type ", " and "),
 ];
 
-/// Returns what to write instead, for the most frequent mistakes.
+/// Returns what to write instead; `None` for a mistake that is not among the frequent ones.
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     let says = |piece: &str| message.contains(piece);
     if says("no definition in scope") {
@@ -127,13 +125,14 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
             "`{near}`, if that is what was meant, or declare `{offending}` first"
         ));
     }
-    let mut all = ADVICE.iter();
-    let found = all.find(|(pieces, _)| pieces.iter().any(|piece| says(piece)));
-    found.map(|(_, advice)| (*advice).to_owned())
+    ADVICE
+        .iter()
+        .find(|(pieces, _)| pieces.iter().any(|piece| says(piece)))
+        .map(|(_, advice)| (*advice).to_owned())
 }
 
 #[rustfmt::skip] // One line for each.
-/// Fragments of a message, and what to write instead.
+/// Pieces of a message, and what to write instead where it has one of them.
 const ADVICE: &[(&[&str], &str)] = &[
     (&["type is too large"], "a smaller array; large data belongs in a buffer"),
     (&["recursive", "cyclic"], "a loop: WGSL functions may not call themselves, directly or through others"),
@@ -154,12 +153,13 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["Division by zero"], "a divisor that is not 0"),
 ];
 
-/// Names a learner may mean.
+/// Names of WGSL that a learner may mean by an unknown name.
 const BUILTINS: &str = "abs array arrayLength bool ceil clamp cos exp exp2 f32 floor fma global_invocation_id i32 \
     inverseSqrt local_invocation_id local_invocation_index log max min pow select sin sqrt \
     storageBarrier tanh u32 workgroupBarrier workgroup_id";
 
+/// Returns the names in a text, without those of one letter.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let split = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    split.filter(|word| word.len() > 1 && !word.starts_with(|c: char| c.is_ascii_digit()))
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| word.len() > 1 && !word.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use crate::kernel::KernelError;
 
-/// Characters of the offending text that a message quotes.
-const SHOWN: usize = 60;
-/// Longest message, in characters.
-const LONGEST: usize = 400;
+/// The most characters of the offending text that an error quotes.
+const MAX_QUOTED: usize = 60;
+/// The longest message, in characters.
+const MAX_MESSAGE: usize = 400;
 
-/// A message about the bytes `range` of the learner's file.
+/// Returns an error about the bytes `range` of the learner's file.
 pub fn error(
     original: &str,
     range: &Range<usize>,
-    message: String,
-    instead: String,
+    message: impl Into<String>,
+    instead: impl Into<String>,
 ) -> KernelError {
     let start = original.floor_char_boundary(range.start);
     let end = original.floor_char_boundary(range.end).max(start);
@@ -26,20 +26,20 @@ pub fn error(
     let text: String = first
         .replace(char::is_control, " ")
         .chars()
-        .take(SHOWN)
+        .take(MAX_QUOTED)
         .collect();
     KernelError {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
         text: text.trim_end().to_owned(),
         // The front end quotes the whole of a comment that does not end.
-        message: message.chars().take(LONGEST).collect(),
-        instead,
+        message: message.into().chars().take(MAX_MESSAGE).collect(),
+        instead: instead.into(),
         launch: false,
     }
 }
 
-/// A message about the text as a whole.
+/// Returns an error about the text as a whole.
 pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelError {
     KernelError {
         message: message.into(),

@@ -1,11 +1,11 @@
-//! Looks at a kernel's text before a parser does.
+//! Scans a kernel's text before it is parsed.
 
 use std::ops::Range;
 
 use super::message::whole;
 use crate::kernel::KernelError;
 
-/// Largest file that is read, in bytes.
+/// The largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024;
 
 /// Explains why a file of `length` bytes is refused.
@@ -16,7 +16,7 @@ pub fn too_large(length: u64) -> KernelError {
     )
 }
 
-/// The text with each byte of its comments replaced by a space.
+/// Returns the text with each byte of its comments replaced by a space. Line breaks stay, so that places in it are places in the text.
 pub fn without_comments(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let (mut at, mut depth) = (0, 0);
@@ -42,11 +42,11 @@ pub fn without_comments(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The longest run of characters for which `is_one` holds, as a range of bytes.
-pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
+/// Returns the bytes of the longest run of characters that `belongs` accepts.
+pub fn longest(text: &str, belongs: impl Fn(char) -> bool) -> Range<usize> {
     let (mut longest, mut start) = (0..0, 0);
     for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
-        if !is_one(c) {
+        if !belongs(c) {
             if at - start > longest.len() {
                 longest = start..at;
             }
@@ -56,7 +56,7 @@ pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
     longest
 }
 
-/// The bracket that has more than `most` others around it.
+/// Returns the place of the first bracket that is nested in `most` others or more; `None` if there is none.
 pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
     let (mut depth, mut types) = (0_usize, 0_usize);
     let mut before = ' ';

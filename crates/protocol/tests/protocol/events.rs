@@ -203,8 +203,8 @@ fn pair() -> impl Strategy<Value = Pair> {
                 n,
                 wanted,
                 ratio,
-                low: interval.map(|it| it[0]),
-                high: interval.map(|it| it[1]),
+                low: interval.map(|[low, _]| low),
+                high: interval.map(|[_, high]| high),
                 verdict,
                 a_ms: ms,
                 b_ms: ms,
@@ -215,8 +215,8 @@ fn pair() -> impl Strategy<Value = Pair> {
                 limit_s: 2.5,
                 looks: vec![Look {
                     pairs: wanted,
-                    low: interval.map(|it| it[0]),
-                    high: interval.map(|it| it[1]),
+                    low: interval.map(|[low, _]| low),
+                    high: interval.map(|[_, high]| high),
                 }],
                 tokens: done.then_some([64, 8]),
                 request: u64::from(n),
@@ -434,18 +434,32 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A recording of an older version gives the rate of submitting as the rate; nobody reads it as one.
+/// A throughput of an older version, which has no rate of submitting.
+const OLD_THROUGHPUT: &str = r#"{"t":0.77,"event":"throughput","slot":"a","step":9,"state":"settling","step_ms":{"median":62.7,"p25":46.8,"p75":63.1,"p95":63.4,"n":4},"samples_per_s":255.2,"tokens_per_s":510.4,"wall_samples_per_s":200.0,"phases":null,"flops":null,"peak_flops":null,"clock":"enqueue"}"#;
+
+fn read_throughput(line: &str) -> Throughput {
+    match read::<StreamLine>(line).expect("a line").event {
+        Event::Throughput(throughput) => throughput,
+        other => panic!("{other:?} is no throughput"),
+    }
+}
+
 #[test]
-fn a_rate_of_steps_that_were_only_submitted_is_by_wall_time() {
-    let line = r#"{"t":0.77,"event":"throughput","slot":"a","step":9,"state":"settling","step_ms":{"median":62.7,"p25":46.8,"p75":63.1,"p95":63.4,"n":4},"samples_per_s":255.2,"tokens_per_s":510.4,"wall_samples_per_s":200.0,"phases":null,"flops":null,"peak_flops":null,"clock":"enqueue"}"#;
-    let StreamLine { event, .. } = read(line).expect("a line of today");
-    let Event::Throughput(it) = event else {
-        panic!("a throughput")
-    };
-    assert_eq!((it.samples_per_s, it.tokens_per_s), (200.0, 400.0));
-    assert_eq!(it.enqueue_samples_per_s, Some(255.2));
-    let synced: StreamLine = read(&line.replace("enqueue", "host-sync")).expect("a line");
-    assert!(matches!(synced.event, Event::Throughput(it) if it.samples_per_s == 255.2));
+fn an_old_throughput_of_steps_that_were_only_submitted_gets_the_rate_by_wall_time() {
+    let throughput = read_throughput(OLD_THROUGHPUT);
+    assert_eq!(throughput.samples_per_s, 200.0);
+    assert_eq!(throughput.tokens_per_s, 400.0);
+    assert_eq!(throughput.enqueue_samples_per_s, Some(255.2));
+}
+
+#[test]
+fn an_old_throughput_of_synced_steps_keeps_its_rate() {
+    let throughput = read_throughput(&OLD_THROUGHPUT.replace("enqueue", "host-sync"));
+    assert_eq!(throughput.samples_per_s, 255.2);
+}
+
+#[test]
+fn an_old_summary_of_steps_that_were_only_submitted_loses_its_rate() {
     let finished = Finished {
         samples_per_s: Some(255.2),
         clock: ENQUEUE.to_owned(),
@@ -453,6 +467,12 @@ fn a_rate_of_steps_that_were_only_submitted_is_by_wall_time() {
     };
     let event = Event::Finished(Box::new(finished));
     let text = serde_json::to_string(&StreamLine { t: 0.0, event }).expect("plain data");
-    let again: StreamLine = read(&text).expect("a line");
-    assert!(matches!(again.event, Event::Finished(it) if it.samples_per_s.is_none()));
+
+    let line: StreamLine = read(&text).expect("a line");
+
+    let Event::Finished(finished) = line.event else {
+        panic!("{line:?} is no summary");
+    };
+    assert_eq!(finished.samples_per_s, None);
+    assert_eq!(finished.enqueue_samples_per_s, Some(255.2));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use protocol::config::{KNOBS, KnobValue, Preset, RunConfig, ValueKind};
 use protocol::*;
 
-/// Numbers of up to fifteen digits, which the JSON reader returns to the last bit; measured ones may be off by it.
+/// Numbers of up to fifteen digits, which the JSON reader reads back to the last bit. Numbers with more digits may be off by the last bit.
 pub(crate) fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         (-1_000_000_000_000_i64..1_000_000_000_000).prop_map(|n| n as f64 / 1e3),

@@ -17,7 +17,7 @@ use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
 pub use super::shapes::NextOperation;
-use super::shared_work::{PartialNorm, SharedWork, Sharing};
+use super::shared_work::{PartialNorm, SharedWork};
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 pub use fused_gpu::tiles::{TileRun, tile_runs};
 use protocol::config::Matmul;
@@ -74,7 +74,7 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let norm = self.shared.left().partial.take();
+        let norm = self.shared.partial().take();
         (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 
@@ -86,7 +86,7 @@ impl Operation<2> for Linear {
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
         let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
-        if let Sharing::NormInProducts(_) = self.shared.forward {
+        if self.shared.gain.is_some() {
             // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
             forward.flops += n * x[1] as f64 + y;
             forward.bytes += 2.0 * n * x[1] as f64;

@@ -8,7 +8,7 @@ use super::embedding::Embedding;
 use super::fusion::Fusion;
 use super::linear::{LinearResidual, fused_gpu};
 use super::rms_norm::RmsNorm;
-use super::shared_work::{SharedWork, Sharing};
+use super::shared_work::SharedWork;
 use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
 use protocol::config::Matmul;
@@ -116,10 +116,7 @@ impl Normed<'_, '_> {
         reader: Option<&Parameter>,
     ) -> (Option<Tensor<2>>, SharedWork) {
         let sizes = [tokens.dims()[0], table.value.dims()[1]];
-        let shared = SharedWork {
-            forward: self.in_products(reader, &tokens.device(), sizes),
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(self.gain_in_products(reader, &tokens.device(), sizes));
         let embedding = Embedding {
             tokens,
             version: self.stream.versions.config.matmul,
@@ -154,10 +151,7 @@ impl Normed<'_, '_> {
             let x = apply(Scope { part, ..scope }, Add, [x, y]); // [n, d]
             return (Some(x), SharedWork::default());
         }
-        let shared = SharedWork {
-            forward: self.sharing(&x, w, reader),
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(self.gain_in_sum(&x, w, reader));
         let op = LinearResidual {
             format: versions.format,
             operand: w.operand.clone(),
@@ -168,30 +162,38 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// What the sum of x `[n, d]` and a product with W does for this norm: nothing if it is in parts, which another launch adds; otherwise the
-    /// products around the norm may do the norm's work.
-    fn sharing(&self, x: &Tensor<2>, w: &Parameter, reader: Option<&Parameter>) -> Sharing {
+    /// The norm's gain `[1, d]`, if the sum of x `[n, d]` and a product with W does a part of the norm. A sum in parts, which another launch adds,
+    /// does not.
+    fn gain_in_sum(
+        &self,
+        x: &Tensor<2>,
+        w: &Parameter,
+        reader: Option<&Parameter>,
+    ) -> Option<Tensor<2>> {
         let versions = self.stream.versions;
         let [_, inner] = w.value.dims();
         let in_parts = fused_gpu::is_in_parts(x, inner, versions.format);
         // Matrix cores, which do a part of the norm, read whole vectors.
         if in_parts || !inner.is_multiple_of(4) {
-            return Sharing::Nothing;
+            return None;
         }
-        self.in_products(reader, &x.device(), x.dims())
+        self.gain_in_products(reader, &x.device(), x.dims())
     }
 
-    /// The work of a norm of an x `[n, d]` in the products around it, where the one that reads its output may do the rest.
-    fn in_products(&self, reader: Option<&Parameter>, on: &Device, x: [usize; 2]) -> Sharing {
+    /// The norm's gain `[1, d]`, if the operations around the norm of an x of these sizes `[n, d]` do its work: the product that reads the norm
+    /// must be able to do the rest.
+    fn gain_in_products(
+        &self,
+        reader: Option<&Parameter>,
+        on: &Device,
+        x: [usize; 2],
+    ) -> Option<Tensor<2>> {
         let versions = self.stream.versions;
         let applies = |w: &Parameter| {
             fused_gpu::applies_norm(on, x, w.value.dims()[0], versions.format)
                 && Fusion::NormInProducts.is_on()
         };
-        if reader.is_some_and(applies) && versions.own_norm(self.scope.part) {
-            let gain = self.gain.value.clone().without_autodiff(); // [1, d]
-            return Sharing::NormInProducts(Box::new(gain));
-        }
-        Sharing::Nothing
+        let in_products = reader.is_some_and(applies) && versions.own_norm(self.scope.part);
+        in_products.then(|| self.gain.value.clone().without_autodiff()) // [1, d]
     }
 }

@@ -10,7 +10,7 @@ use burn::backend::{Backend, TensorMetadata};
 
 use super::format::Format;
 use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
-use super::shared_work::{SharedWork, Sharing};
+use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Norm;
 
@@ -106,9 +106,9 @@ impl Operation<2> for RmsNorm {
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         let written = n * self.format.written(self.version == Norm::Fused);
-        let forward = match self.shared.forward {
-            Sharing::NormInProducts(_) => Cost::nothing("the operations around it do its work"),
-            Sharing::Nothing => Cost::new(4.0 * n, n + written),
+        let forward = match self.shared.gain {
+            Some(_) => Cost::nothing("the operations around it do its work"),
+            None => Cost::new(4.0 * n, n + written),
         };
         (forward, Cost::new(9.0 * n, 3.0 * n))
     }

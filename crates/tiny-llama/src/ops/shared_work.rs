@@ -10,28 +10,13 @@ use burn_cubecl::tensor::CubeTensor;
 use super::cost::Cost;
 use super::gpu::{empty, empty_of};
 
-/// What the operations around one norm do for each other. By default, each does its own work.
+/// The forward pass of one norm, which the operations around it share. By default, each does its own work.
 #[derive(Clone, Debug, Default)]
 pub struct SharedWork {
-    /// In the forward pass.
-    pub forward: Sharing,
-    pub(super) left: Arc<Mutex<Left>>,
-}
-
-/// Who does the forward pass of a norm of x `[n, d]`.
-#[derive(Clone, Debug, Default)]
-pub enum Sharing {
-    /// The norm.
-    #[default]
-    Nothing,
-    /// The operation before, which needs the norm's gain `[1, d]` without autodiff, and the product behind.
-    NormInProducts(Box<Tensor<2>>),
-}
-
-/// What one operation left to the next one.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    pub partial: Option<PartialNorm>,
+    /// The norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work; `None` if
+    /// the norm does it.
+    pub gain: Option<Tensor<2>>,
+    partial: Arc<Mutex<Option<PartialNorm>>>,
 }
 
 /// The part of a norm of x `[n, d]` that needs no row to be complete. The product behind does the rest: y = x·gain·r with
@@ -49,14 +34,21 @@ pub struct PartialNorm {
 }
 
 impl SharedWork {
-    /// What is left, to be put there or taken.
-    pub(super) fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The work of a norm with this gain, if the operations around it do it.
+    pub(super) fn new(gain: Option<Tensor<2>>) -> Self {
+        let partial = Arc::default();
+        Self { gain, partial }
     }
 
-    /// Adds what the operation before the norm does for it, by x's number of elements: squares, their sums, and x·gain, stored in f16.
+    /// The part of the norm that the operation before it has done and the product behind it has not yet taken.
+    pub(super) fn partial(&self) -> MutexGuard<'_, Option<PartialNorm>> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the cost of what the operation before the norm does for an x of `count` elements: squares, their sums, and x·gain, stored in
+    /// f16.
     pub(super) fn add_cost(&self, to: &mut Cost, count: f64) {
-        if let Sharing::NormInProducts(_) = self.forward {
+        if self.gain.is_some() {
             to.flops += 3.0 * count;
             to.bytes += 2.0 * count;
         }
@@ -105,15 +97,7 @@ mod tests {
                 Tensor::<2>::from_data(data, &on_device).require_grad()
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
-            let forward = if applied {
-                Sharing::NormInProducts(Box::new(gain.clone().without_autodiff()))
-            } else {
-                Sharing::Nothing
-            };
-            let shared = SharedWork {
-                forward,
-                ..SharedWork::default()
-            };
+            let shared = SharedWork::new(applied.then(|| gain.clone().without_autodiff()));
             let onto = |shared: SharedWork| LinearResidual {
                 format,
                 shared,
@@ -128,7 +112,7 @@ mod tests {
                 shared: shared.clone(),
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
-            assert_eq!(shared.left().partial.is_some(), applied);
+            assert_eq!(shared.partial().is_some(), applied);
             let product = Linear {
                 matmul: Matmul::Own,
                 format,
@@ -136,7 +120,7 @@ mod tests {
                 ..Linear::default()
             };
             let y = apply(at, product, [h, up]); // [n, wide]
-            assert!(shared.left().partial.is_none());
+            assert!(shared.partial().is_none());
             let z = apply(at, onto(SharedWork::default()), [y, last, x.clone()]); // [n, d]
             let mut found = vec![x.clone().inner(), z.clone().inner()];
             // Small enough for f16 at every size.
@@ -167,10 +151,7 @@ mod tests {
         let on_device = device.burn();
         let [n, d] = [16, 64];
         let full = |value: f32, shape: [usize; 2]| Tensor::<2>::full(shape, value, &on_device);
-        let shared = SharedWork {
-            forward: Sharing::NormInProducts(Box::new(full(1.0, [1, d]))), // [1, d]
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(Some(full(1.0, [1, d])));
         let onto = LinearResidual {
             format: Format::Native,
             shared: shared.clone(),

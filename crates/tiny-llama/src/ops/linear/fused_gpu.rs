@@ -19,7 +19,7 @@ use crate::ops::format::Format;
 use crate::ops::gpu::format::{converted, rounded};
 use crate::ops::gpu::is_f16;
 use crate::ops::grad_norm::fused_gpu::reduced;
-use crate::ops::shared_work::{PartialNorm, SharedWork, Sharing};
+use crate::ops::shared_work::{PartialNorm, SharedWork};
 use epilogue::Epilogue;
 use products::{Product, Staged, multiply};
 use protocol::config::Precision;
@@ -45,16 +45,12 @@ impl FusedLinear for Cube {
     }
 
     fn forward_onto([x, w, residual]: [T; 3], format: Format, shared: &SharedWork) -> T {
-        let forward = |then| forward([&x, &w], then, format, None);
-        match &shared.forward {
-            Sharing::NormInProducts(gain) => {
-                let partial = empty_partial_norm([&x, &w, &Self::constant(gain)], format);
-                let y = forward(Epilogue::Onto(&residual, partial.as_ref()));
-                shared.left().partial = partial;
-                y
-            }
-            Sharing::Nothing => forward(Epilogue::Onto(&residual, None)),
-        }
+        let gain = shared.gain.as_ref().map(Self::constant); // [1, m]
+        let partial = gain.and_then(|gain| empty_partial_norm([&x, &w], gain, format));
+        let then = Epilogue::Onto(&residual, partial.as_ref());
+        let y = forward([&x, &w], then, format, None);
+        *shared.partial() = partial;
+        y
     }
 
     fn backward([x, w, dy]: [T; 3], format: Format, gated: Option<T>) -> [T; 2] {
@@ -99,13 +95,13 @@ pub(crate) fn applies_norm(
 }
 
 /// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
-fn empty_partial_norm([x, weight, gain]: [&T; 3], format: Format) -> Option<PartialNorm> {
+fn empty_partial_norm([x, weight]: [&T; 2], gain: T, format: Format) -> Option<PartialNorm> {
     let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
     writes.then(|| {
         let plan = CORES.one(&problem, Parts::Launch);
         let [blocks, ..] = plan.groups(&problem);
-        PartialNorm::empty(gain.clone(), blocks, [problem.rows, problem.columns])
+        PartialNorm::empty(gain, blocks, [problem.rows, problem.columns])
     })
 }
 

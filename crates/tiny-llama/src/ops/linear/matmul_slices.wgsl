@@ -1,9 +1,13 @@
 
-
-// Sums pass from slice to slice through workgroup memory.
-fn put_sums(sum: mat4x4<f32>, at: u32) {
-  {{ put }}
-}
-fn plus_sums(sum: mat4x4<f32>, at: u32) -> mat4x4<f32> {
-  return sum + mat4x4<f32>({{ get }});
-}
+  // The upper half of {{ 2 * half }} slices passes its sums to the lower half.
+  {
+    let at = slice % {{ half }}u * {{ of_slice }}u + number;
+    if slice >= {{ half }}u && slice < {{ 2 * half }}u {
+      {{ put }}
+    }
+    workgroupBarrier();
+    if slice < {{ half }}u {
+      {{ add }}
+    }
+    workgroupBarrier();
+  }

@@ -2,11 +2,9 @@
 //! each class of devices, and rules that read it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a `small` step
 //! (`docs/notes/gpu.md`).
 
-use serde::Serialize;
-
 /// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` if transposed, B is `[inner, columns]`, or
 /// `[columns, inner]` if transposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Problem {
     pub rows: usize,
     pub columns: usize,

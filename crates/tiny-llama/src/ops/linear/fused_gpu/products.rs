@@ -6,7 +6,6 @@ use crate::ops::gpu::wgsl::{self, Binding, Program};
 use crate::ops::linear::planner::{Plan, Problem};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use minijinja::{Value, context};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use std::array::from_fn;
@@ -147,23 +146,12 @@ impl Products {
 
 impl Serialize for Products {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !self.0[0].on_cores() {
-            return full::values(self)
-                .map_err(S::Error::custom)?
-                .serialize(serializer);
-        }
-        let launched: usize = self.groups().iter().product();
-        let mut end = 0;
-        let products = self.0.iter().enumerate().map(|(i, product)| {
-            // The first workgroup of the product, the one after its last, and whether others follow.
-            let begin = end;
-            end += product.count();
-            let bounded = i + 1 < self.0.len() || end < launched;
-            context! { n => i, groups => product.groups(), begin, end, bounded, ..matrix_cores::values(product) }
-        });
-        let products: Vec<Value> = products.collect();
-        let of_launch = matrix_cores::values_of_launch(self);
-        context! { groups => self.groups(), products, ..of_launch }.serialize(serializer)
+        let values = if self.0[0].on_cores() {
+            matrix_cores::values(self)
+        } else {
+            full::values(self)
+        };
+        values.map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 
