@@ -22,7 +22,7 @@ use crate::record::RecordingWriter;
 use crate::sanitize;
 use crate::shell::show;
 use crate::tui::{SessionEnd, terminal};
-use crate::watch::check::check;
+use crate::watch::check::{CheckedFile, check};
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
 use protocol::story::{RunStory, StreamStory, unpaired};
@@ -42,11 +42,8 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
     // Signals are taken before the command begins: none may end this process and leave the command running.
     let mut signals = Signals::take()?;
     let mut source = begin(args)?;
-    let recording = args
-        .record
-        .as_deref()
-        .map(RecordingWriter::create)
-        .transpose()?;
+    let record = args.record.as_deref();
+    let recording = record.map(RecordingWriter::create).transpose()?;
     if terminal::is_present() && recording.is_none() {
         shown(args, &mut source, &mut signals)?;
     } else if let Some(signal) = follow(&mut source, recording, &mut signals)? {
@@ -68,12 +65,9 @@ fn checked(file: &Path) -> Result<Exit> {
         let why = sanitize::line(why);
         out::result(&format!("{}:{line}: {why}", file.display()))?;
     }
-    notice(&format!(
-        "{} lines, {} steps, {} faults",
-        found.lines,
-        found.steps,
-        found.faults.len()
-    ));
+    let CheckedFile { lines, steps, .. } = found;
+    let count = found.faults.len();
+    notice(&format!("{lines} lines, {steps} steps, {count} faults"));
     Ok(Exit::passed_if(found.faults.is_empty()))
 }
 
@@ -123,12 +117,11 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
 fn refuse_used(folder: &Path) -> Result<()> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
+    let shown = folder.display();
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     match names.find(|name| name.ends_with(".jsonl")) {
         Some(name) => Err(usage(format!(
-            "{} holds {name} of another training; name a new folder, or look at that one with `perflings watch {}`",
-            folder.display(),
-            folder.display()
+            "{shown} holds {name} of another training; name a new folder, or look at that one with `perflings watch {shown}`"
         ))),
         None => Ok(()),
     }

@@ -105,12 +105,10 @@ impl WatchedRank {
     }
 
     fn note_fault(&self, line: u64, why: String, news: &mut RankNews) {
-        let place = format!("rank {}, line {line}: {why}", self.number);
-        let place = if self.apart {
-            format!("{:?}, {place}", self.slot)
-        } else {
-            place
-        };
+        let mut place = format!("rank {}, line {line}: {why}", self.number);
+        if self.apart {
+            place.insert_str(0, &format!("{:?}, ", self.slot));
+        }
         news.faults.push((place, why));
     }
 

@@ -252,15 +252,12 @@ impl WatchSource {
         let Some(output) = &mut self.output else {
             return;
         };
-        let mut printed: Vec<String> = output
-            .poll()
-            .into_iter()
-            .filter_map(|piece| match piece {
-                Followed::Line(_, text) => Some(text),
-                Followed::TooLong(line) => Some(format!("(line {line} is longer than 1 MB)")),
-                Followed::BegunAgain => None,
-            })
-            .collect();
+        let lines = output.poll().into_iter().filter_map(|piece| match piece {
+            Followed::Line(_, text) => Some(text),
+            Followed::TooLong(line) => Some(format!("(line {line} is longer than 1 MB)")),
+            Followed::BegunAgain => None,
+        });
+        let mut printed: Vec<String> = lines.collect();
         let more = printed.len().saturating_sub(PRINTED_AT_ONCE);
         printed.drain(..more);
         if more > 0

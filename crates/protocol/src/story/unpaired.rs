@@ -42,13 +42,10 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
         let times = run.phases();
         times.map_or_else(Phases::default, |times| Phases::from(&times))
     });
+    let rates = a.throughput.as_ref().zip(b.throughput.as_ref());
     Some(Unpaired {
         ratio: median(&times_b) / median(&times_a),
-        rates: a
-            .throughput
-            .as_ref()
-            .zip(b.throughput.as_ref())
-            .map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
+        rates: rates.map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
         on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
         phases: phases_a
