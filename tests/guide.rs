@@ -524,6 +524,13 @@ fn the_rest(reached: &mut ReachedSentences) {
         };
         let mut watching = begin(Course::builtin(), recording).0;
         reached.check(&watching);
+        let second = ForeignRun {
+            slot: Slot::B,
+            apart: true,
+            ..ForeignRun::default()
+        };
+        hear(&mut watching, Event::Run(second));
+        reached.check_without_notice(&mut watching);
         watching.bench.run.state = RunState::Finished;
         reached.check_without_notice(&mut watching);
     }
