@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use perflings::app::{Markers, ThemeName};
-use perflings::class::board::Board;
+use perflings::class::board::{Board, Crowd};
 use perflings::class::record::{InstructorRequest, MysteryResult, RaceResult, SharedWork};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
-use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, act, draw};
+use perflings::tui::board::{
+    BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act, draw,
+};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
@@ -25,15 +27,15 @@ fn room() -> (RoomState, Course) {
         ('c', "佐藤"),
         ('d', "\u{1b}[2JEve"),
     ] {
-        let mut it = participant(digit, name);
-        it.here.clone_from(&course.stages[2].id);
-        (it.here_s, it.raised) = (700, digit == 'c');
+        let mut record = participant(digit, name);
+        record.here.clone_from(&course.stages[2].id);
+        (record.here_s, record.raised) = (700, digit == 'c');
         let shared = SharedWork {
             vote: Some(1),
             range: Some([1.0, 2.0]),
             ..SharedWork::default()
         };
-        it.stages.insert(course.stages[0].id.clone(), shared);
+        record.stages.insert(course.stages[0].id.clone(), shared);
         let result = RaceResult {
             ratio: Some([1.0, 0.9, 1.1]),
             mystery: Some(MysteryResult {
@@ -42,17 +44,17 @@ fn room() -> (RoomState, Course) {
                 configurations: 2,
             }),
         };
-        it.races.insert("mystery 7-1".to_owned(), result);
-        room.hear(it, 700_000).expect("heard");
+        record.races.insert("mystery 7-1".to_owned(), result);
+        room.hear(record, 700_000).expect("heard");
     }
     obey(&mut room, &InstructorRequest::OpenVote(stage.clone()));
     let round = room.class.votes[&stage].number().expect("a round");
     for digit in ['a', 'b', 'c', 'd'] {
-        let mut it = room.people[&digit.to_string().repeat(32)].record.clone();
-        it.sequence = 2;
-        it.here_s = 700;
-        it.ballots.insert(round, 1);
-        room.hear(it, 700_000).expect("heard");
+        let mut record = room.people[&digit.to_string().repeat(32)].record.clone();
+        record.sequence = 2;
+        record.here_s = 700;
+        record.ballots.insert(round, 1);
+        room.hear(record, 700_000).expect("heard");
     }
     for order in [
         InstructorRequest::CloseVote,
@@ -82,7 +84,8 @@ fn screen(
         .expect("drawn");
     let buffer = terminal.backend().buffer();
     let cells = buffer.content.chunks(usize::from(columns));
-    let line = |row: &[ratatui::buffer::Cell]| row.iter().map(|it| it.symbol()).collect::<String>();
+    let line =
+        |row: &[ratatui::buffer::Cell]| row.iter().map(|cell| cell.symbol()).collect::<String>();
     cells.map(|row| line(row) + "\n").collect()
 }
 
@@ -141,7 +144,7 @@ impl RoomControl for Noted {
         }
     }
     fn answer(&self, stage: u32) -> Option<(String, String)> {
-        let stage = self.1.stages.iter().find(|it| it.number == stage)?;
+        let stage = self.1.stages.iter().find(|one| one.number == stage)?;
         Some((stage.id.clone(), "why".to_owned()))
     }
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
@@ -227,7 +230,7 @@ fn keys_become_orders() {
         BoardAction::Choose(1),
     ];
     let (orders, said) = ask(&once, &room, &mut view);
-    assert!(orders.is_empty() && said.is_some_and(|it| it.contains("keep them out")));
+    assert!(orders.is_empty() && said.is_some_and(|said| said.contains("keep them out")));
     let board = Board::of(&room, &course, 0);
     let twice = [
         BoardAction::Choose(-9),
@@ -252,13 +255,13 @@ fn keys_become_orders() {
         BoardAction::Remove,
     ];
     let ids = |names: &[&str]| -> BTreeSet<String> {
-        let rows = board.rows.iter().filter(|it| names.contains(&&*it.name));
-        rows.map(|it| it.id.clone()).collect()
+        let rows = board.rows.iter().filter(|row| names.contains(&&*row.name));
+        rows.map(|row| row.id.clone()).collect()
     };
     let both = InstructorRequest::Remove(ids(&["Ana", "Ana (2)"]));
     let (orders, said) = ask(&named, &room, &mut view);
     assert_eq!(orders, [both]);
-    assert!(said.is_some_and(|it| it.contains("kept out: 2 participants")));
+    assert!(said.is_some_and(|said| said.contains("kept out: 2 participants")));
     let one_by_one = [
         BoardAction::Choose(-9),
         BoardAction::Select,
@@ -266,7 +269,7 @@ fn keys_become_orders() {
         BoardAction::Remove,
         BoardAction::Remove,
     ];
-    let first_two = board.rows[..2].iter().map(|it| it.id.clone()).collect();
+    let first_two = board.rows[..2].iter().map(|row| row.id.clone()).collect();
     assert_eq!(
         ask(&one_by_one, &room, &mut view).0,
         [InstructorRequest::Remove(first_two)]
@@ -335,4 +338,118 @@ fn how_to_join_is_shown_without_anything_of_the_instructors() {
         text.contains("secretkey") && !text.contains("abcd2345"),
         "{text}"
     );
+}
+
+#[test]
+fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
+    let (mut room, course) = room();
+    for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
+        let mut record = participant(digit, &format!("Participant number {name} of us"));
+        record.here_s = 0;
+        room.hear(record, 700_000).expect("heard");
+    }
+    let board = Board::of(&room, &course, 700_000);
+    let mut view = BoardView {
+        places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
+        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        screen: BoardScreen::Wall,
+        wall: Some(WallPart::Join),
+        ..BoardView::default()
+    };
+    for size in [(60, 16), (80, 24), (200, 50)] {
+        let text = screen(&board, &mut view, size, Markers::Braille);
+        assert!(text.contains("█▀▀▀▀▀█") || size.0 > 80, "{text}");
+        // Who came last is shown, each name whole or not at all.
+        for part in text.split("Participant number ").skip(1) {
+            assert_eq!(part.get(1..7), Some(" of us"), "{text}");
+        }
+        assert!(text.contains("Participant number 5 of us"), "{text}");
+        assert!(!text.contains("secretkey") && !text.contains("quit"));
+    }
+    let small = screen(&board, &mut view, (40, 7), Markers::Braille);
+    assert!(small.contains("and ") && small.contains(" more"), "{small}");
+}
+
+#[test]
+fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
+    let (mut room, course) = room();
+    let stage = course.stages[0].id.clone();
+    let mut view = BoardView {
+        screen: BoardScreen::Wall,
+        ..BoardView::default()
+    };
+    obey(&mut room, &InstructorRequest::OpenVote(stage));
+    let open = Board::of(&room, &course, 700_000);
+    let text = screen(&open, &mut view, (120, 36), Markers::Braille);
+    assert!(text.contains("of 4 here have voted once more"), "{text}");
+    obey(&mut room, &InstructorRequest::CloseVote);
+    // Nobody voted again; the first round is shown.
+    let closed = Board::of(&room, &course, 700_000);
+    view.wall = Some(WallPart::Vote);
+    let text = screen(&closed, &mut view, (120, 36), Markers::Braille);
+    assert!(text.contains("left: the first vote"), "{text}");
+    let hands = screen(
+        &closed,
+        &mut wall_of(WallPart::Hands),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(
+        hands.contains("1 raised a hand") && hands.contains("1  佐"),
+        "{hands}"
+    );
+    let race = screen(
+        &closed,
+        &mut wall_of(WallPart::Race),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(race.contains("no race"), "{race}");
+    obey(
+        &mut room,
+        &InstructorRequest::Race(Some("mystery 7-1".to_owned())),
+    );
+    let racing = Board::of(&room, &course, 700_000);
+    let race = screen(
+        &racing,
+        &mut wall_of(WallPart::Race),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(race.contains("80 points, 1 min, 2 tried"), "{race}");
+}
+
+/// The wall, turned to a part.
+fn wall_of(part: WallPart) -> BoardView {
+    BoardView {
+        screen: BoardScreen::Wall,
+        wall: Some(part),
+        ..BoardView::default()
+    }
+}
+
+#[test]
+fn a_crowd_behind_a_tunnel_is_told_with_the_keys_that_help() {
+    let (room, course) = room();
+    let mut board = Board::of(&room, &course, 700_000);
+    for (address, tunnel) in [("127.0.0.1", true), ("192.168.7.2", false)] {
+        board.crowd = Some(Crowd {
+            address: address.to_owned(),
+            people: 60,
+        });
+        let text = screen(
+            &board,
+            &mut BoardView::default(),
+            (200, 50),
+            Markers::Braille,
+        );
+        assert!(
+            text.contains(&format!("60 from one address ({address}")),
+            "{text}"
+        );
+        assert_eq!(text.contains("a tunnel on this machine"), tunnel, "{text}");
+        for key in ["f: remove them all", "l: let nobody else in", "z: dismiss"] {
+            assert!(text.contains(key), "{key}: {text}");
+        }
+    }
 }

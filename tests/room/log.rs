@@ -71,7 +71,7 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
     );
     assert_eq!(late["vote"]["counts"][1], 1);
     assert_eq!(
-        room.handle.board().vote.map(|it| it.who()).as_deref(),
+        room.handle.board().vote.map(|vote| vote.who()).as_deref(),
         Some("1 of 2 here")
     );
     // After a reload, with the next question open, the phone shows its own past choices.
@@ -226,7 +226,10 @@ impl Served {
             Ok(answer)
         };
         let answer = ask().unwrap_or_default();
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         (status.unwrap_or(0), body.to_owned())
     }
@@ -340,6 +343,6 @@ fn a_full_disk_counts_nothing_and_says_so() {
     assert!(
         board["faults"][0]
             .as_str()
-            .is_some_and(|it| it.contains("could not be written"))
+            .is_some_and(|fault| fault.contains("could not be written"))
     );
 }

@@ -62,7 +62,10 @@ impl Room {
             answer.extend_from_slice(&part[..n]);
         }
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         (status.unwrap_or(0), answer)
     }
 
@@ -76,12 +79,12 @@ impl Room {
 
     fn names(&self) -> Vec<String> {
         let board = self.handle.board();
-        board.rows.into_iter().map(|it| it.name).collect()
+        board.rows.into_iter().map(|row| row.name).collect()
     }
 }
 
-fn json(it: &Participant) -> Vec<u8> {
-    serde_json::to_vec(it).expect("plain data")
+fn json(record: &Participant) -> Vec<u8> {
+    serde_json::to_vec(record).expect("plain data")
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn guessing_codes_is_slowed_down() {
             .map(|it| it.join().expect("answered"))
             .collect::<Vec<_>>()
     });
-    let forbidden = statuses.iter().filter(|it| **it == 403).count();
+    let forbidden = statuses.iter().filter(|status| **status == 403).count();
     assert!((15..50).contains(&forbidden), "{statuses:?}");
     assert!(statuses.contains(&429));
     assert!(

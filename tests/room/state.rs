@@ -22,7 +22,7 @@ fn record(id: &str, name: &str, sequence: u64) -> Participant {
 
 fn names(room: &RoomState) -> Vec<&str> {
     let people = room.people.values();
-    people.map(|it| room.name_of(&it.record)).collect()
+    people.map(|person| room.name_of(&person.record)).collect()
 }
 
 #[test]
