@@ -206,9 +206,13 @@ fn the_rest(reached: &mut ReachedSentences) {
         };
         let mut watching = begin(Course::builtin(), recording).0;
         reached.check(&watching);
-        let mut two_trainings = watching.clone();
-        two_trainings.bench.run.story.slots[1].description.apart = true;
-        reached.check_without_notice(&mut two_trainings);
+        let second = ForeignRun {
+            slot: Slot::B,
+            apart: true,
+            ..ForeignRun::default()
+        };
+        hear(&mut watching, Event::Run(second));
+        reached.check_without_notice(&mut watching);
         watching.bench.run.state = RunState::Finished;
         reached.check_without_notice(&mut watching);
     }

@@ -68,7 +68,7 @@ fn legend(theme: &Theme) -> Line<'static> {
 fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
     let score = app.lesson.learner.progress.calibration();
     let made = match score.answered {
-        0 => "each counts once its stage is passed".to_owned(),
+        0 => "they count once their stage is passed".to_owned(),
         made => format!("{} of {made} were right", score.right),
     };
     let mut parts = vec![

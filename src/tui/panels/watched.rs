@@ -223,7 +223,7 @@ fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
         String::new()
     };
     let hosts = if hosts.is_empty() {
-        "an unknown host".to_owned()
+        "a host that is not told".to_owned()
     } else {
         hosts.join(", ")
     };

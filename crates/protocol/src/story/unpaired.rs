@@ -69,9 +69,9 @@ impl Unpaired {
         };
         let [change, wandered] = [by, self.wandered].map(|share| percent(100.0 * share));
         let worth = if by > self.wandered {
-            "the change is larger than that"
+            "this is more"
         } else {
-            "the change is not larger, so it says nothing"
+            "so this says nothing"
         };
         let devices = if self.on_one_device {
             ""
@@ -81,8 +81,8 @@ impl Unpaired {
         [
             format!("A step of B takes {change} % {than} time than one of A."),
             format!(
-                "A and B did not run in turns. Split into four parts, A alone differs by up to {wandered} %; {worth}.{devices} The load \
-                 of the machine, its clocks and the state of the training may have changed as well; only runs in turns can tell."
+                "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}.{devices} The load of the machine, its clocks and the \
+                 state of the training may have changed as well: only runs in turns would tell."
             ),
         ]
     }
