@@ -138,7 +138,7 @@ metrics! {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
-    "phases.backward_over_forward" 2 "" "backward over forward" |f| {
+    "phases.backward_over_forward" 2 "" "time of the backward pass over the time of the forward pass" |f| {
         let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
         Some(phases.backward / phases.forward)
     };

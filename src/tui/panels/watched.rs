@@ -59,21 +59,21 @@ const FIGURES: [ReportedFigure; 12] = [
         "the loss",
         |run| run.loss.first().is_some(),
         "run.loss(loss)",
-        "of each step, where neither the model returns it nor `backward` is called on it",
+        "in each step, if the model does not return the loss and `backward` is not called on it",
     ),
     figure(
         None,
         "what guessing loses",
         |run| run.description.ln_vocab.is_some(),
         "perflings.watch(model, optimizer, classes=1000)",
-        "the number of classes or tokens; the first loss is judged by it",
+        "the number of classes or tokens, by which the first loss is judged",
     ),
     figure(
         Some(Panel::Throughput),
         "samples/s",
         |run| run.throughput.is_some(),
         "perflings.watch(model, optimizer, samples=32)",
-        "the samples of a step, all processes' own share; or data=loader, which tells them",
+        "the samples of a step in this process; or data=loader, which reports them",
     ),
     figure(
         Some(Panel::Ledger),
@@ -310,7 +310,7 @@ fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
         w.plain(&said, theme.bad);
     }
     if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
-        w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
+        w.dim("Backward contains the exchange of gradients, in which early ranks wait for late ones, so backward names no straggler.");
     }
 }
 
