@@ -86,7 +86,7 @@ impl BatchSource {
                 let choices = &chain.next[token as usize];
                 let at = rng.uniform();
                 let found = choices.iter().find(|(_, sum)| at < *sum);
-                found.or(choices.last()).map_or(token, |it| it.0)
+                found.or(choices.last()).map_or(token, |choice| choice.0)
             }
             None => rng.below(self.vocab) as i32,
         }
@@ -110,7 +110,9 @@ impl Chain {
                 }
             }
             let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
-            successors.iter_mut().for_each(|it| it.1 /= total);
+            successors
+                .iter_mut()
+                .for_each(|successor| successor.1 /= total);
             successors
         };
         let rows: Vec<Vec<(usize, f64)>> = (0..vocab).map(row).collect();

@@ -41,7 +41,7 @@ impl Model {
         let loss = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
-            scale: scale.map(|it| it.factor(&self.device.clone().inner())), // [1, 1]
+            scale: scale.map(|scale| scale.factor(&self.device.clone().inner())), // [1, 1]
         };
         if loss.version == Loss::InParts {
             return self.head_and_loss(tokens, loss); // [1, 1]

@@ -44,7 +44,7 @@ impl Parameters {
         initial: &[Weight],
         device: &Device,
     ) -> anyhow::Result<Self> {
-        let have = initial.iter().map(|it| (&it.name, &it.shape));
+        let have = initial.iter().map(|weight| (&weight.name, &weight.shape));
         let expected = weights::names(config);
         anyhow::ensure!(
             have.eq(expected.iter().map(|(name, shape)| (name, shape))),
@@ -111,8 +111,12 @@ impl<'a, const N: usize> Projections<'a, N> {
 
 /// Makes one parameter from the rows of one or more weights.
 fn joined(parts: &[Weight], name: String, device: &Device) -> Parameter {
-    let values: Vec<f32> = parts.iter().flat_map(|it| &it.values).copied().collect();
-    let rows = parts.iter().map(|it| it.shape[0]).sum();
+    let values: Vec<f32> = parts
+        .iter()
+        .flat_map(|part| &part.values)
+        .copied()
+        .collect();
+    let rows = parts.iter().map(|part| part.shape[0]).sum();
     let data = TensorData::new(values, [rows, parts[0].shape[1]]);
     Parameter {
         name,

@@ -2,7 +2,7 @@
 
 use burn_wgpu::wgpu;
 
-/// What WGSL with matrix cores needs.
+/// WGSL with matrix cores needs these features.
 pub const MATRIX_CORES: wgpu::Features =
     wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16);
 
@@ -10,10 +10,10 @@ pub const MATRIX_CORES: wgpu::Features =
 pub fn has_matrix_cores(adapter: &wgpu::Adapter) -> bool {
     let info = adapter.get_info();
     let of_32 = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32);
-    let fits = |it: &wgpu::wgt::CooperativeMatrixProperties| {
-        (it.m_size, it.n_size, it.k_size) == (16, 16, 16)
-            && it.ab_type == wgpu::wgt::CooperativeScalarType::F16
-            && it.cr_type == wgpu::wgt::CooperativeScalarType::F32
+    let fits = |matrices: &wgpu::wgt::CooperativeMatrixProperties| {
+        (matrices.m_size, matrices.n_size, matrices.k_size) == (16, 16, 16)
+            && matrices.ab_type == wgpu::wgt::CooperativeScalarType::F16
+            && matrices.cr_type == wgpu::wgt::CooperativeScalarType::F32
     };
     adapter.features().contains(MATRIX_CORES)
         && of_32

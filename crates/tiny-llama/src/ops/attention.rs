@@ -77,7 +77,7 @@ impl Attention {
         let rows = if half {
             rows
         } else {
-            rows.map(|it| B::rounded_operand(it, self.format))
+            rows.map(|rows| B::rounded_operand(rows, self.format))
         };
         let flash = (self.version == Version::Flash)
             .then(|| <B as FusedAttention>::forward(&rows, sizes, half));

@@ -125,7 +125,7 @@ impl Kernels for Cube {
     }
 
     fn learner(
-        it: LiveKernel<'_>,
+        kernel: LiveKernel<'_>,
         inputs: Vec<CubeTensor>,
         outputs: &[[usize; 2]],
     ) -> Option<Vec<CubeTensor>> {
@@ -134,7 +134,7 @@ impl Kernels for Cube {
         let outputs = outputs.iter().map(|shape| gpu::empty(first, *shape));
         let outputs: Vec<CubeTensor> = outputs.collect();
         let buffers: Vec<&CubeTensor> = inputs.iter().chain(&outputs).collect();
-        it.launch(&buffers).then_some(outputs)
+        kernel.launch(&buffers).then_some(outputs)
     }
 }
 

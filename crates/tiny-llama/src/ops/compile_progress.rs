@@ -54,7 +54,7 @@ mod tests {
         work.begin();
         std::thread::sleep(Duration::from_millis(20));
         let silence = work.since();
-        assert!(silence.is_some_and(|it| it >= Duration::from_millis(15)));
+        assert!(silence.is_some_and(|time| time >= Duration::from_millis(15)));
         work.step();
         assert!(work.since() < silence);
         work.rest();

@@ -62,18 +62,18 @@ use rayon::prelude::*;
 
 use super::Float;
 
-/// The widest vector instructions that this machine supports and the kernels are compiled for.
+/// The vector instructions for which kernels are compiled. A machine uses the widest that it supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
     expect(dead_code, reason = "there is one kind elsewhere")
 )]
 pub enum Instructions {
-    /// 512-bit vectors.
+    /// Vectors have 512 bits.
     Avx512,
-    /// 256-bit vectors with fused multiply-add.
+    /// Vectors have 256 bits, with fused multiply-add.
     Avx2,
-    /// The instructions of every machine of the architecture: SSE2 on `x86_64`, NEON on `aarch64`.
+    /// These are the instructions of every machine of the architecture: SSE2 on `x86_64`, NEON on `aarch64`.
     Baseline,
 }
 
@@ -99,16 +99,16 @@ impl Instructions {
     }
 }
 
-/// Elements of one task of element-wise work: about 5 µs, much longer than it takes to start a task (under 1 µs).
+/// A task of element-wise work has this many elements. They take about 5 µs, much longer than it takes to start a task (under 1 µs).
 pub(crate) const GRAIN: usize = 16 * 1024;
 
-/// Rows of `width` elements in one task of about [`GRAIN`] elements.
+/// Returns the rows of `width` elements in one task of about [`GRAIN`] elements.
 pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
 
 simd! {
-    /// `to += from`.
+    /// Computes `to += from`.
     pub(crate) fn add(to: &mut [f32], from: &[f32]) {
         for (to, from) in to.iter_mut().zip(from) {
             *to += *from;
@@ -134,8 +134,8 @@ pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
         });
 }
 
-/// `len` numbers, computed in parallel: `work` gets a part's index and the part, filled with zeros. Filling everything with zeros on
-/// one thread first would take longer than all threads need for the values.
+/// Returns `len` numbers that are computed in parallel: `work` gets a part's index and the part, filled with zeros. Filling everything with
+/// zeros on one thread first would take longer than all threads need for the values.
 pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
     let room = SharedSlice::room(&mut values, len);
@@ -154,7 +154,7 @@ pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) +
     values
 }
 
-/// `len` zeros, written by all threads.
+/// Returns `len` zeros, written by all threads.
 pub(crate) fn zeros(len: usize) -> Vec<f32> {
     filled(len, 4 * GRAIN, |_, _| {})
 }
@@ -181,7 +181,7 @@ impl<'a> SharedSlice<'a> {
         }
     }
 
-    /// The first `len` elements of the spare capacity of `values`, not written yet.
+    /// Returns the first `len` elements of the spare capacity of `values`, which are not written yet.
     pub(crate) fn room(values: &'a mut Vec<f32>, len: usize) -> Self {
         let room = &mut values.spare_capacity_mut()[..len];
         Self {
@@ -191,7 +191,7 @@ impl<'a> SharedSlice<'a> {
         }
     }
 
-    /// The elements `start..start + len`, which have been written.
+    /// Returns the elements `start..start + len`, which have been written.
     ///
     /// # Safety
     /// While the result lives, nothing else may read or write these elements.
@@ -205,36 +205,36 @@ impl<'a> SharedSlice<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// The address of element `start`, for the matrix product; the caller keeps later elements in bounds.
+    /// Returns the address of element `start`, for the matrix product. The caller keeps later elements in bounds.
     pub(crate) fn pointer(self, start: usize) -> *mut f32 {
         assert!(start <= self.len, "element {start} of {}", self.len);
         self.start.wrapping_add(start)
     }
 }
 
-/// The values of a contiguous tensor of the CPU device.
+/// Returns the values of a contiguous tensor of the CPU device.
 pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
     let values = tensor.as_slice::<f32>();
     values.expect("operations get contiguous f32 (`Kernels::contiguous`)")
 }
 
-/// A new tensor of the CPU device.
+/// Returns a new tensor of the CPU device.
 pub(crate) fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape.into()))
 }
 
-/// The values of a tensor of integers of the CPU device.
+/// Returns the values of a tensor of integers of the CPU device.
 pub(crate) fn integers(tensor: FlexTensor) -> Vec<i32> {
     tensor.to_contiguous().into_data().iter::<i32>().collect()
 }
 
-/// Strides in elements.
+/// Returns strides in elements.
 pub(crate) fn strides(tensor: &FlexTensor) -> Vec<usize> {
     let strides = tensor.layout().strides().iter();
     strides.map(|stride| stride.unsigned_abs()).collect()
 }
 
-/// A tensor of burn-flex.
+/// Returns a tensor of burn-flex.
 type FlexTensor = Float<Flex>;
 
 #[cfg(test)]

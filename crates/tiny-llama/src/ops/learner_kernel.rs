@@ -313,7 +313,8 @@ impl Wgsl for LearnerText {
 
     fn text(&self) -> String {
         // `install` has filled it in before.
-        template::fill(&self.text, &self.sizes).map_or_else(|_| self.text.clone(), |it| it.text)
+        template::fill(&self.text, &self.sizes)
+            .map_or_else(|_| self.text.clone(), |filled| filled.text)
     }
 
     fn workgroup(&self) -> [u32; 3] {

@@ -215,7 +215,7 @@ pub(super) fn operands<B: Kernels>(
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
     let values = parameters
         .iter()
-        .map(|it| primitive::<Cube>(it.value.clone().without_autodiff()));
+        .map(|parameter| primitive::<Cube>(parameter.value.clone().without_autodiff()));
     let copies = super::gpu::format::halves(values.map(into_contiguous).collect());
     for (parameter, copy) in parameters.into_iter().zip(copies) {
         parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]

@@ -37,7 +37,7 @@ pub struct ScaleState {
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 pub enum LossScale {
     Host(ScaleState),
-    /// The fields of [`ScaleState`] in their order, `[4]`.
+    /// The tensor has the fields of [`ScaleState`] in their order, `[4]`.
     Device(CubeTensor),
 }
 
@@ -88,7 +88,7 @@ impl ScaleState {
 /// attention, the final norm for the head. A learner's kernel may stop it, and a detached norm gets no gradient; then all are looked at.
 pub fn to_check(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
     let all = || gradients.iter().flatten();
-    let gains: Vec<_> = all().filter(|it| it.dims()[0] == 1).collect();
+    let gains: Vec<_> = all().filter(|gradient| gradient.dims()[0] == 1).collect();
     if gains.is_empty() || learner_kernel::any() {
         return all().collect();
     }
@@ -127,7 +127,7 @@ impl LossScale {
                 *state = state.after(finite);
             }
             Self::Device(state) => {
-                let gradients = gradients.iter().map(|it| (*it).clone());
+                let gradients = gradients.iter().map(|gradient| (*gradient).clone());
                 let gradients = gradients.map(primitive::<Cube>).map(into_contiguous);
                 let all: Vec<CubeTensor> = gradients.collect();
                 fused_gpu::advance(state, &all, GROWTH_INTERVAL, LARGEST);
@@ -173,7 +173,7 @@ mod tests {
         let states = run(&Device::flex(), &[true, false, false, true]);
         let seen = states
             .iter()
-            .map(|it| (it.factor, it.inverse, it.clean, it.skipped));
+            .map(|state| (state.factor, state.inverse, state.clean, state.skipped));
         assert_eq!(
             seen.collect::<Vec<_>>(),
             [
@@ -189,7 +189,7 @@ mod tests {
     fn the_factor_doubles_after_clean_steps_and_stays_between_its_ends() {
         let interval = GROWTH_INTERVAL as usize;
         let states = run(&Device::flex(), &vec![true; interval]);
-        let factors = [states[interval - 2], states[interval - 1]].map(|it| it.factor);
+        let factors = [states[interval - 2], states[interval - 1]].map(|state| state.factor);
         assert_eq!(factors, [FIRST, 2.0 * FIRST]);
         let most = ScaleState {
             factor: LARGEST,

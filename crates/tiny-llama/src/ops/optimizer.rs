@@ -237,17 +237,19 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
         .map(|work| {
             // With the value out of the model, this is its only owner, and the update happens in place.
             let value = std::mem::replace(&mut work.0.value, placeholder.clone()).inner();
-            Flat::new(work, value, |it| primitive::<Flex>(it).to_contiguous())
+            Flat::new(work, value, |tensor| {
+                primitive::<Flex>(tensor).to_contiguous()
+            })
         })
         .collect();
-    rule.step(all.iter_mut().map(|it| Slices {
-        value: it.value.storage_mut::<f32>(),
-        gradient: it.gradient.storage::<f32>(),
-        mean: it.mean.storage_mut::<f32>(),
-        square: it.square.storage_mut::<f32>(),
+    rule.step(all.iter_mut().map(|flat| Slices {
+        value: flat.value.storage_mut::<f32>(),
+        gradient: flat.gradient.storage::<f32>(),
+        mean: flat.mean.storage_mut::<f32>(),
+        square: flat.square.storage_mut::<f32>(),
     }));
-    for it in all {
-        it.put_back(rule.time, Tensor::from_primitive::<Flex>);
+    for flat in all {
+        flat.put_back(rule.time, Tensor::from_primitive::<Flex>);
     }
 }
 
@@ -263,19 +265,21 @@ fn on_gpu(
         .into_iter()
         .map(|work| {
             let value = work.0.value.clone().inner();
-            Flat::new(work, value, |it| into_contiguous(primitive::<Cube>(it)))
+            Flat::new(work, value, |tensor| {
+                into_contiguous(primitive::<Cube>(tensor))
+            })
         })
         .collect();
     let (first, before) = (&all[0], rule.time - 1);
     let clock = clocks.remove(&before);
     let clock = clock.unwrap_or_else(|| clock_at(before, &first.parameter.value));
-    let copy = |it: &Flat<CubeTensor>| it.parameter.operand.clone().map(primitive::<Cube>);
-    let copies: Vec<_> = all.iter().map(copy).collect();
+    let operands = all.iter().map(|flat| flat.parameter.operand.clone());
+    let copies: Vec<_> = operands.map(|copy| copy.map(primitive::<Cube>)).collect();
     let slots: Vec<_> = all
         .iter()
         .zip(&copies)
-        .map(|(it, copy)| AdamwTensors {
-            tensors: [&it.value, &it.gradient, &it.mean, &it.square],
+        .map(|(flat, copy)| AdamwTensors {
+            tensors: [&flat.value, &flat.gradient, &flat.mean, &flat.square],
             copy: copy.as_ref().filter(|copy| gpu::is_f16(copy)),
         })
         .collect();
@@ -287,8 +291,8 @@ fn on_gpu(
     };
     fused_gpu::step(&slots, &clock, &scale, rule);
     clocks.insert(rule.time, clock);
-    for it in all {
-        it.put_back(rule.time, Tensor::from_primitive::<Cube>);
+    for flat in all {
+        flat.put_back(rule.time, Tensor::from_primitive::<Cube>);
     }
 }
 

@@ -89,7 +89,7 @@ impl Operation<2> for RmsNorm {
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
         let [rows, columns] = x.shape().dims();
-        let it = LiveKernel {
+        let kernel = LiveKernel {
             live,
             which: 0,
             sizes: &[("ROWS", rows as u64), ("COLS", columns as u64)],
@@ -97,7 +97,7 @@ impl Operation<2> for RmsNorm {
             shares: 1,
         };
         let inputs = [x.clone(), gain.clone()];
-        let y = B::learner(it, inputs.to_vec(), &[[rows, columns]])?.pop()?;
+        let y = B::learner(kernel, inputs.to_vec(), &[[rows, columns]])?.pop()?;
         let own = SharedWork::default();
         let [_, inverse] = <B as FusedNorm>::forward(inputs, self.format, &own);
         Some((y, [x.clone(), gain.clone(), inverse]))

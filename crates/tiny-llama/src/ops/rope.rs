@@ -52,7 +52,7 @@ impl Operation<1> for Rope {
             return None;
         }
         let heads = width / self.head_dim;
-        let it = LiveKernel {
+        let kernel = LiveKernel {
             live,
             which: 0,
             sizes: &[
@@ -63,7 +63,7 @@ impl Operation<1> for Rope {
             cover: WorkgroupCount::Invocations((self.context * width) as u64),
             shares: (rows / self.context) as u64,
         };
-        let y = B::learner(it, vec![x.clone()], &[[rows, width]])?.pop()?;
+        let y = B::learner(kernel, vec![x.clone()], &[[rows, width]])?.pop()?;
         Some((y, ()))
     }
 

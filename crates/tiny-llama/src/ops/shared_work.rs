@@ -125,8 +125,10 @@ mod tests {
             let mut found = vec![x.clone().inner(), z.clone().inner()];
             // Small enough for f16 at every size.
             let gradients = (z.clone() * z / 64.0).sum().backward();
-            found.extend(inputs.iter().filter_map(|it| it.grad(&gradients)));
-            let values = found.into_iter().map(|it| it.into_data().iter().collect());
+            found.extend(inputs.iter().filter_map(|input| input.grad(&gradients)));
+            let values = found
+                .into_iter()
+                .map(|tensor| tensor.into_data().iter().collect());
             values.collect()
         };
         if !check::has_matrix_cores() {

@@ -90,14 +90,14 @@ fn elementwise<B: Kernels>(
     outputs: &[[usize; 2]],
 ) -> Option<Vec<Float<B>>> {
     let count = outputs.first()?.iter().product::<usize>() as u64;
-    let it = LiveKernel {
+    let kernel = LiveKernel {
         live,
         which,
         sizes: &[("N", count)],
         cover: WorkgroupCount::Invocations(count),
         shares: 1,
     };
-    B::learner(it, inputs, outputs)
+    B::learner(kernel, inputs, outputs)
 }
 
 /// The packed activation takes gate and up side by side in one `[n, 2f]` and gives `[n, f]`. This saves a projection. With `fused`, the

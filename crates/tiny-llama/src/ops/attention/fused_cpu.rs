@@ -70,7 +70,7 @@ pub(crate) fn forward(rows: QkvRows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32
     (result, logarithms)
 }
 
-/// The outputs of a block of queries, for all query heads that share one key and value head.
+/// Computes the outputs of a block of queries, for all query heads that share one key and value head.
 fn forward_block(
     out: &HeadRows<*mut f32>,
     lse: SharedSlice,

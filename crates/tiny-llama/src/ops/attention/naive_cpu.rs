@@ -30,7 +30,7 @@ impl NaiveAttention for Flex {
             let (batch, head) = (index / heads, index % heads);
             let kv_head = head / shape.group();
             let q = q.head(batch, head);
-            let [k, v] = [k, v].map(|it| it.head(batch, kv_head));
+            let [k, v] = [k, v].map(|rows| rows.head(batch, kv_head));
             let mut scores = vec![0.0; time * time];
             for (query, row) in scores.chunks_exact_mut(time).enumerate() {
                 score(&mut row[..=query], q, k, head_dim);
@@ -49,19 +49,19 @@ impl NaiveAttention for Flex {
     }
 }
 
-/// Heads anywhere in a buffer: element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
+/// Heads anywhere in a buffer. Element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a> {
-    /// The buffer.
+    /// This is the buffer.
     pub data: &'a [f32],
-    /// Index of element (0, 0, 0, 0).
+    /// This is the index of element (0, 0, 0, 0).
     pub offset: usize,
-    /// Elements between neighbours along b, t, h and d.
+    /// Neighbours along b, t, h and d are this many elements apart.
     pub strides: [usize; 4],
 }
 
 impl<'a> Strided<'a> {
-    /// How the kernel reads a `[b, h, t, dh]` view.
+    /// Returns the heads as the kernel reads a `[b, h, t, dh]` view.
     fn of(view: &'a T, layout: KvLayout) -> Self {
         let (offset, strides) = if layout == KvLayout::Strided {
             (view.layout().start_offset(), strides(view))
@@ -77,7 +77,7 @@ impl<'a> Strided<'a> {
         }
     }
 
-    /// One head of one sequence.
+    /// Returns one head of one sequence.
     fn head(&self, batch: usize, head: usize) -> Head<'a> {
         let [sb, st, sh, sd] = self.strides;
         Head {
@@ -88,7 +88,7 @@ impl<'a> Strided<'a> {
     }
 }
 
-/// One head of one sequence: element (t, d) is `data[t · st + d · sd]`.
+/// One head of one sequence. Element (t, d) is `data[t · st + d · sd]`.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     data: &'a [f32],
@@ -97,7 +97,7 @@ struct Head<'a> {
 }
 
 simd! {
-    /// The scores of the last query of a row against each key of it.
+    /// Writes the scores of the last query of `row` with each key up to its position.
     fn score(row: &mut [f32], q: Head, k: Head, head_dim: usize) {
         let query = &q.data[(row.len() - 1) * q.st..];
         for (key, score) in row.iter_mut().enumerate() {
@@ -128,7 +128,7 @@ simd! {
 }
 
 simd! {
-    /// The values of a head, weighted by probabilities.
+    /// Writes the sum of a head's values, weighted by probabilities, to `out`.
     fn mix(out: &mut [f32], probabilities: &[f32], v: Head) {
         out.fill(0.0);
         for (key, probability) in probabilities.iter().enumerate() {

@@ -30,9 +30,9 @@ impl NaiveAttention for Cube {
     }
 }
 
-/// Invocations of a workgroup: they read neighbouring keys, then neighbouring values of the head.
+/// A workgroup has this many invocations. They read neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
-/// Lower than every score but finite, because −∞ minus −∞ would be NaN.
+/// This is lower than every score but finite, because −∞ minus −∞ would be NaN.
 const LOWEST: f32 = -3.0e38;
 
 /// A tensor `[batch, heads, context, head_dim]`, and the strides with which it is read.
@@ -43,20 +43,20 @@ pub(crate) struct Strided<'a> {
 }
 
 impl<'a> Strided<'a> {
-    /// With the tensor's own strides, of a view or of a copy.
+    /// Returns a tensor with its own strides, those of a view or of a copy.
     pub(crate) fn view(tensor: &'a CubeTensor) -> Self {
         let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
         Self { tensor, strides }
     }
 
-    /// With the strides of a contiguous tensor instead of its own: the silent error of stage 2.
+    /// Returns a tensor with the strides of a contiguous tensor instead of its own, which is the silent error of stage 2.
     pub(crate) fn assumed(tensor: &'a CubeTensor) -> Self {
         let [_, heads, context, head_dim] = tensor.meta.shape().dims();
         let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
         Self { tensor, strides }
     }
 
-    /// The whole buffer; the kernel knows its layout only from the strides.
+    /// Returns the whole buffer. The kernel knows its layout only from the strides.
     fn buffer(&self) -> BufferArg {
         self.tensor.clone().into_buffer_arg()
     }

@@ -1,7 +1,8 @@
 //! The exponential function in a form that the compiler vectorises, and the sigmoid made of it.
 //! Not for general use: the last digit may be wrong, and subnormal results are 0.
 
-/// e to the power `x`, in a form the compiler vectorises: relative error below 2e-7, 0 below -87.3, infinite above 88.3.
+/// Returns e to the power `x`, in a form that the compiler vectorises. The relative error is below 2e-7; the result is 0 below -87.3 and
+/// infinite above 88.3.
 ///
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`; a polynomial gives e to the power `r`, the exponent bits give `2ⁿ`.
 #[inline(always)]
@@ -25,7 +26,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < -87.3 { 0.0 } else { power * two_to_n }
 }
 
-/// `1 / (1 + exp(-x))`.
+/// Returns `1 / (1 + exp(-x))`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))

@@ -31,7 +31,7 @@ simd! {
     }
 }
 
-/// The nearest number of a short format, ties to even, as hardware converts. Beyond its range: infinity.
+/// Returns the nearest number of a short format, ties to even, as hardware converts. It is infinite beyond the format's range.
 #[inline(always)]
 pub fn nearest(x: f32, format: Precision) -> f32 {
     match format {
@@ -41,7 +41,7 @@ pub fn nearest(x: f32, format: Precision) -> f32 {
     }
 }
 
-/// 11 significant bits down to 2⁻¹⁴, multiples of 2⁻²⁴ below, largest 65504.
+/// Returns the nearest f16: 11 significant bits down to 2⁻¹⁴, multiples of 2⁻²⁴ below, and 65504 as the largest number.
 #[inline(always)]
 fn nearest_f16(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -64,7 +64,7 @@ fn nearest_f16(x: f32) -> f32 {
     f32::from_bits(result | bits & 0x8000_0000)
 }
 
-/// 8 significant bits, the range of f32.
+/// Returns the nearest bf16: 8 significant bits with the range of f32.
 #[inline(always)]
 fn nearest_bf16(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -76,8 +76,8 @@ fn nearest_bf16(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// Every finite number of a format with `fraction` bits after the point, exponents from `least`, up to `largest`,
-    /// without zero, ascending.
+    /// Returns every finite number above zero of a format with `fraction` bits after the point, exponents from `least`, and numbers up to
+    /// `largest`, ascending.
     fn numbers(fraction: i32, least: i32, largest: f64) -> Vec<f64> {
         let steps = 1_u32 << fraction;
         let below = (1..steps).map(|m| f64::from(m) * 2f64.powi(least - fraction));

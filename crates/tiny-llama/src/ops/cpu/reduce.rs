@@ -1,25 +1,25 @@
 //! Sums and maxima over slices, with several partial results in vector registers.
 //! The compiler may not reorder additions, so vectors are explicit here; the order is the same on every machine.
 
-/// Partial results side by side: one 512-bit register, two of 256 bits, or an array.
+/// This many partial results are side by side: in one 512-bit register, in two of 256 bits, or in an array.
 pub(crate) const WIDTH: usize = 16;
 
-/// Elements of one iteration of a reduction: two sets of partial results hide the latency of an addition.
+/// One iteration of a reduction has this many elements. Two sets of partial results hide the latency of an addition.
 pub(crate) const STEP: usize = 2 * WIDTH;
 
-/// [`WIDTH`] numbers in the registers of an instruction set.
+/// A value of this type holds [`WIDTH`] numbers in the registers of an instruction set.
 ///
-/// A type's functions may only run where its instruction set does: the `simd` macro pairs them.
+/// A type's functions may only run where its instruction set exists. The `simd` macro pairs them.
 pub(crate) trait Lanes: Copy {
-    /// True if the instruction set multiplies and adds in one instruction.
+    /// This is true if the instruction set multiplies and adds in one instruction.
     const FUSED: bool;
     /// Loads the numbers into registers.
     fn new(values: &[f32; WIDTH]) -> Self;
     /// Adds element by element.
     fn add(self, other: Self) -> Self;
-    /// The larger of each two elements.
+    /// Returns the larger of each two elements.
     fn larger(self, other: Self) -> Self;
-    /// The numbers in the registers.
+    /// Returns the numbers in the registers.
     fn values(self) -> [f32; WIDTH];
 }
 
@@ -46,12 +46,12 @@ impl Lanes for [f32; WIDTH] {
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
 
-/// One register; only where AVX-512 was found.
+/// The numbers are in one register. It is used only where AVX-512 was found.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(x86::__m512);
 
-/// Two registers; only where AVX2 was found.
+/// The numbers are in two registers. They are used only where AVX2 was found.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(x86::__m256, x86::__m256);
@@ -128,7 +128,7 @@ impl Lanes for Avx2 {
     }
 }
 
-/// The sum of `term(a, b)` over two slices of one length.
+/// Returns the sum of `term(a, b)` over two slices of one length.
 #[inline(always)]
 pub(crate) fn sum2<L: Lanes>(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
@@ -152,13 +152,13 @@ pub(crate) fn sum2<L: Lanes>(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f3
     fold(totals[0].add(totals[1]), |x, y| x + y)
 }
 
-/// The sum of `term(a)` over a slice.
+/// Returns the sum of `term(a)` over a slice.
 #[inline(always)]
 pub(crate) fn sum<L: Lanes>(a: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     sum2::<L>(a, a, |a, _| term(a))
 }
 
-/// The largest element of a slice; negative infinity if there is none.
+/// Returns the largest element of a slice; negative infinity if there is none.
 #[inline(always)]
 pub(crate) fn max<L: Lanes>(a: &[f32]) -> f32 {
     let (chunks, rest) = a.as_chunks::<STEP>();
@@ -172,7 +172,7 @@ pub(crate) fn max<L: Lanes>(a: &[f32]) -> f32 {
     rest.iter().fold(most, |most, a| larger(most, *a))
 }
 
-/// A comparison, not `f32::max`, whose treatment of NaN costs two more instructions.
+/// Compares two numbers. `f32::max` treats NaN, which costs two more instructions.
 fn larger(x: f32, y: f32) -> f32 {
     if x > y { x } else { y }
 }

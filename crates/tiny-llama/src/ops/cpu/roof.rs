@@ -3,11 +3,11 @@
 
 use std::hint::black_box;
 
-/// Numbers of independent sums, enough to hide the latency of an addition and few enough for the registers: 48 if a register holds
-/// four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
+/// These are numbers of independent sums, enough to hide the latency of an addition and few enough for the registers: 48 if a register
+/// holds four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
 pub const LANES: [usize; 3] = [48, 96, 192];
 
-/// `rounds` multiply-adds in each of the sums.
+/// Does `rounds` multiply-adds in each of the sums.
 macro_rules! multiply_add {
     ($name:ident, $lanes:expr) => {
         simd! {
@@ -29,7 +29,7 @@ multiply_add!(middle, LANES[1]);
 multiply_add!(wide, LANES[2]);
 
 simd! {
-    /// out = a + ½·b: the triad of McCalpin's STREAM (1995). It moves twelve bytes for each value.
+    /// Computes out = a + ½·b, the triad of McCalpin's STREAM (1995). It moves twelve bytes for each value.
     pub fn triad(out: &mut [f32], a: &[f32], b: &[f32]) {
         let _ = L::FUSED;
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
@@ -38,7 +38,7 @@ simd! {
     }
 }
 
-/// `rounds` multiply-adds on each of `LANES[which]` sums: two operations each.
+/// Does `rounds` multiply-adds, of two operations each, on each of `LANES[which]` sums.
 pub fn multiply_adds(which: usize, rounds: usize) {
     match which {
         0 => run(narrow, rounds),

@@ -2,7 +2,7 @@
 
 use protocol::random::Rng;
 
-/// `len` numbers between -1 and 1, the same for equal seeds.
+/// Returns `len` numbers between -1 and 1. Equal seeds give equal numbers.
 pub fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut rng = Rng::new(seed);
     (0..len).map(|_| 2.0 * rng.uniform() as f32 - 1.0).collect()

@@ -3,13 +3,13 @@
 
 use crate::ops::cpu::{SharedSlice, for_each};
 
-/// Side of a block that is copied at once: the addresses of both its sides stay in the translation cache.
+/// A block of this side is copied at once. The addresses of both its sides stay in the translation cache.
 const BLOCK: usize = 64;
 
-/// Elements below which a single thread copies.
+/// A single thread copies fewer elements than this.
 const SERIAL: usize = 16 * 1024;
 
-/// `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
+/// Sets `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
 pub fn transpose(
     to: &mut [f32],
     to_stride: usize,
@@ -36,7 +36,7 @@ pub fn transpose(
     });
 }
 
-/// [`transpose`] on the calling thread.
+/// Does [`transpose`] on the calling thread.
 pub(crate) fn transpose_serial(
     to: &mut [f32],
     to_stride: usize,
@@ -85,7 +85,7 @@ fn transpose_block(
     copy_rest(to, to_stride, from, from_stride, [0..rows, 0..columns]);
 }
 
-/// Element by element.
+/// Transposes element by element.
 fn copy_rest(
     to: &mut [f32],
     to_stride: usize,

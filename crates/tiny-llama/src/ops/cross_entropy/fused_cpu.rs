@@ -48,7 +48,7 @@ pub(crate) fn forward_backward(
     (loss as f32, dlogits)
 }
 
-/// The number of classes.
+/// Rows have this number of classes.
 fn check(logits: &[f32], targets: &[i32]) -> usize {
     assert!(!targets.is_empty(), "no rows to average");
     let width = logits.len() / targets.len();

@@ -6,7 +6,7 @@ use burn::tensor::{FloatDType, IndexingUpdateOp, Shape};
 use crate::ops::backend::Ints;
 use crate::ops::{Float, Kernels};
 
-/// Loss `[1, 1]` and log-probabilities `[n, vocab]`.
+/// Returns the loss `[1, 1]` and the log-probabilities `[n, vocab]`.
 pub(super) fn forward<B: Kernels>(logits: Float<B>, targets: Ints<B>) -> [Float<B>; 2] {
     let rows = logits.shape()[0];
     let logs = B::log_softmax(logits, 1); // [n, vocab]
@@ -16,7 +16,7 @@ pub(super) fn forward<B: Kernels>(logits: Float<B>, targets: Ints<B>) -> [Float<
     [B::float_neg(mean), logs]
 }
 
-/// dlogits `[n, vocab]` from the log-probabilities, times `factor` `[1, 1]`.
+/// Returns dlogits `[n, vocab]` from the log-probabilities, times `factor` `[1, 1]`.
 pub(super) fn backward<B: Kernels>(logs: Float<B>, targets: Ints<B>, factor: Float<B>) -> Float<B> {
     let rows = logs.shape()[0];
     let column = B::int_reshape(targets, Shape::from([rows, 1]));

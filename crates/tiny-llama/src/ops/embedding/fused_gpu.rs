@@ -25,7 +25,7 @@ impl FusedEmbedding for Cube {
 }
 
 const THREADS: usize = 128;
-/// Fewest invocations of a workgroup: a subgroup.
+/// A workgroup has at least the invocations of a subgroup.
 const FEWEST: usize = 32;
 
 /// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. For a `norm` that follows, its
@@ -41,9 +41,9 @@ pub(crate) fn forward(
     let (mut own, [threads, lanes]) = sizes(tokens, [vocab, width]);
     let mut buffers = vec![("weight", lanes, weight), ("y", lanes, &y)];
     buffers.push(("tokens", 1, tokens));
-    if let Some(it) = norm {
-        buffers.extend([("gain", lanes, &it.gain), ("scaled", lanes, &it.scaled)]);
-        buffers.push(("squares", 1, &it.squares));
+    if let Some(norm) = norm {
+        buffers.extend([("gain", lanes, &norm.gain), ("scaled", lanes, &norm.scaled)]);
+        buffers.push(("squares", 1, &norm.squares));
     }
     own.insert("for_norm", usize::from(norm.is_some()));
     launch_file(
@@ -79,7 +79,7 @@ pub(crate) fn backward(
     dweight
 }
 
-/// Tokens, rows and vectors of a row for both files; invocations of a workgroup, and values of a vector.
+/// Returns what both files need: tokens, rows and vectors of a row; and the invocations of a workgroup and the values of a vector.
 fn sizes(tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> (Numbers, [usize; 2]) {
     let lanes = vector_width(&[width]);
     let columns = width / lanes;
@@ -111,7 +111,7 @@ mod tests {
         tokens
     }
 
-    /// An x·gain above f16's largest number, by vectors and one by one.
+    /// An x·gain above f16's largest number stays finite, by vectors and one by one.
     #[test]
     fn a_row_that_is_scaled_for_a_norm_is_finite_where_it_is_in_f32() {
         let Some(device) = TestDevice::any() else {

@@ -98,8 +98,8 @@ pub fn valid_wgsl(text: &str) -> u32 {
     let mut sizes = naga::proc::Layouter::default();
     sizes.update(module.to_ctx()).expect("types have sizes");
     let shared = module.global_variables.iter();
-    let shared = shared.filter(|(_, it)| it.space == naga::AddressSpace::WorkGroup);
-    let bytes: u32 = shared.map(|(_, it)| sizes[it.ty].size).sum();
+    let shared = shared.filter(|(_, variable)| variable.space == naga::AddressSpace::WorkGroup);
+    let bytes: u32 = shared.map(|(_, variable)| sizes[variable.ty].size).sum();
     assert!(
         bytes <= WORKGROUP_MEMORY,
         "{bytes} bytes of workgroup memory"

@@ -66,12 +66,13 @@ pub fn converted(x: CubeTensor, to: DType) -> CubeTensor {
 
 /// Many f32 tensors in f16, 1 launch for each 32 (15 where a device has 31 bindings).
 pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
-    let fits =
-        |it: &CubeTensor| !crate::ops::gpu::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
+    let fits = |tensor: &CubeTensor| {
+        !crate::ops::gpu::is_f16(tensor) && tensor.meta.num_elements().is_multiple_of(4)
+    };
     if !all.iter().all(fits) {
         return all
             .into_iter()
-            .map(|it| converted(it, DType::F16))
+            .map(|tensor| converted(tensor, DType::F16))
             .collect();
     }
     convert(&all, DType::F16)
@@ -194,7 +195,7 @@ mod tests {
         }
         let gain = device.tensor(&numbers(2, d), [1, d]);
         let dy = device.tensor(&numbers(3, n * d / 2), [n, d / 2]);
-        let read = |it: CubeTensor| device.read(&converted(it, DType::F32));
+        let read = |tensor: CubeTensor| device.read(&converted(tensor, DType::F32));
         let copies = halves(vec![x.clone(), gain.clone(), dy.clone()]);
         for (copy, from) in copies.into_iter().zip([&x, &gain, &dy]) {
             let near = |x: f32| nearest(x, Precision::F16);

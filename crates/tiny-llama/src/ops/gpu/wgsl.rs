@@ -235,7 +235,7 @@ where
 {
     let program = Program::with_buffers(file, sizes, buffers, own);
     let groups = program.values.groups;
-    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, it)| *it).collect();
+    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
     launch(program, groups, &buffers);
 }
 

@@ -44,7 +44,7 @@ fn matrix(x: &T) -> Matrix<'_> {
 pub(crate) use product::multiply;
 use tiles::Tiles;
 
-/// A matrix inside a slice: element (row, column) is `data[row * row_stride + column * column_stride]`.
+/// A matrix inside a slice. Element (row, column) is `data[row * row_stride + column * column_stride]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix<'a> {
     data: &'a [f32],
@@ -55,7 +55,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// A row-major matrix that fills `data`: rows × columns.
+    /// Returns a row-major matrix of rows × columns that fills `data`.
     pub(crate) fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         assert_eq!(
             data.len(),
@@ -71,7 +71,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The transposed view; nothing is copied.
+    /// Returns the transposed view; nothing is copied.
     pub(crate) fn transposed(self) -> Self {
         Self {
             data: self.data,
@@ -82,13 +82,13 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The address of element `start`, and the strides.
+    /// Returns the address of element `start`, and the strides.
     fn place(&self, start: usize) -> (*const f32, (usize, usize)) {
         let strides = (self.row_stride, self.column_stride);
         (self.data.as_ptr().wrapping_add(start), strides)
     }
 
-    /// The same matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
+    /// Returns this matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
     ///
     /// For the right operand of a product the copy pays off: the product would otherwise gather its columns element by element
     /// for every tile.
@@ -116,13 +116,13 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `a · b` plus `base`, if given: base and the result are row-major, a.rows × b.columns.
+/// Returns `a · b` plus `base`, if there is one. Base and result are row-major, a.rows × b.columns.
 pub(crate) fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
     let [product] = matmuls([(base, a, b)]);
     product
 }
 
-/// Several products of [`matmul`] at once: threads that finish one continue with the next.
+/// Computes several products of [`matmul`] at once. Threads that finish one continue with the next.
 pub(crate) fn matmuls<const N: usize>(
     products: [(Option<&[f32]>, Matrix, Matrix); N],
 ) -> [Vec<f32>; N] {
@@ -201,11 +201,11 @@ impl Job<'_> {
 }
 
 thread_local! {
-    /// Memory for transposed copies, kept between products: new memory costs more than the copy.
+    /// This memory for transposed copies is kept between products, because new memory costs more than the copy.
     static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// The thread's scratch memory while a product uses it. Another product that starts on the same thread meanwhile allocates its own.
+/// Lends the thread's scratch memory to a product. Another product that starts on the same thread meanwhile allocates its own.
 struct Scratch(Vec<f32>);
 
 impl Scratch {

@@ -151,9 +151,9 @@ fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T
     let plan = plan.splits(then.splits(plan.splits));
     let [out] = match planner {
         Planner::Full(_) if format == Format::Native => {
-            let [a, b] = pair.map(|it| match is_f16(it) {
-                true => converted(it.clone(), DType::F32),
-                false => rounded(it, Precision::F16),
+            let [a, b] = pair.map(|operand| match is_f16(operand) {
+                true => converted(operand.clone(), DType::F32),
+                false => rounded(operand, Precision::F16),
             });
             by_plans(planner, [plan], [[&a, &b]], [then], [problem])
         }
@@ -307,9 +307,9 @@ mod tests {
                     device.tensor(&numbers(seed, rows * columns), [rows, columns])
                 };
                 let same = |name: &str, got: CubeTensor, want: CubeTensor| {
-                    let [got, want] = [got, want].map(|it| match is_f16(&it) {
-                        true => device.read(&converted(it, DType::F32)),
-                        false => device.read(&it),
+                    let [got, want] = [got, want].map(|tensor| match is_f16(&tensor) {
+                        true => device.read(&converted(tensor, DType::F32)),
+                        false => device.read(&tensor),
                     });
                     check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
                 };

@@ -332,7 +332,7 @@ impl Planner {
         let most = (problem.inner / self.table().shortest).max(1);
         let mut plans = vec![self.planned(problem)];
         for (row, _) in self.rows(&[*problem]) {
-            for splits in [1, 2, 4, 8].into_iter().filter(|it| *it <= most) {
+            for splits in [1, 2, 4, 8].into_iter().filter(|parts| *parts <= most) {
                 let plan = self.in_long_steps(row.in_parts(splits, problem), problem);
                 if !plans.contains(&plan) {
                     plans.push(plan);
@@ -414,7 +414,7 @@ impl Planner {
     /// Returns the plans of two products in one launch, which differ in the number of parts.
     pub(crate) fn pair(self, problems: &[Problem; 2]) -> [Plan; 2] {
         let Self::Cores { halves } = self else {
-            let many = |it| NARROW.tiles(it) >= 2 * self.table().full;
+            let many = |problem| NARROW.tiles(problem) >= 2 * self.table().full;
             let plan = match self.rows(problems)[0].0 {
                 LARGE if problems.iter().all(many) => NARROW,
                 largest => largest,
@@ -430,7 +430,7 @@ impl Planner {
     /// where it spares the second launch.
     fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
-        let inner = problems.map(|it| it.inner);
+        let inner = problems.map(|problem| problem.inner);
         let shortest = inner[0].min(inner[1]).max(1);
         let [large, middle, small] = self.cores();
         let by = |plan: Plan| {
@@ -440,13 +440,17 @@ impl Planner {
             } else {
                 full
             };
-            let all: usize = problems.iter().map(|it| plan.tiles(it) * it.inner).sum();
+            let work = problems
+                .iter()
+                .map(|problem| plan.tiles(problem) * problem.inner);
+            let all: usize = work.sum();
             let longest = (all / at_once).max(shortest);
-            problems.map(|it| plan.in_parts((it.inner / longest).clamp(1, 8), &it))
+            problems.map(|problem| plan.in_parts((problem.inner / longest).clamp(1, 8), &problem))
         };
         let groups = |plans: &[Plan; 2]| -> usize {
             let each = plans.iter().zip(problems);
-            each.map(|(plan, it)| plan.tiles(it) * plan.splits).sum()
+            each.map(|(plan, problem)| plan.tiles(problem) * plan.splits)
+                .sum()
         };
         // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
         let whole = [middle; 2];
@@ -470,8 +474,10 @@ impl Planner {
     /// the others.
     fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
         let TileTable { full, shortest, .. } = self.table();
-        let work = problems.iter().map(|it| plan.tiles(it) * it.inner);
-        let work: usize = work.sum();
+        let each = problems
+            .iter()
+            .map(|problem| plan.tiles(problem) * problem.inner);
+        let work: usize = each.sum();
         let mut splits = [1; N];
         loop {
             // Splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.

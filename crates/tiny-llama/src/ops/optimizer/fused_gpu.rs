@@ -44,7 +44,7 @@ pub(crate) fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTenso
     // The clock and the scale need one binding each.
     let bindings = clock.client.properties().hardware.max_bindings as usize;
     let most = |each: usize| (bindings.min(MOST_BINDINGS).saturating_sub(2) / each).max(1);
-    let (with, without): (Vec<_>, Vec<_>) = slots.iter().partition(|it| it.copy.is_some());
+    let (with, without): (Vec<_>, Vec<_>) = slots.iter().partition(|slot| slot.copy.is_some());
     for batch in with.chunks(most(5)).chain(without.chunks(most(4))) {
         let (program, buffers) = program(batch, clock, scale, rule);
         let groups = program.values.groups;
@@ -59,7 +59,7 @@ fn program<'a>(
     scale: &'a CubeTensor,
     rule: &AdamW,
 ) -> (Program<LaunchValues<AdamwValues>>, Vec<&'a CubeTensor>) {
-    let size = |it: &&AdamwTensors| it.tensors[0].meta.num_elements();
+    let size = |slot: &&AdamwTensors| slot.tensors[0].meta.num_elements();
     let sizes: Vec<usize> = batch.iter().map(size).collect();
     let lanes = crate::ops::gpu::vector_width(&sizes);
     let mut end = 0;
@@ -76,9 +76,11 @@ fn program<'a>(
     for (n, slot) in batch.iter().enumerate() {
         let all = ["param", "grad", "m", "v"].into_iter().zip(slot.tensors);
         let all = all.chain(slot.copy.map(|copy| ("copy", copy)));
-        named.extend(all.map(|(name, it)| (format!("{name}{n}"), lanes, it)));
+        named.extend(all.map(|(name, tensor)| (format!("{name}{n}"), lanes, tensor)));
     }
-    let buffers = named.iter().map(|(name, lanes, it)| (&**name, *lanes, *it));
+    let buffers = named
+        .iter()
+        .map(|(name, lanes, tensor)| (&**name, *lanes, *tensor));
     let buffers: Vec<_> = buffers.collect();
     let rule = [
         ("beta1", BETA_1),
@@ -97,7 +99,10 @@ fn program<'a>(
     };
     let sizes = [THREADS, end, lanes];
     let program = Program::with_buffers("optimizer/adamw_update.wgsl", sizes, &buffers, own);
-    (program, named.into_iter().map(|(_, _, it)| it).collect())
+    (
+        program,
+        named.into_iter().map(|(_, _, tensor)| tensor).collect(),
+    )
 }
 
 /// Returns a number of the rule as f32 for a text. WGSL has no infinity.

@@ -28,12 +28,13 @@ impl FusedNorm for Cube {
 }
 
 const THREADS: usize = 128;
-/// Rows from which a workgroup sums one vector of dgain. Otherwise it sums two, 32 bytes of a row, the smallest unit that a GPU reads.
+/// With at least this many rows, a workgroup sums one vector of dgain. Otherwise it sums two, which are 32 bytes of a row, the smallest
+/// unit that a GPU reads.
 const MANY_ROWS: usize = 2048;
-/// Rows whose values an invocation loads together to sum dgain.
+/// An invocation loads the values of this many rows together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
 
-/// What both files need: rows, vectors of a row, and those that an invocation has.
+/// Returns what both files need: rows, vectors of a row, and vectors of an invocation.
 fn own_values(rows: usize, columns: usize) -> Numbers {
     Numbers::from([
         ("rows", rows),
@@ -157,7 +158,7 @@ mod tests {
             let (_, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
             let on_device =
                 |values: &[f32], rows| device.tensor(values, [rows, values.len() / rows]);
-            let [of_x, of_earlier, of_dy] = [&x, &earlier, &dy].map(|it| on_device(it, n));
+            let [of_x, of_earlier, of_dy] = [&x, &earlier, &dy].map(|values| on_device(values, n));
             let (of_gain, of_inverse) = (on_device(&gain, 1), on_device(&inverse, n));
             for (earlier, of_earlier) in [(None, None), (Some(&earlier[..]), Some(&of_earlier))] {
                 let (dx, dgain) = fused_cpu::backward(&dy, [&x, &gain, &inverse], earlier);

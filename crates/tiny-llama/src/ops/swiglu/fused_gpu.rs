@@ -55,7 +55,7 @@ fn launch(file: &'static str, buffers: &[(&str, &CubeTensor)], [rows, width]: [u
     ];
     let buffers: Vec<_> = buffers
         .iter()
-        .map(|(name, it)| (*name, lanes, *it))
+        .map(|(name, tensor)| (*name, lanes, *tensor))
         .collect();
     let sizes = [THREADS, count.div_ceil(THREADS), lanes];
     launch_file(file, sizes, &buffers, Numbers::from(own));

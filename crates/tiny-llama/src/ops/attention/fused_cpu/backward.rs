@@ -47,7 +47,7 @@ pub(crate) fn backward(
     gradients
 }
 
-/// Inputs and outputs of the backward pass.
+/// The inputs and outputs of the backward pass.
 struct Backward<'a> {
     to: [HeadRows<*mut f32>; 3],
     from: [HeadRows<*const f32>; 3],
@@ -58,7 +58,7 @@ struct Backward<'a> {
 }
 
 impl Backward<'_> {
-    /// The gradients of one key and value head, and of its query heads.
+    /// Computes the gradients of one key and value head, and of its query heads.
     fn kv_head(&self, workspace: &mut BlockWorkspace, batch: usize, kv_head: usize) {
         let time = self.shape.context;
         let [_, k, v] = &self.from;
@@ -82,7 +82,7 @@ impl Backward<'_> {
         }
     }
 
-    /// `Σ dout · out` over each row of one head.
+    /// Returns `Σ dout · out` of each row of one head.
     fn delta(&self, batch: usize, head: usize) -> impl Iterator<Item = f32> {
         (0..self.shape.context).map(move |time| {
             dot(
@@ -92,7 +92,8 @@ impl Backward<'_> {
         })
     }
 
-    /// One block of queries and one block of keys, which `adds` to the gradients of keys and values.
+    /// Computes one block of queries with one block of keys. With `adds`, it adds to the gradients of keys and values, which otherwise it
+    /// begins.
     fn block(
         &self,
         workspace: &mut BlockWorkspace,

@@ -3,10 +3,10 @@
 use crate::ops::cpu::transpose::transpose_serial;
 use crate::ops::shapes::{Columns, Heads, QkvRows};
 
-/// Queries and keys in one block: two blocks of scores and a block of values fit in a core's first-level cache.
+/// A block has this many queries and keys. Two blocks of scores and a block of values fit in a core's first-level cache.
 pub(super) const BLOCK: usize = 64;
 
-/// The address of heads, shared by tasks: value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
+/// The address of heads, which tasks share. Value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
 #[derive(Clone, Copy)]
 pub(super) struct HeadRows<P> {
     start: P,
@@ -18,14 +18,14 @@ pub(super) struct HeadRows<P> {
 unsafe impl<P> Sync for HeadRows<P> {}
 
 impl<P> HeadRows<P> {
-    /// Elements before head `head` of row `time` of sequence `batch`.
+    /// Returns the number of elements before head `head` of row `time` of sequence `batch`.
     fn offset(&self, batch: usize, time: usize, head: usize) -> usize {
         (batch * self.shape.context + time) * self.row_stride + head * self.shape.head_dim
     }
 }
 
 impl HeadRows<*mut f32> {
-    /// In a buffer that starts here.
+    /// Returns the address of heads in a buffer that starts at `buffer`.
     pub(super) fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
         Self {
             start: buffer.wrapping_add(at.offset),
@@ -34,7 +34,7 @@ impl HeadRows<*mut f32> {
         }
     }
 
-    /// The rows of a head from there on, as a result.
+    /// Returns the rows of a head from row `time` on, as the result of a product.
     pub(super) fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
         let start = self.start.wrapping_add(self.offset(batch, time, head));
         (start, self.row_stride)
@@ -51,19 +51,19 @@ impl HeadRows<*const f32> {
         }
     }
 
-    /// Queries, keys and values.
+    /// Returns the addresses of queries, keys and values.
     pub(super) fn of_rows(rows: QkvRows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
             .map(|(data, at)| Self::of(data, at, shape))
     }
 
-    /// Head `head` of row `time` of sequence `batch`.
+    /// Returns head `head` of row `time` of sequence `batch`.
     fn at(&self, batch: usize, time: usize, head: usize) -> *const f32 {
         self.start.wrapping_add(self.offset(batch, time, head))
     }
 
-    /// The rows of a head from there on, as a factor.
+    /// Returns the rows of a head from row `time` on, as the factor of a product.
     pub(super) fn factor(
         &self,
         batch: usize,
@@ -73,7 +73,7 @@ impl HeadRows<*const f32> {
         (self.at(batch, time, head), (self.row_stride, 1))
     }
 
-    /// One row of one head.
+    /// Returns one row of one head.
     pub(super) fn row(&self, batch: usize, time: usize, head: usize) -> &[f32] {
         // SAFETY: the view was checked against the shape, and nothing writes it while it is read.
         unsafe { std::slice::from_raw_parts(self.at(batch, time, head), self.shape.head_dim) }
@@ -94,14 +94,14 @@ impl HeadRows<*const f32> {
     }
 }
 
-/// The buffers of one task.
+/// A task works in these buffers.
 pub(super) struct BlockWorkspace {
     pub scores: Vec<f32>,
     pub dscores: Vec<f32>,
-    /// A block of keys and a block of values, with the head's elements as rows.
+    /// These are a block of keys and a block of values, with the head's elements as rows.
     pub keys: Vec<f32>,
     pub values: Vec<f32>,
-    /// Per query head and row: the largest score so far and the sum of exponentials.
+    /// For each query head and row, these are the largest score so far and the sum of exponentials.
     pub most: Vec<f32>,
     pub total: Vec<f32>,
 }

@@ -260,7 +260,7 @@ pub(crate) fn backward(
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     let rotated = tables.is_some();
     launch::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
-        let groups = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(tile.own(), it));
+        let groups = [sizes.heads, sizes.kv_heads].map(|heads| shape.groups(tile.own(), heads));
         let launch = |program, groups, buffers: [&CubeTensor; 8]| {
             let buffers = buffers.into_iter().chain(tables.into_iter().flatten());
             wgsl::launch(program, groups, &buffers.collect::<Vec<_>>());

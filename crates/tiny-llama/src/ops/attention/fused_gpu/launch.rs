@@ -25,7 +25,8 @@ pub(super) fn forward<P: Wgsl>(
     [out, lse]
 }
 
-/// Gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and dv.
+/// Returns the gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and
+/// dv.
 pub(super) fn backward(
     dout: &CubeTensor,
     rows: &QkvRows<CubeTensor>,
@@ -40,14 +41,14 @@ pub(super) fn backward(
     gradients
 }
 
-/// Sizes, and the columns of q, k and v in their buffers.
+/// The sizes, and the columns of q, k and v in their buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub sizes: Heads,
     pub columns: [Columns; 3],
 }
 
-/// Names of buffers, in the order of the bindings.
+/// These are the names of buffers, in the order of the bindings.
 pub(super) type Buffers = &'static [&'static str];
 
 /// The values that fill in a file; sizes and tile have the names of the file.
@@ -55,9 +56,9 @@ pub(super) type Buffers = &'static [&'static str];
 pub(super) struct Values<T> {
     pub shape: Shape,
     pub buffers: Buffers,
-    /// Four values of a row, except of the output's gradient, which is f32.
+    /// This is the type of four values of a row. The output's gradient is f32.
     pub vector: &'static str,
-    /// Sizes of tile and workgroup.
+    /// These are the sizes of tile and workgroup.
     pub tile: T,
 }
 
@@ -84,21 +85,21 @@ impl<T: Serialize> Serialize for Values<T> {
 }
 
 impl Shape {
-    /// The buffers of q, k and v, and the parameters of a text.
+    /// Returns the buffers of q, k and v, and the parameters of a text.
     fn of(rows: &QkvRows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
         let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
         let columns = [of_q, of_k, of_v];
         ([q, k, v], Self { sizes, columns })
     }
 
-    /// Workgroups of `own` rows for all sequences with `heads` heads each.
+    /// Returns the workgroups of `own` rows for all sequences with `heads` heads each.
     pub(super) fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
         let Heads { batch, context, .. } = self.sizes;
         [context.div_ceil(own), batch * heads, 1]
     }
 
-    /// The rows of one head, as WGSL: the offset of row 0, and the distance between rows. For q, k and v, and for the output and its
-    /// gradient, whose buffers hold nothing else.
+    /// Returns, as WGSL, where the rows of one head are: the offset of row 0, and the distance between rows. Besides q, k and v, there are
+    /// the output and its gradient, whose buffers hold nothing else.
     fn lines(&self) -> BTreeMap<&'static str, Value> {
         let [q, k, v] = self.columns;
         let Heads {
@@ -130,7 +131,7 @@ pub(super) mod testing {
     use crate::ops::rope::tables;
     use crate::ops::shapes::Rotation;
 
-    /// Problems of two sequences, from context, heads, key and value heads, and head width.
+    /// Returns problems of two sequences from context, heads, key and value heads, and head width.
     pub(crate) fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
         let all = all.iter();
         all.map(|[context, heads, kv_heads, head_dim]| Heads {
@@ -143,15 +144,18 @@ pub(super) mod testing {
         .collect()
     }
 
-    /// Asserts that the text is valid for q, k and v in one buffer.
-    pub(crate) fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) {
+    /// Returns the text for q, k and v in one buffer. Fails when it is not valid.
+    pub(crate) fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) -> String {
         let [q, k, _] = sizes.widths();
         let stride = q + 2 * k;
         let columns = [0, q, q + k].map(|offset| Columns { offset, stride });
-        valid_wgsl(&program(Shape { sizes, columns }).text());
+        let text = program(Shape { sizes, columns }).text();
+        valid_wgsl(&text);
+        text
     }
 
-    /// The packed gradients that `backward` rotates back by tables, rotated again: they belong to rows that were not rotated.
+    /// Returns the packed gradients that `backward` rotates back by tables, rotated again, so that they belong to rows that were not
+    /// rotated.
     pub(crate) fn rotated_again(
         dout: &CubeTensor,
         sizes: Heads,
@@ -173,7 +177,7 @@ pub(super) mod testing {
             inverse: false,
         };
         let [cos, sin] = &tables;
-        backward(&tables).map(|it| rope::forward(&it, cos, sin, rotation, DType::F32))
+        backward(&tables).map(|rows| rope::forward(&rows, cos, sin, rotation, DType::F32))
     }
 
     type Forward = fn(&QkvRows<CubeTensor>, Heads) -> [CubeTensor; 2];
@@ -197,7 +201,7 @@ pub(super) mod testing {
         agrees_on(device, sizes, &packed, (forward, backward), tolerances);
     }
 
-    /// The same for given rows of q, k and v.
+    /// Asserts that outputs and gradients equal those of the CPU's kernels for these rows of q, k and v.
     pub(crate) fn agrees_on(
         device: &TestDevice,
         sizes: Heads,

@@ -9,16 +9,16 @@ use crate::ops::shapes::{Heads, QkvRows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Side of the matrices that one instruction multiplies.
+/// One instruction multiplies matrices of this side.
 const SIDE: usize = 16;
-/// Rows that a workgroup owns.
+/// A workgroup owns this many rows.
 const OWN: usize = 64;
 const INVOCATIONS: usize = 256;
 /// Heads up to this width have larger tiles in the backward pass.
 const WIDE: usize = 128;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 256;
-/// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
+/// A score that exceeds its row's reference by less than this needs no rescaling: e^8 is far below f16's largest number.
 const SLACK: usize = 8;
 
 /// Returns true if tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
@@ -31,7 +31,7 @@ pub(crate) fn fits(sizes: &Heads) -> bool {
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
 
-/// Half of the rows of a tile in the backward pass, which has keys and values, or queries and gradients, at once.
+/// Returns half of the rows of a tile in the backward pass, which holds keys and values, or queries and gradients, at once.
 fn backward_tile(head_dim: usize) -> usize {
     if head_dim > WIDE { 16 } else { 32 }
 }
@@ -58,7 +58,7 @@ pub(crate) fn backward(
     })
 }
 
-/// The program for output and logarithms.
+/// Returns the program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &["q", "k", "v", "out", "lse"];
     // A tile's keys, then values: half as many of wide heads, so that two workgroups share a multiprocessor (see `matrix_cores`).
@@ -68,7 +68,7 @@ fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
     program(file, shape, buffers, rows, PADDING * other / 64)
 }
 
-/// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
+/// Returns the program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
 fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &[
         "q", "k", "v", "dout", "out", "dq", "dk", "dv", "lse", "cos", "sin",
@@ -85,10 +85,11 @@ fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
     program(file, shape, buffers, rows, score_padding)
 }
 
-/// Values between rows of scores, against bank conflicts.
+/// Rows of scores are this many values apart, against bank conflicts.
 const PADDING: usize = 8;
 
-/// `rows` are those of the other side in one step, those in workgroup memory, and those of scores there.
+/// Returns the program of a file. The three numbers of rows are those of the other side in one step, those of the other side in workgroup
+/// memory, and those of scores there.
 fn program(
     file: &'static str,
     shape: Shape,
@@ -137,8 +138,23 @@ mod tests {
     #[test]
     fn every_text_is_valid_wgsl() {
         for sizes in problems(PROBLEMS) {
-            valid(sizes, forward_program);
-            valid(sizes, backward_program);
+            for (text, most) in [
+                (valid(sizes, forward_program), 235),
+                (valid(sizes, backward_program), 450),
+            ] {
+                assert!(text.lines().count() <= most, "{text}");
+                let fits = |line: &str| line.chars().count() <= 120;
+                assert!(text.lines().all(fits), "{text}");
+            }
+        }
+    }
+
+    /// These are the head widths of the presets.
+    #[test]
+    fn the_texts_of_shipped_heads_can_be_read() {
+        for sizes in problems(&[[64, 4, 2, 32], [128, 8, 4, 64], [512, 8, 4, 128]]) {
+            assert!(valid(sizes, forward_program).lines().count() <= 195);
+            assert!(valid(sizes, backward_program).lines().count() <= 380);
         }
     }
 
@@ -150,13 +166,13 @@ mod tests {
         converted(x, DType::F32)
     }
 
-    /// Forward pass from f32 rows, as if q and k were already rotated.
+    /// Does the forward pass from f32 rows, as if q and k were already rotated.
     fn forward_from_f32(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
         let [out, lse] = forward(&rows.clone().map(half), sizes);
         [full(out), lse]
     }
 
-    /// Backward pass that rotates the gradients forward again, so they belong to the given rows.
+    /// Does the backward pass and rotates the gradients forward again, so that they belong to the given rows.
     fn backward_from_f32(
         dout: &CubeTensor,
         rows: &QkvRows<CubeTensor>,
@@ -186,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Scores that grow by more than [`SLACK`] from tile to tile, of numbers that f16 holds exactly.
+    /// Scores grow by more than [`SLACK`] from tile to tile, and f16 holds their numbers exactly.
     #[test]
     fn sums_are_scaled_where_scores_rise() {
         let Some(device) = TestDevice::any() else {

@@ -51,7 +51,7 @@ impl Tiles {
         cuts(self.m, self.tile_rows) * cuts(self.n, self.tile_columns)
     }
 
-    /// The rows and columns of a tile below `count`.
+    /// Returns the rows and columns of tile number `tile`, which is below `count`.
     pub(super) fn at(&self, tile: usize) -> [Range<usize>; 2] {
         let across = cuts(self.n, self.tile_columns);
         [
@@ -61,15 +61,15 @@ impl Tiles {
     }
 }
 
-/// The part `index` of `0..len`.
+/// Returns the part `index` of `0..len`.
 fn part(index: usize, tile: usize, len: usize) -> Range<usize> {
     let last = index + 1 == cuts(len, tile);
     let end = if last { len } else { (index + 1) * tile };
     index * tile..end
 }
 
-/// How many tiles cover `len`. A very small rest is added to its neighbour, because the gemm crate adds single rows and columns
-/// in another order.
+/// Returns how many tiles cover `len`. A very small rest is added to its neighbour, because the gemm crate adds single rows and columns in
+/// another order.
 fn cuts(len: usize, tile: usize) -> usize {
     const SLIVER: usize = 8;
     (len / tile + usize::from(len % tile >= SLIVER)).max(1)

@@ -59,7 +59,7 @@ impl<'a> Epilogue<'a> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
             Self::Onto(one, norm) => {
-                let of = |it: &'a PartialNorm| [&it.gain, &it.scaled, &it.squares];
+                let of = |norm: &'a PartialNorm| [&norm.gain, &norm.scaled, &norm.squares];
                 [one]
                     .into_iter()
                     .chain(norm.into_iter().flat_map(of))

@@ -67,13 +67,13 @@ fn by_vectors(product: &Product) -> bool {
 /// # Errors
 /// When a file does not fit its values.
 pub(super) fn values(all: &Products) -> Result<Value, Error> {
-    let products: Vec<CoresProduct> = all.0.iter().enumerate().map(CoresProduct::new).collect();
-    let halves = products[0].halves;
-    let mut functions = functions_of_launch(&products)?;
+    let texts: Vec<ProductText> = all.0.iter().enumerate().map(ProductText::new).collect();
+    let halves = texts[0].halves;
+    let mut functions = functions_of_launch(&texts)?;
     let mut bodies = Vec::new();
-    for product in &products {
-        functions += &product.functions()?;
-        bodies.push(product.body()?);
+    for text in &texts {
+        functions += &text.functions()?;
+        bodies.push(text.body()?);
     }
     let mut bindings = all.bindings();
     bindings.extend(halves.then(|| Binding {
@@ -81,29 +81,29 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
         of: "f32",
     }));
     Ok(context! {
-        notes => notes(&products),
+        notes => notes(&texts),
         bindings,
-        staged => workgroup_memory(&products),
+        staged => workgroup_memory(&texts),
         functions,
-        threads => products[0].threads,
+        threads => texts[0].threads,
         products => all.dispatched(&bodies),
     })
 }
 
 /// Returns the notes on what only some products do.
-fn notes(products: &[CoresProduct]) -> String {
-    let any = |of: fn(&CoresProduct) -> bool| products.iter().any(of);
+fn notes(texts: &[ProductText]) -> String {
+    let any = |of: fn(&ProductText) -> bool| texts.iter().any(of);
     let notes = [
         (
-            any(|product| product.sliced),
+            any(|text| text.sliced),
             "Slices. Two groups of subgroups compute a block from different inner values of each step. Their sums are added.",
         ),
         (
-            any(|product| product.it.norm_parts > 0),
+            any(|text| text.product.norm_parts > 0),
             "Norm. A is x·gain. A block multiplies its rows by r = 1/rms of x, and stores a share of the norm, x·gain·r.",
         ),
         (
-            any(|product| product.halves),
+            any(|text| text.halves),
             "Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.",
         ),
     ];
@@ -115,38 +115,39 @@ fn notes(products: &[CoresProduct]) -> String {
 }
 
 /// Returns the variables in workgroup memory. The product that needs the most determines the sizes.
-fn workgroup_memory(products: &[CoresProduct]) -> String {
-    let first = &products[0];
-    let mut text =
+fn workgroup_memory(texts: &[ProductText]) -> String {
+    let first = &texts[0];
+    let mut variables =
         "// A step's rows of A and columns of B, padded against bank conflicts.".to_owned();
     for (i, name) in ["a", "b"].into_iter().enumerate() {
-        let sizes = products.iter().map(|product| product.operands[i].vectors());
+        let sizes = texts.iter().map(|text| text.operands[i].vectors());
         let size = sizes.max().unwrap_or(0);
         for part in first.parts() {
-            text += &format!("\nvar<workgroup> {name}_{part}: array<vec4<f16>, {size}>;");
+            variables += &format!("\nvar<workgroup> {name}_{part}: array<vec4<f16>, {size}>;");
         }
     }
     if first.halves {
-        text += "
+        variables += "
 // The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array
 // then start at multiples of 16 bytes, which their loads need.
 var<workgroup> bits: array<atomic<u32>, 4>;";
     }
-    if products.iter().any(|product| product.by_vectors) {
-        let before = match products.iter().any(|product| product.it.norm_parts > 0) {
-            true => "; before, 1/rms of the block's rows",
-            false => "",
+    if texts.iter().any(|text| text.by_vectors) {
+        let before = if texts.iter().any(|text| text.product.norm_parts > 0) {
+            "; before, 1/rms of the block's rows"
+        } else {
+            ""
         };
         let size = 64 * first.threads / 32;
-        text += &format!("\n// A tile of C for each subgroup{before}.");
-        text += &format!("\nvar<workgroup> tiles: array<vec4<f32>, {size}>;");
+        variables += &format!("\n// A tile of C for each subgroup{before}.");
+        variables += &format!("\nvar<workgroup> tiles: array<vec4<f32>, {size}>;");
     }
-    text
+    variables
 }
 
 /// Returns the functions that all products of a launch share.
-fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
-    let any = |of: fn(&Store) -> bool| products.iter().any(|product| of(&product.it.store));
+fn functions_of_launch(texts: &[ProductText]) -> Result<String, Error> {
+    let any = |of: fn(&Store) -> bool| texts.iter().any(|text| of(&text.product.store));
     let rotates = any(|store| matches!(store, Store::Rope(_)));
     let files = [
         (rotates, "rope/rotated.wgsl"),
@@ -159,19 +160,19 @@ fn functions_of_launch(products: &[CoresProduct]) -> Result<String, Error> {
             "swiglu/gradients.wgsl",
         ),
         (any(|store| *store == FOR_NORM), "rms_norm/in_f16.wgsl"),
-        (products[0].halves, "linear/matmul_matrix_cores_halves.wgsl"),
+        (texts[0].halves, "linear/matmul_matrix_cores_halves.wgsl"),
     ];
-    let mut text = String::new();
+    let mut functions = String::new();
     for (_, file) in files.into_iter().filter(|(applies, _)| *applies) {
-        text += "\n\n";
-        text += &filled(file, &())?;
+        functions += "\n\n";
+        functions += &filled(file, &())?;
     }
-    Ok(text)
+    Ok(functions)
 }
 
-/// A product on matrix cores, with its number `n` in the launch.
-struct CoresProduct<'a> {
-    it: &'a Product,
+/// The text of a product on matrix cores, with the product's number `n` in the launch.
+struct ProductText<'a> {
+    product: &'a Product,
     n: usize,
     /// A subgroup has this many tiles down and across, and a slice this many subgroups.
     tiles: (usize, usize),
@@ -188,23 +189,28 @@ struct CoresProduct<'a> {
 /// This store adds a matrix and does a part of the norm that follows.
 const FOR_NORM: Store = Store::Onto { for_norm: true };
 
-impl<'a> CoresProduct<'a> {
-    fn new((n, it): (usize, &'a Product)) -> Self {
-        let (problem, plan) = (&it.problem, &it.plan);
+impl<'a> ProductText<'a> {
+    fn new((n, product): (usize, &'a Product)) -> Self {
+        let (problem, plan) = (&product.problem, &product.plan);
         // In an untransposed A and a transposed B, the inner values of a row or column are adjacent.
         let (height, width) = plan.tile;
-        let a = Operand::new(it, "a", problem.a_transposed, ("row", height, problem.rows));
+        let a = Operand::new(
+            product,
+            "a",
+            problem.a_transposed,
+            ("row", height, problem.rows),
+        );
         let of_b = ("column", width, problem.columns);
-        let b = Operand::new(it, "b", !problem.b_transposed, of_b);
+        let b = Operand::new(product, "b", !problem.b_transposed, of_b);
         Self {
-            it,
+            product,
             n,
             tiles: (plan.block.0 / TILE, plan.block.1 / TILE),
             subgroups: plan.blocks(),
             threads: plan.threads(),
             sliced: plan.slices > 1,
-            halves: matches!(it.staged, [Staged::Halves(_), _]),
-            by_vectors: by_vectors(it),
+            halves: matches!(product.staged, [Staged::Halves(_), _]),
+            by_vectors: by_vectors(product),
             ragged: problem.is_ragged(plan.tile),
             operands: [a, b],
         }
@@ -220,33 +226,32 @@ impl<'a> CoresProduct<'a> {
     }
 
     fn body(&self) -> Result<String, Error> {
-        let (plan, problem) = (&self.it.plan, &self.it.problem);
+        let (plan, problem) = (&self.product.plan, &self.product.problem);
         let [a, b] = &self.operands;
         let in_slice = plan.slice_threads();
         let inners = if self.halves { 2 * TILE } else { TILE };
-        let (subgroup, first) = match self.sliced {
-            true => (
+        let (subgroup, first) = if self.sliced {
+            (
                 format!(
                     "let subgroup = lane / 32u % {}u;\n  let team = lane / {in_slice}u;",
                     in_slice / 32
                 ),
                 format!("team * {inners}u"),
-            ),
-            false => ("let subgroup = lane / 32u;".to_owned(), "0u".to_owned()),
+            )
+        } else {
+            ("let subgroup = lane / 32u;".to_owned(), "0u".to_owned())
         };
-        let store = match self.by_vectors {
-            true => self.store_vectors()?,
-            false => self.store_matrices(),
+        let store = if self.by_vectors {
+            self.store_vectors()?
+        } else {
+            self.store_matrices()
         };
         let values = context! {
             block => plan.tile,
             subgroup,
             subgroups => self.subgroups,
             tiles => self.tiles,
-            scales => match self.halves {
-                true => self.scales()?,
-                false => String::new(),
-            },
+            scales => if self.halves { self.scales()? } else { String::new() },
             sums => flowed(self.grid(|i, j| format!("var sum{i}{j} = Sum();")), "", 2),
             // Inner values of a workgroup.
             share => plan.share(problem),
@@ -255,7 +260,7 @@ impl<'a> CoresProduct<'a> {
             hints => self.hints(),
             a => a.values(self),
             b => b.values(self),
-            norm => match self.it.norm_parts {
+            norm => match self.product.norm_parts {
                 0 => String::new(),
                 _ => self.norm()?,
             },
@@ -290,7 +295,7 @@ impl<'a> CoresProduct<'a> {
 
     /// Returns the next step's loads, and the barrier after which workgroup memory is read.
     fn next_loads(&self) -> String {
-        let step = self.it.plan.step;
+        let step = self.product.plan.step;
         let [a, b] = self
             .operands
             .each_ref()
@@ -299,13 +304,10 @@ impl<'a> CoresProduct<'a> {
             "next = select(begin, next + {step}u, next + {step}u < end);\n    {a}\n    {b}"
         );
         let what = "// Loads the next step's values, in the last step the first one's again, while";
-        match self.threads == 128 && !self.halves {
-            true => format!(
-                "{what} another workgroup may multiply.\n    {loads}\n    workgroupBarrier();"
-            ),
-            false => {
-                format!("workgroupBarrier();\n    {what} this step is multiplied.\n    {loads}")
-            }
+        if self.threads == 128 && !self.halves {
+            format!("{what} another workgroup may multiply.\n    {loads}\n    workgroupBarrier();")
+        } else {
+            format!("workgroupBarrier();\n    {what} this step is multiplied.\n    {loads}")
         }
     }
 
@@ -323,13 +325,16 @@ impl<'a> CoresProduct<'a> {
         let mut lines: Vec<String> = (0..down).flat_map(|i| a.matrices(self, i)).collect();
         for j in 0..across {
             lines.extend(b.matrices(self, j));
-            let products = (0..down).map(|i| match self.halves {
-                true => format!(
-                    "sum{i}{j} = sum{i}{j} + coopMultiplyAdd(a_high{i}_16, b_high{j}_16, coopMultiplyAdd(a_high{i}_16, b_low{j}_16,
+            let products = (0..down).map(|i| {
+                if self.halves {
+                    return format!(
+                        "sum{i}{j} = sum{i}{j} + coopMultiplyAdd(a_high{i}_16, b_high{j}_16, \
+                         coopMultiplyAdd(a_high{i}_16, b_low{j}_16,
         coopMultiplyAdd(a_low{i}_16, b_high{j}_16, coopMultiplyAdd(a_high{i}_0, b_high{j}_0,
         coopMultiplyAdd(a_high{i}_0, b_low{j}_0, coopMultiplyAdd(a_low{i}_0, b_high{j}_0, Sum()))))));"
-                ),
-                false => format!("sum{i}{j} = coopMultiplyAdd(rows{i}, columns{j}, sum{i}{j});"),
+                    );
+                }
+                format!("sum{i}{j} = coopMultiplyAdd(rows{i}, columns{j}, sum{i}{j});")
             });
             lines.push(flowed(products, "", 6));
         }
@@ -338,13 +343,13 @@ impl<'a> CoresProduct<'a> {
 
     /// Returns how many vectors of a row of the norm's output a block writes.
     fn share_of_norm(&self) -> usize {
-        let [blocks, ..] = self.it.groups();
-        (self.it.problem.inner / LANES).div_ceil(blocks)
+        let [blocks, ..] = self.product.groups();
+        (self.product.problem.inner / LANES).div_ceil(blocks)
     }
 
     /// Returns the text for the norm before the product: 1/rms of the block's rows, and the block's share of the norm's output.
     fn norm(&self) -> Result<String, Error> {
-        let (n, rows, (height, _)) = (self.n, self.it.problem.rows, self.it.plan.tile);
+        let (n, rows, (height, _)) = (self.n, self.product.problem.rows, self.product.plan.tile);
         let loads = 0..(height * self.share_of_norm()).div_ceil(self.threads);
         let place = |load| format!("{}, row, group.x", plus("lane", load * self.threads));
         let read = |load| format!("let y{load} = read_scaled{n}({});", place(load));
@@ -352,23 +357,21 @@ impl<'a> CoresProduct<'a> {
         let inverse = |i: usize| {
             let row = plus("a_first", i * TILE);
             let of = |half| format!("tiles[{row}{half} + lane % 32u / 4u].x");
-            match self.sliced {
-                true => format!("let r{i} = {};", of(" + team * 8u")),
-                false => format!("let r{i} = vec2<f32>({}, {});", of(""), of(" + 8u")),
+            if self.sliced {
+                format!("let r{i} = {};", of(" + team * 8u"))
+            } else {
+                format!("let r{i} = vec2<f32>({}, {});", of(""), of(" + 8u"))
             }
         };
         let squares = |part| format!("squares_of_a{n}[{}]", plus("of_row", part * rows));
         let values = context! {
             n,
-            squares => flowed((0..self.it.norm_parts).map(squares), " +", 18),
-            inner => self.it.problem.inner,
+            squares => flowed((0..self.product.norm_parts).map(squares), " +", 18),
+            inner => self.product.problem.inner,
             reads => flowed(loads.clone().map(read), "", 2),
             stores => flowed(loads.map(store), "", 2),
             rows => height,
-            row => match self.ragged {
-                true => format!("min(row + lane, {}u)", rows - 1),
-                false => "row + lane".to_owned(),
-            },
+            row => if self.ragged { format!("min(row + lane, {}u)", rows - 1) } else { "row + lane".to_owned() },
             inside => self.row_inside(),
             inverses => flowed((0..self.tiles.0).map(inverse), "", 2),
         };
@@ -377,9 +380,10 @@ impl<'a> CoresProduct<'a> {
 
     /// Returns the condition for a block's rows if blocks extend past the end.
     fn row_inside(&self) -> String {
-        match self.ragged {
-            true => format!(" && row + lane < {}u", self.it.problem.rows),
-            false => String::new(),
+        if self.ragged {
+            format!(" && row + lane < {}u", self.product.problem.rows)
+        } else {
+            String::new()
         }
     }
 
@@ -390,7 +394,7 @@ impl<'a> CoresProduct<'a> {
             .each_ref()
             .map(|operand| operand.function(self.n));
         let mut text = edges.concat();
-        if self.it.norm_parts > 0 {
+        if self.product.norm_parts > 0 {
             text += &self.norm_functions()?;
         }
         if self.by_vectors {
@@ -400,10 +404,10 @@ impl<'a> CoresProduct<'a> {
     }
 
     fn norm_functions(&self) -> Result<String, Error> {
-        let (n, problem) = (self.n, &self.it.problem);
+        let (n, problem) = (self.n, &self.product.problem);
         let (rows, width) = (problem.rows, problem.inner / LANES);
-        let [blocks, ..] = self.it.groups();
-        let ((height, _), share) = (self.it.plan.tile, self.share_of_norm());
+        let [blocks, ..] = self.product.groups();
+        let ((height, _), share) = (self.product.plan.tile, self.share_of_norm());
         let whole = (height * share).is_multiple_of(self.threads);
         let limits = [
             (!whole, format!("i / {share}u < {height}u")),
@@ -436,37 +440,38 @@ impl<'a> CoresProduct<'a> {
             let text = text.replace("{row}", row).replace("[h]", h);
             text.replace("[gate]", gate).replace("[up]", up)
         };
-        match self.sliced {
-            true => row("row", ["", "[0]", "[1]"]),
-            false => {
-                let [first, second] = [["[0]", "[0]", "[1]"], ["[1]", "[2]", "[3]"]];
-                row("row", first) + between + &row("row + 8u", second)
-            }
+        if self.sliced {
+            row("row", ["", "[0]", "[1]"])
+        } else {
+            let [first, second] = [["[0]", "[0]", "[1]"], ["[1]", "[2]", "[3]"]];
+            row("row", first) + between + &row("row + 8u", second)
         }
     }
 
     /// Returns the functions of the epilogue for a tile of sums and for a row of a tile.
     fn store_functions(&self) -> Result<String, Error> {
-        let (n, problem, store) = (self.n, &self.it.problem, &self.it.store);
+        let (n, problem, store) = (self.n, &self.product.problem, &self.product.store);
         let of_slice = self.subgroups.0 * self.subgroups.1;
-        let (values, squares, count) = match self.sliced {
-            true => ("vec4<f32>", "f32", 2),
-            false => ("mat2x4<f32>", "vec2<f32>", 4),
+        let (values, squares, count) = if self.sliced {
+            ("vec4<f32>", "f32", 2)
+        } else {
+            ("mat2x4<f32>", "vec2<f32>", 4)
         };
-        let normed = self.it.norm_parts > 0;
+        let normed = self.product.norm_parts > 0;
         let parameter = if normed {
             format!(", r: {squares}")
         } else {
             String::new()
         };
-        let (r, times_r) = if normed { (", r", " * r[h]") } else { ("", "") };
+        let r = if normed { ", r" } else { "" };
         let width = match store {
             Store::Swiglu => problem.columns / 2,
             _ => problem.columns,
         };
-        let inside = match self.ragged {
-            true => format!("row < {}u && column < {width}u", problem.rows),
-            false => String::new(),
+        let inside = if self.ragged {
+            format!("row < {}u && column < {width}u", problem.rows)
+        } else {
+            String::new()
         };
         let (file, more, stored) = match store {
             Store::Plain => ("plain", ", part: u32", "value[h], part"),
@@ -491,15 +496,14 @@ impl<'a> CoresProduct<'a> {
             .replace("VALUES", values)
             .replace("COUNT", &count.to_string());
         let stored = format!("store_row{n}({{row}}, column, {stored})");
-        let (result, stored) = match self.for_norm() {
-            true => {
-                let all = self.by_row(&stored, ",\n                   ");
-                (
-                    format!(" -> {squares}"),
-                    format!("return {squares}({all});"),
-                )
-            }
-            false => (String::new(), self.by_row(&stored, ";\n  ") + ";"),
+        let (result, stored) = if self.for_norm() {
+            let all = self.by_row(&stored, ",\n                   ");
+            (
+                format!(" -> {squares}"),
+                format!("return {squares}({all});"),
+            )
+        } else {
+            (String::new(), self.by_row(&stored, ";\n  ") + ";")
         };
         let (sums, first, up) = match store {
             Store::Swiglu => {
@@ -509,14 +513,18 @@ impl<'a> CoresProduct<'a> {
             _ => ("sum: Sum", "sum", String::new()),
         };
         let size = problem.rows * width / LANES;
-        let of_tile = match self.sliced {
-            true if normed => format!("(tiles[at] + tiles[at + {}u]) * r", 64 * of_slice),
-            true => format!("tiles[at] + tiles[at + {}u]", 64 * of_slice),
-            false => format!(
-                "tiles[at]{times_r}, tiles[at + 32u]{}",
-                times_r.replace('h', "1")
-            )
-            .replace("[h]", "[0]"),
+        let both = format!("tiles[at] + tiles[at + {}u]", 64 * of_slice);
+        let of_tile = match (self.sliced, normed) {
+            (true, true) => format!("({both}) * r"),
+            (true, false) => both,
+            (false, true) => "tiles[at] * r[0], tiles[at + 32u] * r[1]".to_owned(),
+            (false, false) => "tiles[at], tiles[at + 32u]".to_owned(),
+        };
+        let own_tile = if self.sliced {
+            let of_team = format!("lane / {}u * 32u", 32 * of_slice);
+            format!("lane / 32u % {of_slice}u * 64u + {of_team}")
+        } else {
+            "lane / 32u * 64u".to_owned()
         };
         let gated = |first| format!("gated_row{n}({first}u, {{row}}, column)");
         let at = format!("(row * {width}u + column) / 4u");
@@ -533,14 +541,8 @@ impl<'a> CoresProduct<'a> {
         let of = context! {
             n, values, width, size, count,
             r => parameter,
-            what => match self.sliced {
-                true => "a row: the sums of both slices",
-                false => "each of two rows, eight apart",
-            },
-            at => match self.sliced {
-                true => format!("lane / 32u % {of_slice}u * 64u + lane / {}u * 32u", 32 * of_slice),
-                false => "lane / 32u * 64u".to_owned(),
-            },
+            what => if self.sliced { "a row: the sums of both slices" } else { "each of two rows, eight apart" },
+            at => own_tile,
             read => of_tile,
             residual => self.by_row(&format!("residual_row{n}({{row}}, column)"), ", "),
             read_residual => read("vec4<f32>", &format!("residual{n}[{at}]"), &inside),
@@ -565,13 +567,13 @@ impl<'a> CoresProduct<'a> {
 
     /// Returns true if the sums of squares of rows are stored for a norm that follows.
     fn for_norm(&self) -> bool {
-        self.it.store == FOR_NORM
+        self.product.store == FOR_NORM
     }
 
     /// Returns the text that passes tiles of sums to the epilogue.
     fn store_vectors(&self) -> Result<String, Error> {
-        let (n, store, (down, across)) = (self.n, &self.it.store, self.tiles);
-        let columns = self.it.problem.columns;
+        let (n, store, (down, across)) = (self.n, &self.product.store, self.tiles);
+        let columns = self.product.problem.columns;
         let place =
             |i: usize, j: usize| format!("{}, {}", plus("top", i * TILE), plus("left", j * TILE));
         let team = if self.sliced { " + team * 8u" } else { "" };
@@ -609,9 +611,12 @@ impl<'a> CoresProduct<'a> {
             let tile = |j| format!("let {name}{i}{j} = {function}{n}({});", place(i, j));
             (i < down).then(|| flowed((0..across).map(tile), "", 2))
         };
-        let sum = |i: usize, j: usize| match self.halves {
-            true => format!("sum{i}{j} * a_inverse * b_inverse"),
-            false => format!("sum{i}{j}"),
+        let sum = |i: usize, j: usize| {
+            if self.halves {
+                format!("sum{i}{j} * a_inverse * b_inverse")
+            } else {
+                format!("sum{i}{j}")
+            }
         };
         let stored = |i: usize, j: usize| {
             let (before, more) = match store {
@@ -630,7 +635,7 @@ impl<'a> CoresProduct<'a> {
                 Store::Swiglu => format!("{}, {}", sum(i, 2 * j), sum(i, 2 * j + 1)),
                 _ => sum(i, j),
             };
-            let r = if self.it.norm_parts > 0 {
+            let r = if self.product.norm_parts > 0 {
                 format!(", r{i}")
             } else {
                 String::new()
@@ -659,15 +664,16 @@ impl<'a> CoresProduct<'a> {
 
     /// Returns the text that stores the sums in C where C has whole tiles.
     fn store_matrices(&self) -> String {
-        let (n, problem) = (self.n, &self.it.problem);
+        let (n, problem) = (self.n, &self.product.problem);
         let (rows, columns) = (problem.rows, problem.columns);
         let tiles = self.grid(|i, j| {
             let at = plus("first", i * TILE * columns + j * TILE);
-            let mut text = match self.halves {
-                true => format!("sum{i}{j} = sum{i}{j} * a_inverse * b_inverse; "),
-                false => String::new(),
+            let mut text = if self.halves {
+                format!("sum{i}{j} = sum{i}{j} * a_inverse * b_inverse; ")
+            } else {
+                String::new()
             };
-            if let Store::Onto { .. } = self.it.store {
+            if let Store::Onto { .. } = self.product.store {
                 let added = format!("coopLoadT<Sum>(&residual{n}[{at}], {columns}u)");
                 text += &format!("sum{i}{j} = sum{i}{j} + {added};\n  ");
             }
@@ -685,19 +691,23 @@ impl<'a> CoresProduct<'a> {
     fn squares(&self) -> Result<String, Error> {
         let ((down, _), (_, across)) = (self.tiles, self.subgroups);
         let rows_of_subgroup = TILE * down;
-        let (each, zero, which, half) = match self.sliced {
-            true => (
+        let (each, zero, which, half) = if self.sliced {
+            (
                 4,
                 "0.0",
                 "",
                 format!("(half * {}u + ", self.subgroups.0 * across),
-            ),
-            false => (2, "vec2<f32>()", " * 2u + half", "(".to_owned()),
+            )
+        } else {
+            (2, "vec2<f32>()", " * 2u + half", "(".to_owned())
         };
         let put = (0..down).step_by(each).map(|first| {
-            let squares = (first..first + each).map(|i| match i < down {
-                true => format!("own_squares{i}"),
-                false => zero.to_owned(),
+            let squares = (first..first + each).map(|i| {
+                if i < down {
+                    format!("own_squares{i}")
+                } else {
+                    zero.to_owned()
+                }
             });
             let at = plus("lane", first / each * self.threads);
             format!("tiles[{at}] = vec4<f32>({});", flowed(squares, ",", 0))
@@ -705,8 +715,8 @@ impl<'a> CoresProduct<'a> {
         let values = context! {
             n => self.n,
             across,
-            rows => self.it.plan.tile.0,
-            height => self.it.problem.rows,
+            rows => self.product.plan.tile.0,
+            height => self.product.problem.rows,
             inside => self.row_inside(),
             threads => self.threads,
             put => flowed(put, "", 2),
@@ -719,19 +729,19 @@ impl<'a> CoresProduct<'a> {
 
 /// Returns statements that return the vector at `place`, or zero if the condition `inside` is false. An empty condition is always true.
 fn read(vector: &str, place: &str, inside: &str) -> String {
-    match inside.is_empty() {
-        true => format!("return {place};"),
-        false => format!(
-            "var value = {vector}();\n  if {inside} {{ value = {place}; }}\n  return value;"
-        ),
+    if inside.is_empty() {
+        format!("return {place};")
+    } else {
+        format!("var value = {vector}();\n  if {inside} {{ value = {place}; }}\n  return value;")
     }
 }
 
 /// Returns the beginning and the end of statements under a condition. An empty condition is always true.
 fn block(inside: &str) -> [String; 2] {
-    match inside.is_empty() {
-        true => [String::new(), String::new()],
-        false => [format!("if {inside} {{\n    "), "\n  }".to_owned()],
+    if inside.is_empty() {
+        [String::new(), String::new()]
+    } else {
+        [format!("if {inside} {{\n    "), "\n  }".to_owned()]
     }
 }
 
@@ -778,9 +788,10 @@ impl Operand {
         let staged = &of.staged[usize::from(is_b)];
         // Each with the number in a step and in the whole operand.
         let (of_outer, of_inner) = ((block, whole), (of.plan.step, of.problem.inner));
-        let [lines, values] = match inner_lines {
-            true => [of_inner, of_outer],
-            false => [of_outer, of_inner],
+        let [lines, values] = if inner_lines {
+            [of_inner, of_outer]
+        } else {
+            [of_outer, of_inner]
         };
         Self {
             name,
@@ -807,7 +818,7 @@ impl Operand {
     }
 
     /// Returns the values that fill in the body of a product.
-    fn values(&self, of: &CoresProduct) -> Value {
+    fn values(&self, of: &ProductText) -> Value {
         let Self {
             name,
             outer,
@@ -835,6 +846,12 @@ impl Operand {
             first = format!("{name}_first_line");
             value = format!("{name}_value");
         }
+        // The place of a subgroup's first matrix at inner value `inner` of a step.
+        let from = if *inner_lines {
+            format!("inner * {pitch}u + {name}_first / 4u")
+        } else {
+            format!("{name}_first * {pitch}u + inner / 4u")
+        };
         context! {
             line => match across {
                 8 => "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u".to_owned(),
@@ -848,11 +865,7 @@ impl Operand {
             across,
             first_loads => self.loads(of.n, "var "),
             stages => self.stages(of.halves),
-            // The place of a subgroup's first matrix at inner value `inner` of a step.
-            from => match inner_lines {
-                true => format!("inner * {pitch}u + {name}_first / 4u"),
-                false => format!("{name}_first * {pitch}u + inner / 4u"),
-            },
+            from,
         }
     }
 
@@ -869,15 +882,17 @@ impl Operand {
             whole,
             ..
         } = self;
-        let step = match inner_lines {
-            true => format!("{name}_at + next * {}u", whole[1] / LANES),
-            false => format!("{name}_at + next / 4u"),
+        let step = if *inner_lines {
+            format!("{name}_at + next * {}u", whole[1] / LANES)
+        } else {
+            format!("{name}_at + next / 4u")
         };
         let load = |load: usize| {
             let far = load * self.lines_of_load;
-            let further = match self.in_turns {
-                true => far / 32 * 16 + far % 16 + far / 16 % 2 * (whole[0] / 2),
-                false => far,
+            let further = if self.in_turns {
+                far / 32 * 16 + far % 16 + far / 16 % 2 * (whole[0] / 2)
+            } else {
+                far
             };
             let at = plus(&step, further * whole[1] / LANES);
             let line = plus(&format!("{name}_first_line"), further);
@@ -932,7 +947,7 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
     }
 
     /// Returns the texts that load the subgroup's matrices with number `index`. `coopLoadT` loads a matrix that is stored row by row.
-    fn matrices(&self, of: &CoresProduct, index: usize) -> Vec<String> {
+    fn matrices(&self, of: &ProductText, index: usize) -> Vec<String> {
         let Self {
             name,
             pitch,
@@ -940,9 +955,10 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
             ..
         } = self;
         let is_b = *name == "b";
-        let (role, variable) = match is_b {
-            true => ("MatrixB", "columns"),
-            false => ("MatrixA", "rows"),
+        let (role, variable) = if is_b {
+            ("MatrixB", "columns")
+        } else {
+            ("MatrixA", "rows")
         };
         let load = if *inner_lines == is_b {
             "coopLoadT"
@@ -951,13 +967,15 @@ fn read_{name}{n}(at: u32, line: u32, value: u32) -> {vector} {{
         };
         let inners: &[usize] = if of.halves { &[0, TILE] } else { &[0] };
         let matrix = |part: &str, inner: usize| {
-            let variable = match of.halves {
-                true => format!("{name}_{part}{index}_{inner}"),
-                false => format!("{variable}{index}"),
+            let variable = if of.halves {
+                format!("{name}_{part}{index}_{inner}")
+            } else {
+                format!("{variable}{index}")
             };
-            let far = match inner_lines {
-                true => inner * pitch + index * TILE / LANES,
-                false => index * TILE * pitch + inner / LANES,
+            let far = if *inner_lines {
+                inner * pitch + index * TILE / LANES
+            } else {
+                index * TILE * pitch + inner / LANES
             };
             let at = plus(&format!("{name}_from"), far);
             format!("let {variable} = {load}<{role}>(&{name}_{part}[{at}], {pitch}u);")
@@ -1171,7 +1189,7 @@ mod tests {
                 all.iter().map(|x| nearest(*x, Precision::F16)).collect()
             });
             let [x32, y32] = on_device(&a16, &b16);
-            let [x, y] = [&x32, &y32].map(|it| converted(it.clone(), DType::F16));
+            let [x, y] = [&x32, &y32].map(|tensor| converted(tensor.clone(), DType::F16));
             for pair in [[&x, &y32], [&x32, &y]] {
                 let got = multiply(pair, Epilogue::Onto(&added, None), problem, false);
                 let want = want(&a16, &b16);
