@@ -1,6 +1,6 @@
 //! Compares two runs that were not made in turns, and estimates how far the comparison can be trusted.
 
-use super::phases::{PhaseName, Phases};
+use super::phases::PhaseName;
 use super::run::RunStory;
 use crate::stats::robust::median;
 
@@ -33,18 +33,16 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
         low = low.min(median(part));
         high = high.max(median(part));
     }
-    let [phases_a, phases_b] = [a, b].map(|run| {
-        let times = run.phases();
-        times.map_or_else(Phases::default, |times| Phases::from(&times))
-    });
     Some(Unpaired {
         ratio: median(&times_b) / median(&times_a),
         wandered: high / low - 1.0,
-        phases: phases_a
-            .parts
-            .iter()
-            .filter_map(|(name, ms)| Some((*name, [*ms, phases_b.time_of(*name)?])))
-            .collect(),
+        phases: match (a.phases(), b.phases()) {
+            (Some(a), Some(b)) => a
+                .parts()
+                .filter_map(|(name, ms)| Some((name, [ms, b.time_of(name)?])))
+                .collect(),
+            _ => Vec::new(),
+        },
     })
 }
 
