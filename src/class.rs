@@ -1,9 +1,9 @@
 //! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages.
 //!
-//! What happens is a line of the class's log (`log`), which only the board writes; board, pages, tallies and reports are folds of it
-//! (`state`). Participants leave requests: in a shared folder a small file each (`folder`), over the network by HTTP (`server`,
-//! `client`), and phones with a page of their own (`phone`). A request counts when the board has logged it, and only then is it
-//! answered. Durations are sent in place of times, so clocks are never compared.
+//! Each thing that happens is a line of the class's log (`log`), which only the board writes (`handle`); board, pages, tallies and
+//! reports are folds of it (`state`). Participants leave requests: in a shared folder a small file each (`folder`), over the network by
+//! HTTP (`server`, `client`), and phones with a page of their own (`phone`). A request counts when the board has logged it, and only
+//! then is it answered. Durations are sent in place of times, so clocks are never compared.
 
 pub mod board;
 pub mod client;
@@ -14,14 +14,15 @@ pub mod link;
 pub mod lock;
 pub mod log;
 pub mod member;
-pub mod news;
 pub mod page;
 pub mod phone;
 pub mod record;
+pub mod secrets;
 pub mod server;
 pub mod state;
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use client::Http;
 use folder::RoomFolder;
@@ -30,7 +31,10 @@ use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
 
-/// The participant's link to the room of `--room WHERE`, which is an address or a folder.
+/// Returns the link of a participant to the room of `--room WHERE`, which is an address or a folder.
+///
+/// # Errors
+/// If the address is none of a room.
 pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     match address(at)? {
         Some(rest) => Ok(Box::new(Http::new(rest)?)),
@@ -38,22 +42,29 @@ pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     }
 }
 
-/// The link of an instructor's other program to the room: an address contains the instructor's key; in a folder that no board has
-/// open, this program becomes its board.
+/// Returns the link of an instructor's other program to the room. An address contains the instructor's key; in a folder that no board
+/// has open, this program becomes its board.
+///
+/// # Errors
+/// If the address is none of a room, or the folder cannot be used.
 pub fn instructor_link(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
-    Ok(match address(at)? {
-        Some(rest) => Box::new(Http::new(rest)?),
-        None => match RoomHandle::open(PathBuf::from(at), true, course.clone()) {
-            Ok(handle) => Box::new(handle),
-            Err(OpenError::Taken(_)) => {
-                Box::new(RoomLooker::new(PathBuf::from(at), course.clone()))
-            }
-            Err(OpenError::Failed(why)) => return Err(why),
-        },
-    })
+    if let Some(rest) = address(at)? {
+        return Ok(Box::new(Http::new(rest)?));
+    }
+    let dir = PathBuf::from(at);
+    match RoomHandle::open(dir.clone(), true, course.clone()) {
+        Ok(handle) => Ok(Box::new(handle)),
+        Err(OpenError::Taken(_)) => Ok(Box::new(RoomLooker::new(dir, course.clone()))),
+        Err(OpenError::Failed(why)) => Err(why),
+    }
 }
 
-/// The part after `http://`; `None` for a folder.
+/// Locks a mutex, also after a thread that held it has panicked.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the part after `http://`; `None` for a folder.
 fn address(at: &str) -> Result<Option<&str>, String> {
     match at.split_once("://") {
         Some(("http", rest)) => Ok(Some(rest)),

@@ -139,7 +139,7 @@ fn refuse_flags_before_command(
         return Ok(());
     };
     let what = format!(
-        "`--{flag}` stands before `{command}`; where `{command}` takes it, write `perflings {command} --{flag} …`"
+        "`--{flag}` stands before `{command}`; write it after the command: `perflings {command} --{flag} …`, if `{command}` takes it"
     );
     Err(grammar.error(ErrorKind::ArgumentConflict, what))
 }

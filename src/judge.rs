@@ -3,6 +3,7 @@
 
 pub mod configs;
 pub mod course;
+pub mod detective;
 pub mod fit;
 pub mod kernel;
 pub mod mystery;

@@ -52,7 +52,7 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 /// True if progress is left out (`--quiet` or `--no-progress`).
 static NO_PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// From now on leaves out notices and progress (`quiet`), or progress alone (`no_progress`).
+/// Turns off notices and progress (`quiet`), or only progress (`no_progress`), for the rest of the process.
 pub fn set_quiet(quiet: bool, no_progress: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     NO_PROGRESS.store(quiet || no_progress, Ordering::Relaxed);
@@ -149,7 +149,7 @@ pub fn log(event: &Event) {
     }
 }
 
-/// From now on prints panics with `error`, because the standard library would print their text without cleaning it.
+/// Makes panics be printed with [`error`], because the standard library would print their text without cleaning it.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();

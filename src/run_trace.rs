@@ -1,6 +1,6 @@
-//! A run of ours as a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only sums are
-//! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing. So do the phases of a
-//! profiled step.
+//! Turns a run of our engine into a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only
+//! sums of calls are known, they stand end to end in the order of the phases, as do the phases of a profiled step: that no gap is seen
+//! between them says nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use crate::sanitize;
 use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
-/// As `perflings open --json` names it.
+/// The name of the format in `perflings open --json`.
 pub const FORMAT: &str = "perflings recording";
 
-/// The phases of our rows, in the order in which they run.
+/// The phases of a step's operations, in the order in which they run.
 const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 
-/// What to do about a recording without a profiled step.
+/// The advice for a recording without a profiled step.
 const RECORD_AGAIN: &str =
     "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`.";
 
-/// Lanes of one slot.
+/// The lanes of one slot, and what is known of its run so far.
 struct SlotLanes {
     host: u32,
     device: u32,
-    /// Where the last step ended, in nanoseconds: steps do not overlap.
+    /// The end of the last step in nanoseconds. Steps do not overlap.
     end: i128,
-    /// The latest profiled step.
+    /// The number of the latest profiled step, and its beginning in nanoseconds.
     profiled: Option<(u64, i128)>,
     loss: Counter,
     speed: Counter,
 }
 
-/// A stream as a trace. Its figures are those of the latest profiled step; its slices are all there is.
+/// Returns a stream as a trace. The slices show all steps; the figures are counted from the latest profiled step.
 pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str) -> Trace {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     let mut slots: BTreeMap<Slot, SlotLanes> = BTreeMap::new();
@@ -51,14 +51,18 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
                 }
             }
             Event::Kernels(kernels) => {
-                let from = lanes.profiled.filter(|it| it.0 == kernels.step);
-                let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
-                let from = from.map_or(at - nanoseconds(total), |it| it.1);
+                let from = match lanes.profiled {
+                    Some((step, begin)) if step == kernels.step => begin,
+                    _ => at - nanoseconds(kernels.rows.iter().map(|row| row.ms).sum()),
+                };
                 let (host, device) = (Some(lanes.host), lanes.device);
                 place(&mut out, host, device, &kernels.rows, from, None, true);
                 latest = Some(kernels);
             }
-            Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
+            Event::Throughput(throughput) => {
+                let sample = (at as i64, throughput.samples_per_s);
+                lanes.speed.samples.push(sample);
+            }
             Event::Lints { lints, .. } => {
                 for lint in lints {
                     let name = out.name(&format!("lint {}", sanitize::line(&lint.name)));
@@ -69,9 +73,9 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
         }
     }
     for lanes in slots.into_values() {
-        let counters = [lanes.loss, lanes.speed];
-        let filled = counters.into_iter().filter(|it| !it.samples.is_empty());
-        out.trace().counters.extend(filled);
+        let mut counters = vec![lanes.loss, lanes.speed];
+        counters.retain(|counter| !counter.samples.is_empty());
+        out.trace().counters.extend(counters);
     }
     steps.sort_unstable();
     let mut counted = counted(source, badge, latest.as_ref());
@@ -80,7 +84,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
     out.finish()
 }
 
-/// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
+/// Returns the trace of the latest profiled step alone, from which the figures are counted. Without a profiled step it is empty.
 fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBuilder {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     out.trace().record_again = Some(RECORD_AGAIN);
@@ -102,7 +106,8 @@ fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBui
     out
 }
 
-/// One step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the phase.
+/// Returns the trace of one step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the
+/// phase.
 pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> Trace {
     let mut out = TraceBuilder::new(name, FORMAT, false);
     if let Some(phases) = phases {
@@ -118,6 +123,7 @@ pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> T
     out.finish()
 }
 
+/// Adds the lanes of a slot.
 fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
     let group = format!("perflings {slot:?} ({})", sanitize::line(badge));
     let device = out.device(&format!("{slot:?}"));
@@ -179,8 +185,8 @@ fn host_phases(
     }
 }
 
-/// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
-/// With a lane of the host, their phases there. Gives the end.
+/// Adds the calls of rows where they ran within their phase. The calls of a row without times stand end to end; with `split` they are of
+/// equal length, otherwise they are one slice. With a lane of the host the phases are added there. Returns the end.
 fn place(
     out: &mut TraceBuilder,
     host: Option<u32>,
@@ -190,32 +196,35 @@ fn place(
     phases: Option<&PhaseTimes>,
     split: bool,
 ) -> i128 {
-    let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
+    let begins = match phases {
+        Some(phases) => [0.0, phases.forward, phases.forward + phases.backward],
+        None => [0.0; 3],
+    };
     let mut at = from;
-    for (number, phase) in PHASES.into_iter().enumerate() {
-        at = begins.map_or(at, |begins| at.max(from + begins[number]));
+    for (phase, begin) in PHASES.into_iter().zip(begins) {
+        at = at.max(from + nanoseconds(begin));
         let begin = at;
         for row in rows.iter().filter(|row| row.phase == phase) {
             let name = out.name(&name(row));
             let count = if split { row.calls.clamp(1, 10_000) } else { 1 };
             let (count, whole) = (i128::from(count), nanoseconds(row.ms));
             let part = |call: i128| at + whole * call / count;
-            let summed = (0..count).map(|call| (part(call), part(call + 1)));
-            let known = row.slices.iter().take(10_000).map(|&(start, length)| {
+            let mut calls: Vec<(i128, i128)> = Vec::new();
+            for &(start, length) in row.slices.iter().take(10_000) {
                 let start = begin + i128::from(start.min(1 << 60));
-                (start, start + i128::from(length.min(1 << 60)))
-            });
-            let calls: Vec<(i128, i128)> = if row.slices.is_empty() {
-                summed.collect()
-            } else {
-                known.collect()
-            };
+                calls.push((start, start + i128::from(length.min(1 << 60))));
+            }
+            if calls.is_empty() {
+                calls.extend((0..count).map(|call| (part(call), part(call + 1))));
+            }
             for span in calls {
                 out.slice(SliceKind::Kernel, lane, name, span, String::new);
                 at = at.max(span.1);
             }
         }
-        if let Some(host) = host.filter(|_| at > begin) {
+        if let Some(host) = host
+            && at > begin
+        {
             let name = out.name(phase);
             out.slice(SliceKind::Annotation, host, name, (begin, at), String::new);
         }
@@ -223,7 +232,7 @@ fn place(
     at
 }
 
-/// What a row is called: the part of the model, what it does, and the kernel.
+/// Returns the name of a row: the part of the model, the operation, and the kernel.
 fn name(row: &KernelRow) -> String {
     let parts = [&row.part, &row.op, &row.kernel];
     let mut words: Vec<&str> = Vec::new();
@@ -235,7 +244,7 @@ fn name(row: &KernelRow) -> String {
     words.join(" ")
 }
 
-/// A profile as sums by name.
+/// Returns the calls and the time of a profile by name.
 fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
     for row in &kernels.rows {
@@ -248,7 +257,7 @@ fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     sums.into_values().collect()
 }
 
-/// Milliseconds as whole nanoseconds; negative and NaN as 0.
+/// Converts milliseconds to whole nanoseconds. A negative number and NaN become 0.
 fn nanoseconds(ms: f64) -> i128 {
     i128::from(((ms * 1e6) as u64).min(1 << 60))
 }

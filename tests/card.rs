@@ -10,7 +10,10 @@ use pty::Terminal;
 
 /// The exercise, and its place in the list of stages and exercises.
 fn k01(course: &Course) -> (usize, &Exercise) {
-    let at = course.exercises.iter().position(|it| it.label() == "k01");
+    let at = course
+        .exercises
+        .iter()
+        .position(|exercise| exercise.label() == "k01");
     let at = at.expect("the course has it");
     (course.stages.len() + at, &course.exercises[at])
 }

@@ -1,5 +1,12 @@
 //! The engine as a process: its answers, its end, the repetition of a run, and its lints, which name faults and are silent after the fix.
 
+#[path = "engine/pairs.rs"]
+mod pairs;
+#[path = "engine/peaks.rs"]
+mod peaks;
+#[path = "engine/requests.rs"]
+mod requests;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command as Process, Stdio};
@@ -8,8 +15,7 @@ use std::time::Duration;
 
 use protocol::config::{Knob, KnobValue, Preset, RunConfig};
 use protocol::{
-    Command, Event, Failed, FailedKind, Finished, PROTOCOL, Pair, Roof, RunSpec, Slot, Started,
-    StreamLine, Verdict,
+    Command, Event, Failed, FailedKind, Finished, PROTOCOL, RunSpec, Slot, Started, StreamLine,
 };
 
 /// A healthy engine answers long before this time is over.
@@ -216,11 +222,6 @@ fn lint_names(finished: &Finished) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the position of the first event that `is_wanted` accepts.
-fn position(events: &[Event], is_wanted: fn(&Event) -> bool) -> usize {
-    events.iter().position(is_wanted).expect("this event")
-}
-
 /// Waits for the next heartbeat, and returns the seconds since the device made progress; `None` if it has no work.
 fn next_heartbeat(engine: &mut Engine) -> Option<f64> {
     loop {
@@ -407,201 +408,6 @@ fn a_run_is_paused_resumed_and_stopped() {
     assert_eq!(finished.ended.as_deref(), Some("stopped"));
 }
 
-/// Compares a configuration with itself, and returns the pair events.
-fn compare_with_itself() -> Vec<Pair> {
-    let mut engine = Engine::start();
-    let run = endless(small(&[]));
-    engine.send(&compare(run.clone(), run, 40, 0));
-    let (events, finished) = engine.events_until_summary();
-    let pair = |event: Event| match event {
-        Event::Pair(pair) => Some(pair),
-        _ => None,
-    };
-    let pairs: Vec<Pair> = events.into_iter().filter_map(pair).collect();
-    assert_eq!(pairs.last(), finished.pair.as_ref());
-    pairs
-}
-
-#[test]
-fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
-    let is_equal = || {
-        let pairs = compare_with_itself();
-        let verdict = pairs.last().expect("a comparison").verdict;
-        matches!(verdict, Verdict::Same | Verdict::Unclear)
-    };
-    // One comparison of several hundred has a wrong verdict; two in a row are a fault.
-    assert!(is_equal() || is_equal());
-}
-
-#[test]
-fn a_comparison_keeps_to_the_plan_of_its_first_event() {
-    let pairs = compare_with_itself();
-    let plan = &pairs[0];
-    let looks: Vec<u32> = plan.looks.iter().map(|look| look.pairs).collect();
-    assert_eq!((plan.n, plan.limit_pairs), (0, 40));
-    assert_eq!(looks, [10, 20, 40]);
-    for pair in &pairs {
-        assert_eq!((pair.limit_pairs, pair.limit_s), (40, plan.limit_s));
-        assert_eq!(pair.low.is_some(), pair.n >= 10, "{pair:?}");
-        if let (Some(low), Some(high)) = (pair.low, pair.high) {
-            let medians = pair.a_ms.median / pair.b_ms.median;
-            assert!(low <= pair.ratio && pair.ratio <= high, "{pair:?}");
-            // The interval is made of ratios whose last digits may differ from those of the medians.
-            let rounding = 1e-9;
-            assert!(low <= medians + rounding && medians <= high + rounding);
-        }
-    }
-}
-
-#[test]
-fn steps_of_more_tokens_are_compared_per_token() {
-    let mut engine = Engine::start();
-    let a = endless(small(&[]));
-    let mut b = a.clone();
-    b.config.train.batch *= 2;
-    let tokens = [&a, &b].map(|run| run.config.tokens_per_step() as u64);
-    engine.send(&compare(a, b, 2, 0));
-    let (events, finished) = engine.events_until_summary();
-    let after_warm_up = events
-        .iter()
-        .skip_while(|event| !matches!(event, Event::Pair(_)));
-    let mut expected = tokens[1] as f64 / tokens[0] as f64;
-    for event in after_warm_up {
-        match event {
-            // The ratio of two pairs is the geometric mean of both.
-            Event::Step(step) if step.slot == Slot::A => expected *= step.ms.sqrt(),
-            Event::Step(step) => expected /= step.ms.sqrt(),
-            _ => {}
-        }
-    }
-    let pair = finished.pair.expect("a comparison");
-    assert_eq!((pair.n, pair.tokens, pair.low), (2, Some(tokens), None));
-    assert!((pair.ratio / expected - 1.0).abs() < 1e-9, "{expected}");
-}
-
-/// Returns the kind and the request number of each answer, without repetitions.
-fn answers(events: &[Event]) -> Vec<(&'static str, u64)> {
-    let answer = |event: &Event| {
-        let name = match event {
-            Event::Started(_) => "started",
-            Event::Pair(_) => "pair",
-            Event::Finished(_) => "finished",
-            Event::Failed(_) => "failed",
-            Event::Kernels(profile) if profile.request > 0 => "kernels",
-            _ => return None,
-        };
-        Some((name, event.request()))
-    };
-    let mut answers: Vec<_> = events.iter().filter_map(answer).collect();
-    answers.dedup();
-    answers
-}
-
-#[test]
-fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs() {
-    let mut engine = Engine::start();
-    let a = endless(small(&[]));
-    let b = endless_b(small(&[("train.learning-rate", "1e-4")]));
-    engine.send(&start(a.clone(), 1));
-    let mut events = engine.events_until_step();
-    engine.send(&Command::Apply {
-        run: b.clone(),
-        request: 2,
-    });
-    engine.send(&compare(a, b, 2, 3));
-    let (of_run, _) = engine.events_until_summary();
-    let (of_pairs, _) = engine.events_until_summary();
-    events.extend(of_run);
-    events.extend(of_pairs);
-    assert_eq!(
-        answers(&events),
-        [
-            ("started", 1),
-            ("started", 2),
-            ("finished", 2),
-            ("started", 3),
-            ("pair", 3),
-            ("finished", 3)
-        ]
-    );
-}
-
-#[test]
-fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step_and_not_with_a_failure() {
-    for (diverging, a_rate, b_rate) in [(Slot::A, "1e30", "1e-4"), (Slot::B, "1e-4", "1e30")] {
-        let mut engine = Engine::start();
-        let a = endless(small(&[("train.learning-rate", a_rate)]));
-        let b = endless_b(small(&[("train.learning-rate", b_rate)]));
-        engine.send(&compare(a, b, 20, 1));
-        let (_, finished) = engine.events_until_summary();
-        assert_eq!(finished.slot, diverging);
-        assert!(finished.pair.as_ref().is_some_and(|pair| !pair.done));
-        let ended = finished.ended.as_deref().unwrap_or_default();
-        assert!(ended.starts_with("not-finite: loss at step "), "{ended}");
-    }
-}
-
-#[test]
-fn a_failure_has_the_number_of_its_command() {
-    let mut engine = Engine::start();
-    let mut events = Vec::new();
-    // There is no run to profile. A command without a number gets no answer.
-    engine.send(&Command::Profile { request: 0 });
-    engine.send(&Command::Profile { request: 1 });
-    events.extend(engine.events_until_failure().0);
-    engine.send(&Command::Apply {
-        run: endless(small(&[])),
-        request: 2,
-    });
-    events.extend(engine.events_until_failure().0);
-    let input = engine.input.as_mut().expect("open");
-    writeln!(input, r#"{{"command":"start","request":3}}"#).expect("the engine reads");
-    events.extend(engine.events_until_failure().0);
-    engine.send(&Command::Start {
-        device: "toaster".into(),
-        run: endless(small(&[])),
-        request: 4,
-    });
-    events.extend(engine.events_until_failure().0);
-    let failures = [1, 2, 3, 4].map(|request| ("failed", request));
-    assert_eq!(answers(&events), failures);
-}
-
-#[test]
-fn a_change_does_not_lose_the_profile_that_was_asked_for_before_it() {
-    let mut engine = Engine::start();
-    let run = endless(small(&[]));
-    engine.send(&start(run.clone(), 5));
-    engine.events_until_step();
-    engine.send(&Command::Profile { request: 6 });
-    engine.send(&Command::Apply { run, request: 7 });
-    let mut events = engine.events_until(|event| event.request() == 6);
-    events
-        .extend(engine.events_until(|event| matches!(event, Event::Step(step) if step.step > 20)));
-    engine.send(&Command::Stop);
-    events.extend(engine.events_until_summary().0);
-    let mut found = answers(&events);
-    // The profile may be taken before the change or after it.
-    found.sort_by_key(|(_, request)| *request);
-    assert_eq!(found, [("kernels", 6), ("started", 7), ("finished", 7)]);
-}
-
-#[test]
-fn both_sides_of_a_comparison_are_announced_before_their_first_step() {
-    let mut engine = Engine::start();
-    let run = endless(small(&[]));
-    engine.send(&compare(run.clone(), run, 2, 0));
-    let events = engine.events_until_step();
-    let announced: Vec<&Started> = events.iter().filter_map(started).collect();
-    let [a, b] = announced.as_slice() else {
-        panic!("{announced:?}")
-    };
-    assert_eq!((a.run.slot, b.run.slot), (Slot::A, Slot::B));
-    for side in announced {
-        assert!(side.paired && side.from_step == 0 && side.tensors > 0);
-    }
-}
-
 #[test]
 fn three_clocks_are_read_in_every_sync_mode() {
     for sync in ["per-phase", "per-step", "never"] {
@@ -613,127 +419,6 @@ fn three_clocks_are_read_in_every_sync_mode() {
         assert!(clocks.host_sync > clocks.enqueue, "{sync}: {clocks:?}");
         assert!(clocks.device > Some(0.0), "{sync}: {clocks:?}");
     }
-}
-
-#[test]
-fn every_row_has_its_work_or_says_why_not_and_the_device_has_peaks() {
-    let fixed = [
-        ("model.norm", "fused"),
-        ("model.attention", "flash"),
-        ("model.loss", "fused"),
-        ("train.optimizer", "fused"),
-    ];
-    let naive = [("model.swiglu", "naive-kernel")];
-    let in_parts = [("model.loss", "in-parts")];
-    for knobs in [&[][..], &fixed, &naive, &in_parts] {
-        let mut engine = Engine::start();
-        let (events, finished) = engine.run(small(knobs), 4);
-        let roof = events.iter().find_map(peaks).expect("peaks");
-        assert!(roof.flops.best > 1e8 && roof.bytes.best > 1e8, "{roof:?}");
-        let rows = events.iter().find_map(|event| match event {
-            Event::Kernels(profile) => Some(&profile.rows),
-            _ => None,
-        });
-        for row in rows.expect("a profile") {
-            let has_work = row.flops.is_some() && row.bytes > Some(0.0);
-            assert_eq!(has_work, row.no_work.is_none(), "{row:?}");
-        }
-        let top = &finished.kernels.top[0];
-        assert!(top.roof_share.is_some(), "{top:?}");
-        assert!(top.gflop_per_s.is_some(), "{top:?}");
-    }
-}
-
-/// Returns the peaks that were on file when a run started, or that were measured after its first step.
-fn peaks(event: &Event) -> Option<&Roof> {
-    match event {
-        Event::Started(started) => started.roof.as_deref(),
-        Event::Calibrated { roof, .. } => Some(roof),
-        _ => None,
-    }
-}
-
-/// Returns true if a run had peaks from its start.
-fn starts_with_peaks(events: &[Event]) -> bool {
-    let started = events.iter().find_map(started).expect("a start");
-    started.roof.is_some()
-}
-
-#[test]
-fn peaks_are_measured_after_the_first_loss() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 4);
-    let first_loss = position(&events, |event| matches!(event, Event::Step(_)));
-    let measured = position(&events, |event| matches!(event, Event::Calibrated { .. }));
-    let profile = position(&events, |event| matches!(event, Event::Kernels(_)));
-    assert!(first_loss < measured && measured < profile, "{events:?}");
-}
-
-#[test]
-fn measured_peaks_are_known_to_the_next_run_and_to_other_engines() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut engine = Engine::start_in(folder.path());
-    engine.run(small(&[]), 4);
-    let mut other_engine = Engine::start_in(folder.path());
-    for engine in [&mut engine, &mut other_engine] {
-        let (events, _) = engine.run(small(&[]), 1);
-        assert!(starts_with_peaks(&events), "{events:?}");
-    }
-}
-
-#[test]
-fn a_comparison_has_peaks_from_its_start_also_as_the_first_work_on_a_device() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut engine = Engine::start_in(folder.path());
-    let run = endless(small(&[]));
-    engine.send(&compare(run.clone(), run, 2, 0));
-    let events = engine.events_until_step();
-    assert!(starts_with_peaks(&events), "{events:?}");
-}
-
-#[test]
-fn peaks_outlive_a_run_if_no_file_can_be_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("perflings"), "not a folder").expect("written");
-    let mut engine = Engine::start_in(folder.path());
-    let (first, _) = engine.run(small(&[]), 2);
-    let is_measurement = |event: &Event| matches!(event, Event::Calibrated { .. });
-    assert!(first.iter().any(is_measurement), "{first:?}");
-    let (second, _) = engine.run(small(&[]), 2);
-    assert!(starts_with_peaks(&second), "{second:?}");
-}
-
-#[test]
-fn a_damaged_file_of_peaks_is_set_aside_with_a_warning() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = folder.path().join("perflings");
-    std::fs::create_dir(&cache).expect("made");
-    std::fs::write(cache.join("roofs.json"), "{ damaged").expect("written");
-    let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 2);
-    let is_warning = |event: &Event| matches!(event, Event::Log(message) if message.text.contains("it was set aside"));
-    assert!(events.iter().any(is_warning), "{events:?}");
-}
-
-#[test]
-fn a_device_is_measured_again_when_asked() {
-    let mut engine = Engine::start();
-    engine.send(&Command::Calibrate {
-        device: "cpu".into(),
-    });
-    let events =
-        engine.events_until(|event| matches!(event, Event::Calibrated { .. } | Event::Failed(_)));
-    let Some(Event::Calibrated { device, roof }) = events.last() else {
-        panic!("{events:?}")
-    };
-    assert_eq!(device.kind, "cpu");
-    assert_eq!(roof.clock, "host");
-    engine.send(&Command::Probe);
-    let probed = engine.events_until(|event| matches!(event, Event::Devices { .. }));
-    let Some(Event::Devices { devices }) = probed.last() else {
-        unreachable!()
-    };
-    let known = devices[0].roof.as_ref().expect("a roof");
-    assert_eq!(known.date, roof.date);
 }
 
 #[test]
@@ -759,15 +444,6 @@ fn a_run_that_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
     }
     let (_, finished) = engine.run(small(&[]), 2);
     assert_eq!(finished.steps, 2);
-}
-
-#[test]
-fn a_calibration_of_an_unknown_device_fails() {
-    let mut engine = Engine::start();
-    engine.send(&Command::Calibrate {
-        device: "toaster".into(),
-    });
-    engine.events_until_failure();
 }
 
 #[test]

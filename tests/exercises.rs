@@ -1,19 +1,20 @@
 //! Exercises on the screen: messages in, state, effects and pictures out. No terminal, no engine, no clock.
 
+#[path = "exercises/configs.rs"]
+mod configs;
+
 use crate::{sample, screen, session};
-use perflings::app::exercise::measuring::{AnswerFile, Measurement, Sweep};
-use perflings::app::exercise::{ExerciseNews, InModel};
-use perflings::app::source::FromEngine;
+use perflings::app::exercise::{ExerciseNews, ExerciseState, InModel};
 use perflings::app::{
-    Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
+    Action, App, Confirm, Effect, Markers, Message, Options, Overlay, ThemeName, update,
 };
 use perflings::course::Course;
 use perflings::course::save_file::{ProgressChange, StageState};
-use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
 use protocol::*;
 
+use configs::{asked, measured, measuring};
 use screen::{text, with_styles};
 use session::{act, hear, open, resize, train};
 
@@ -39,9 +40,34 @@ fn begin_on(device: &str) -> App {
     app
 }
 
-fn news(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
-    let exercise = "swiglu".to_owned();
+/// Tells the screen something about the open exercise.
+fn about(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
+    let exercise = app.exercise().expect("open").id.clone();
     update(app, Message::Exercise { exercise, news })
+}
+
+/// Returns the open exercise's state.
+fn state(app: &App) -> &ExerciseState {
+    let exercise = app.exercise().expect("open");
+    app.exercise.state(exercise).expect("known")
+}
+
+/// Returns the event that says whether the model uses a kernel of k01.
+fn kernel_used(why_not: Option<&str>) -> Event {
+    Event::KernelUsed {
+        exercise: "swiglu".to_owned(),
+        part: "mlp.activation".to_owned(),
+        why_not: why_not.map(str::to_owned),
+    }
+}
+
+/// Returns the kernels that the engine is asked to use.
+fn swaps(effects: &[Effect]) -> Vec<KernelSwap> {
+    let swap = |effect: &Effect| match effect {
+        Effect::Send(Command::UseKernel { swap }) => Some(swap.clone()),
+        _ => None,
+    };
+    effects.iter().filter_map(swap).collect()
 }
 
 fn line(good: Option<bool>, text: &str) -> CardLine {
@@ -139,7 +165,8 @@ fn no_adapter() -> KernelVerdict {
     let why = "vulkan-cpu: there is no CPU driver of Vulkan; a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
     let card = vec![line(Some(false), &format!("not checked: {why}"))];
     let mut report = report(false, card);
-    (report.facts.failed, report.facts.device) = (Some(why.to_owned()), None);
+    report.facts.failed = Some(why.to_owned());
+    report.facts.device = None;
     report
 }
 
@@ -148,25 +175,25 @@ fn opened() -> App {
     open(&mut app, "k01");
     let folder = "~/.local/state/perflings/tiny-llama/work/swiglu";
     let files = ["starter.wgsl", "backward.wgsl"].map(|name| format!("{folder}/{name}"));
-    news(&mut app, ExerciseNews::Files(files.to_vec()));
-    news(&mut app, ExerciseNews::Begun);
+    about(&mut app, ExerciseNews::Files(files.to_vec()));
+    about(&mut app, ExerciseNews::Begun);
     app
 }
 
 fn checked(report: KernelVerdict) -> App {
     let mut app = opened();
-    news(&mut app, ExerciseNews::Checked(Box::new(report)));
+    about(&mut app, ExerciseNews::Checked(Box::new(report)));
     app
 }
 
 fn checking() -> App {
     let mut app = checked(starter());
-    news(&mut app, ExerciseNews::Begun);
+    about(&mut app, ExerciseNews::Begun);
     let progress = KernelChecking {
         card: vec![line(Some(true), "compiles: workgroups of 64 × 1 × 1")],
         now: "runs starter.wgsl at `odd`".to_owned(),
     };
-    news(&mut app, ExerciseNews::Progress(Box::new(progress)));
+    about(&mut app, ExerciseNews::Progress(Box::new(progress)));
     let now_ms = app.clock.now_ms + 2_000;
     update(&mut app, Message::Tick { now_ms });
     app
@@ -174,14 +201,7 @@ fn checking() -> App {
 
 fn in_model() -> App {
     let mut app = checked(passed());
-    hear(
-        &mut app,
-        Event::KernelUsed {
-            exercise: "swiglu".to_owned(),
-            part: "mlp.activation".to_owned(),
-            why_not: None,
-        },
-    );
+    hear(&mut app, kernel_used(None));
     let now_ms = app.clock.now_ms + 60_000;
     update(&mut app, Message::Tick { now_ms });
     app
@@ -193,7 +213,9 @@ pub(crate) fn states() -> Vec<(&'static str, App)> {
     let mut list = checked(passed());
     act(&mut list, Action::Open(Overlay::Stages));
     let mut hinted = checked(nonsense());
-    (0..3).for_each(|_| drop(act(&mut hinted, Action::Hint)));
+    for _ in 0..3 {
+        act(&mut hinted, Action::Hint);
+    }
     vec![
         ("kernel_wrong", checked(starter())),
         ("kernel_checking", checking()),
@@ -295,7 +317,7 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
     assert_eq!(act(&mut app, Action::Pair), Vec::new());
     let effects = act(&mut app, Action::NextStage);
     assert!(effects.contains(&Effect::LeaveExercise));
-    assert_eq!(app.exercise().map(|it| it.label()), Some("k02"));
+    assert_eq!(app.exercise().map(|exercise| exercise.label()), Some("k02"));
     let goes_on = Effect::Send(Command::Resume);
     let left = act(&mut app, Action::Stage(1));
     assert_eq!(left, vec![Effect::LeaveExercise, goes_on]);
@@ -305,37 +327,21 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
 #[test]
 fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     let mut app = opened();
-    let sends = |effects: &[Effect]| {
-        let swaps = effects.iter().filter_map(|effect| match effect {
-            Effect::Send(Command::UseKernel { swap }) => Some(swap.clone()),
-            _ => None,
-        });
-        swaps.collect::<Vec<_>>()
-    };
-    let effects = news(&mut app, ExerciseNews::Checked(Box::new(starter())));
-    assert_eq!(sends(&effects), Vec::new());
-    let effects = news(&mut app, ExerciseNews::Checked(Box::new(passed())));
-    assert_eq!(sends(&effects), vec![swap()]);
+    let effects = about(&mut app, ExerciseNews::Checked(Box::new(starter())));
+    assert_eq!(swaps(&effects), Vec::new());
+    let effects = about(&mut app, ExerciseNews::Checked(Box::new(passed())));
+    assert_eq!(swaps(&effects), vec![swap()]);
     assert!(effects.iter().any(|effect| matches!(
         effect,
         Effect::Save(ProgressChange::Stage(stage, progress)) if stage == "swiglu" && progress.state == StageState::Passed
     )));
-    let desk = |app: &App| {
-        let exercise = app.exercise().expect("open").clone();
-        app.exercise.state(&exercise).expect("known").clone()
-    };
-    assert_eq!(desk(&app).in_model, InModel::Asked);
-    let used = |why_not: Option<&str>| Event::KernelUsed {
-        exercise: "swiglu".to_owned(),
-        part: "mlp.activation".to_owned(),
-        why_not: why_not.map(str::to_owned),
-    };
-    hear(&mut app, used(None));
-    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
+    assert_eq!(state(&app).in_model, InModel::Asked);
+    hear(&mut app, kernel_used(None));
+    assert_eq!(state(&app).in_model, InModel::Since(app.shown_run().step()));
     // A wrong one afterwards changes nothing in the model.
-    let effects = news(&mut app, ExerciseNews::Checked(Box::new(nonsense())));
+    let effects = about(&mut app, ExerciseNews::Checked(Box::new(nonsense())));
     assert_eq!(effects, Vec::new());
-    assert_eq!(desk(&app).in_model, InModel::Since(app.shown_run().step()));
+    assert_eq!(state(&app).in_model, InModel::Since(app.shown_run().step()));
     // A new run may be in another process: it is asked again.
     let run = app.bench.run.wanted.clone().expect("a run");
     act(&mut app, Action::Restart);
@@ -343,16 +349,16 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
         .into_iter()
         .flat_map(|event| hear(&mut app, event))
         .collect();
-    assert_eq!(sends(&effects), vec![swap()]);
-    hear(&mut app, used(Some("this run computes on the CPU")));
-    assert!(matches!(desk(&app).in_model, InModel::Not(why) if why.contains("CPU")));
+    assert_eq!(swaps(&effects), vec![swap()]);
+    hear(&mut app, kernel_used(Some("this run computes on the CPU")));
+    assert!(matches!(&state(&app).in_model, InModel::Not(why) if why.contains("CPU")));
     // Leaving gives the model its own back.
     let effects = act(&mut app, Action::LeaveExercise);
     let back = KernelSwap {
         kernels: Vec::new(),
         ..swap()
     };
-    assert_eq!(sends(&effects), vec![back]);
+    assert_eq!(swaps(&effects), vec![back]);
 }
 
 /// For every kernel exercise, whatever comes while it is open.
@@ -360,13 +366,15 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
 fn no_model_trains_beside_a_kernel_exercise_unless_its_kernel_computes_there() {
     for device in ["vulkan-cpu", "cpu"] {
         let kernels = course().exercises.into_iter();
-        for exercise in kernels.filter(|it| it.kernels().is_some()) {
+        for exercise in kernels.filter(|exercise| exercise.kernels().is_some()) {
             let mut app = begin_on(device);
             let trains = |app: &App| app.bench.run.state.is_moving();
             assert!(trains(&app));
             open(&mut app, exercise.label());
             assert!(!trains(&app), "{}", exercise.id);
-            let part = exercise.kernels().and_then(|it| it.replaces.clone());
+            let part = exercise
+                .kernels()
+                .and_then(|kernels| kernels.replaces.clone());
             let verdict = KernelVerdict {
                 swap: part.clone().map(|_| swap()),
                 ..passed()
@@ -388,12 +396,11 @@ fn no_model_trains_beside_a_kernel_exercise_unless_its_kernel_computes_there() {
             let effects = about(&mut app, ExerciseNews::Checked(Box::new(verdict)));
             let takes_over = part.is_some() && device != "cpu";
             assert_eq!(trains(&app), takes_over, "{}", exercise.id);
-            let asked = |effect: &Effect| matches!(effect, Effect::Send(Command::UseKernel { .. }));
-            assert_eq!(effects.iter().any(asked), takes_over, "{}", exercise.id);
-            let state = app.exercise.state(&exercise).expect("known");
+            assert_eq!(!swaps(&effects).is_empty(), takes_over, "{}", exercise.id);
             if part.is_some() && device == "cpu" {
-                let told = matches!(&state.in_model, InModel::Not(why) if why.contains("GPU"));
-                assert!(told, "where it can is said at once: {:?}", state.in_model);
+                let in_model = &state(&app).in_model;
+                let names_gpu = matches!(in_model, InModel::Not(why) if why.contains("GPU"));
+                assert!(names_gpu, "{in_model:?}");
             }
             if let Some(part) = part.filter(|_| takes_over) {
                 let why_not = Some("no such part".to_owned());
@@ -437,20 +444,21 @@ fn a_kernel_is_timed_beside_the_last_one_that_passed() {
     };
     let mut app = checked(timed(2.0));
     let card = |app: &App| {
-        let state = app.exercise.state(app.exercise().expect("open"));
-        let report = state.and_then(|it| it.report.clone()).expect("checked");
-        let lines = report.card.into_iter().map(|line| line.text);
-        lines
+        let report = state(app).report.clone().expect("checked");
+        report
+            .card
+            .into_iter()
+            .map(|line| line.text)
             .filter(|text| text.contains("last accepted"))
             .collect::<Vec<_>>()
     };
     assert_eq!(card(&app), Vec::<String>::new(), "there is none before it");
     for (ms, told) in [(1.0, ["2.00 ms", "1.00 ms"]), (4.0, ["1.00 ms", "4.00 ms"])] {
-        news(&mut app, ExerciseNews::Checked(Box::new(timed(ms))));
-        let said = card(&app);
+        about(&mut app, ExerciseNews::Checked(Box::new(timed(ms))));
+        let lines = card(&app);
         assert!(
-            said.len() == 1 && told.iter().all(|it| said[0].contains(it)),
-            "{said:?}"
+            lines.len() == 1 && told.iter().all(|time| lines[0].contains(time)),
+            "{lines:?}"
         );
     }
 }
@@ -504,11 +512,9 @@ fn a_reset_asks_forgets_and_begins_anew() {
     act(&mut app, Action::Reset);
     assert_eq!(app.view.confirm, Some(Confirm::Reset));
     let effects = act(&mut app, Action::Yes);
-    assert!(
-        effects
-            .iter()
-            .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
-    );
+    assert!(effects.iter().any(
+        |effect| matches!(effect, Effect::ResetExercise { exercise, .. } if exercise == "swiglu")
+    ));
     assert_eq!(
         app.lesson.learner.progress.stage("swiglu").state,
         StageState::New
@@ -530,233 +536,10 @@ fn the_editor_opens_where_the_check_found_something() {
     );
 }
 
-fn about(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
-    let exercise = app.exercise().expect("open").id.clone();
-    update(app, Message::Exercise { exercise, news })
-}
-
-fn answers(app: &mut App, answer: AnswerFile, saved: bool) -> Vec<Effect> {
-    about(app, ExerciseNews::Answers { answer, saved })
-}
-
-/// c01, not answered yet.
-fn asked() -> App {
-    let mut app = begin();
-    open(&mut app, "c01");
-    let why = "answer.toml:3: no answer yet: batch; write one of 1, 2, 4, 8, 16, 32, 64";
-    answers(&mut app, AnswerFile::Open(vec![why.to_owned()]), false);
-    app
-}
-
-fn said(word: &str) -> AnswerFile {
-    AnswerFile::Given(vec![("batch".to_owned(), word.to_owned())])
-}
-
-fn table(rows: usize) -> SweepTable {
-    let words = |line: &str| line.split(", ").map(str::to_owned).collect::<Vec<_>>();
-    let all = [
-        "1, 7.81, 128.0, 97",
-        "2, 8.56, 233.7, 97",
-        "4, 22.65, –, 97",
-    ];
-    SweepTable {
-        head: words("batch, step ms, samples/s, launches"),
-        rows: all[..rows]
-            .iter()
-            .map(|line| {
-                let cells = words(line);
-                SweepRow {
-                    name: cells[0].clone(),
-                    cells: cells[1..]
-                        .iter()
-                        .map(|it| (it != "–").then(|| it.clone()))
-                        .collect(),
-                    why: None,
-                }
-            })
-            .collect(),
-    }
-}
-
-/// c01, at the third run of its sweep.
-fn measuring() -> App {
-    let mut app = asked();
-    answers(&mut app, said("2"), true);
-    hear(&mut app, Event::Paused { slot: Slot::A });
-    let sweep = Sweep {
-        number: 3,
-        of: 7,
-        what: "train.batch = 4".to_owned(),
-        done: "step 5 of 12".to_owned(),
-        table: table(2),
-    };
-    about(&mut app, ExerciseNews::Measuring(Box::new(sweep)));
-    app
-}
-
-fn result(passed: bool) -> Measurement {
-    let outcome = match passed {
-        true => Outcome::Passed,
-        false => Outcome::Failed,
-    };
-    Measurement {
-        passed,
-        lines: vec![judge::CriterionResult {
-            name: "the bend is where you said".to_owned(),
-            asked: "the largest batch; you said 2".to_owned(),
-            measured: "step time by batch: 1: 7.81 ms, 2: 1.10x, 4: 2.65x; the bend is at 2"
-                .to_owned(),
-            outcome,
-            optional: false,
-        }],
-        table: table(3),
-        device: "a CPU".to_owned(),
-        seconds: 12.0,
-        failed: None,
-    }
-}
-
-fn measured() -> App {
-    let mut app = measuring();
-    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
-    app
-}
-
 fn sends(effects: &[Effect], wanted: &Command) -> bool {
     effects
         .iter()
         .any(|effect| matches!(effect, Effect::Send(command) if command == wanted))
-}
-
-#[test]
-fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
-    let mut app = asked();
-    let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.question(), None, "nothing is asked before");
-    assert_eq!(act(&mut app, Action::Pair), Vec::new(), "nothing was said");
-    assert!(app.measuring().is_none());
-    // Saved with an answer: the stage's run pauses first.
-    let effects = answers(&mut app, said("2"), true);
-    assert_eq!(effects, vec![Effect::Send(Command::Pause)]);
-    let effects = hear(&mut app, Event::Paused { slot: Slot::A });
-    let measure = Effect::Measure {
-        exercise: id.clone(),
-        device: "vulkan-cpu".to_owned(),
-    };
-    assert_eq!(effects, vec![measure]);
-    // Nothing moves the run meanwhile.
-    for action in [
-        Action::Pause,
-        Action::Restart,
-        Action::Profile,
-        Action::Pair,
-    ] {
-        assert_eq!(act(&mut app, action), Vec::new(), "{action:?}");
-    }
-    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
-    assert!(sends(&effects, &Command::Resume), "{effects:?}");
-    assert_eq!(
-        app.lesson.learner.progress.stage(&id).state,
-        StageState::Passed
-    );
-    let quiz = app.exercise().expect("open").quiz.clone();
-    for question in &quiz {
-        assert_eq!(app.question(), Some(question));
-        act(&mut app, Action::Answer(question.answer));
-    }
-    assert_eq!(
-        app.lesson.learner.progress.stage(&id).quiz.len(),
-        quiz.len()
-    );
-}
-
-#[test]
-fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
-    let mut app = asked();
-    act(&mut app, Action::Knobs);
-    assert!(!app.knobs_open() && app.exercise().is_some());
-    let told = |app: &App| app.view.notice.as_ref().map(|it| it.text.clone());
-    assert!(told(&app).is_some_and(|it| it.contains("after your answer was measured")));
-    let mut app = measuring();
-    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
-    let config = app.configs().expect("c01").config.clone();
-    act(&mut app, Action::Knobs);
-    assert!(app.knobs_open() && app.exercise().is_none());
-    assert_eq!(app.bench.comparison.config_a, config, "a free run of it");
-    // A kernel is changed in its file.
-    let mut app = begin();
-    open(&mut app, "k01");
-    act(&mut app, Action::Knobs);
-    assert!(told(&app).is_some_and(|it| it.contains("in its file")));
-}
-
-#[test]
-fn a_measurement_that_is_given_up_gives_the_run_back() {
-    let mut app = measuring();
-    let effects = act(&mut app, Action::StopMeasuring);
-    let resume = Effect::Send(Command::Resume);
-    assert_eq!(effects, vec![Effect::StopMeasuring, resume.clone()]);
-    assert!(app.measuring().is_none() && app.exercise().is_some());
-    // What it still says comes too late.
-    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
-    let id = app.exercise().expect("open").id.clone();
-    assert_eq!(
-        app.lesson.learner.progress.stage(&id).state,
-        StageState::Seen
-    );
-    // Leaving does the same.
-    let mut app = measuring();
-    let effects = act(&mut app, Action::LeaveExercise);
-    assert_eq!(effects, vec![Effect::LeaveExercise, resume]);
-    // A run that the learner paused stays paused.
-    let mut app = asked();
-    act(&mut app, Action::Pause);
-    hear(&mut app, Event::Paused { slot: Slot::A });
-    let effects = answers(&mut app, said("2"), true);
-    assert!(matches!(effects.as_slice(), [Effect::Measure { .. }]));
-    assert_eq!(
-        act(&mut app, Action::StopMeasuring),
-        vec![Effect::StopMeasuring]
-    );
-    assert_eq!(app.bench.run.state, RunState::Paused);
-    // An engine that dies meanwhile ends only the stage's run.
-    let mut app = measuring();
-    let reason = "killed".to_owned();
-    update(&mut app, Message::Engine(FromEngine::Gone { reason }));
-    assert!(app.measuring().is_some());
-    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
-    assert_eq!(effects, Vec::new());
-    let shown = app.exercise.state(app.exercise().expect("open"));
-    assert!(shown.is_some_and(|desk| desk.measured.is_some()));
-}
-
-#[test]
-fn an_answer_is_picked_with_keys() {
-    let mut app = asked();
-    act(&mut app, Action::PickOther(1));
-    assert_eq!(app.picking().expect("asked").at, 1);
-    let effects = act(&mut app, Action::PickThis);
-    let [Effect::WriteAnswers { answers: said, .. }] = effects.as_slice() else {
-        panic!("{effects:?}");
-    };
-    assert_eq!(said["batch"], ["2"]);
-    // An order, place by place; the last one follows.
-    let mut app = begin();
-    open(&mut app, "c03");
-    answers(
-        &mut app,
-        AnswerFile::Open(vec!["answer.toml".to_owned()]),
-        false,
-    );
-    for _ in 0..3 {
-        act(&mut app, Action::PickOther(9));
-        assert_eq!(act(&mut app, Action::PickThis), Vec::new());
-    }
-    let effects = act(&mut app, Action::PickThis);
-    let [Effect::WriteAnswers { answers: said, .. }] = effects.as_slice() else {
-        panic!("{effects:?}");
-    };
-    assert_eq!(said["order"], ["e", "d", "c", "a", "b"]);
 }
 
 #[test]
@@ -769,7 +552,7 @@ fn hostile_words_of_an_engine_are_defused() {
     };
     hear(&mut app, event);
     let card = vec![line(Some(false), "\u{1b}[31mred \u{202e}and more")];
-    news(
+    about(
         &mut app,
         ExerciseNews::Checked(Box::new(report(false, card))),
     );

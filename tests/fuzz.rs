@@ -37,10 +37,17 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn input(name: &str, path: &str) -> Input {
-    let bytes = fs::read(repository(path)).expect("there");
-    let name = name.to_owned();
-    Input { name, bytes }
+/// Makes an input for a reader that needs no name.
+fn unnamed(bytes: impl Into<Vec<u8>>) -> Input {
+    Input {
+        name: String::new(),
+        bytes: bytes.into(),
+    }
+}
+
+/// Returns a file of the repository as an input.
+fn shipped(path: &str) -> Input {
+    unnamed(fs::read(repository(path)).expect("a file"))
 }
 
 /// Holds a property against every kept input of a reader, then against `share` times as many damaged files as there are
@@ -49,8 +56,8 @@ fn hold(reader: &str, share: f64, files: Vec<Input>, property: impl Fn(&Input) +
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let run = || try_all(reader, share, files, &property);
-        let thread = thread.spawn_scoped(scope, run).expect("a thread");
-        if let Err(panic) = thread.join() {
+        let running = thread.spawn_scoped(scope, run).expect("a thread");
+        if let Err(panic) = running.join() {
             std::panic::resume_unwind(panic);
         }
     });
@@ -146,20 +153,20 @@ fn names_a_line(error: &FileError, bytes: &[u8]) {
     is_short(error);
     let whole = ["is larger", "is empty", "cannot be read"];
     assert!(
-        error.line > 0 || whole.iter().any(|it| error.what.contains(it)),
+        error.line > 0 || whole.iter().any(|part| error.what.contains(part)),
         "no line: {error}"
     );
 }
 
 #[test]
-fn a_configuration() {
+fn a_damaged_configuration_is_read_back_or_refused_with_a_line() {
     let stages = [
         "01-broken-init",
         "02-strides",
         "05-hybrid",
         "08-out-of-memory",
     ];
-    let files = stages.map(|stage| input("", &format!("exercises/{stage}/config.toml")));
+    let files = stages.map(|stage| shipped(&format!("exercises/{stage}/config.toml")));
     let home = folder();
     let path = home.path().join("config.toml");
     let knobs: Vec<&Knob> = KNOBS.iter().collect();
@@ -187,15 +194,12 @@ fn recording(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_recording() {
+fn a_damaged_recording_is_read_or_refused_with_a_line() {
     let runs = ["d01-still", "d03-missing-time", "d05-one-row"];
-    let file = |name| Input {
-        name: String::new(),
-        bytes: recording(name),
-    };
+    let files = runs.map(|name| unnamed(recording(name)));
     let home = folder();
     let path = home.path().join("run.jsonl");
-    hold("recording", 4.0, runs.map(file).into(), |input| {
+    hold("recording", 4.0, files.into(), |input| {
         fs::write(&path, &input.bytes).expect("written");
         match Recording::read(&path) {
             Err(error) => names_a_line(&error, &input.bytes),
@@ -217,25 +221,17 @@ fn a_recording() {
 }
 
 #[test]
-fn a_line_of_the_stream() {
+fn a_damaged_line_of_the_stream_is_read_back_or_refused_in_few_words() {
     let events = recording("d01-still");
-    let lines = events.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
-    let commands = commands().into_iter();
-    let commands = commands.map(|it| serde_json::to_vec(&it).expect("plain data"));
-    let file = |bytes| Input {
-        name: String::new(),
-        bytes,
-    };
-    hold(
-        "line",
-        16.0,
-        lines.chain(commands).map(file).collect(),
-        |input| {
-            let text = String::from_utf8_lossy(&input.bytes);
-            reads_back::<StreamLine>(&text);
-            reads_back::<Command>(&text);
-        },
-    );
+    let mut files: Vec<Input> = events.split(|byte| *byte == b'\n').map(unnamed).collect();
+    for command in commands() {
+        files.push(unnamed(serde_json::to_vec(&command).expect("plain data")));
+    }
+    hold("line", 16.0, files, |input| {
+        let text = String::from_utf8_lossy(&input.bytes);
+        reads_back::<StreamLine>(&text);
+        reads_back::<Command>(&text);
+    });
 }
 
 fn reads_back<T: DeserializeOwned + Serialize>(text: &str) {
@@ -281,14 +277,10 @@ fn commands() -> Vec<Command> {
 }
 
 #[test]
-fn progress_that_was_damaged() {
-    let file = |text: &str| Input {
-        name: String::new(),
-        bytes: text.into(),
-    };
+fn damaged_progress_is_set_aside_and_saves_what_is_left() {
     let files = vec![
-        file(include_str!("fuzz/progress.toml")),
-        file(
+        unnamed(include_str!("fuzz/progress.toml")),
+        unnamed(
             "# by hand\ncurrent = \"strides\"\nseed = 3\nstage.strides = { state = \"passed\", hints = 1 }\n",
         ),
     ];
@@ -345,15 +337,16 @@ fn names(folder: &Path, under: &str, found: &mut Vec<String>) {
         } else {
             format!("{under}/{name}")
         };
-        match entry.path().is_dir() {
-            true => names(folder, &path, found),
-            false => found.push(path),
+        if entry.path().is_dir() {
+            names(folder, &path, found);
+        } else {
+            found.push(path);
         }
     }
 }
 
 #[test]
-fn a_file_of_a_course() {
+fn a_damaged_file_of_a_course_gives_short_problems_with_lines() {
     let home = folder();
     let course = home.path().join("course");
     copy(&repository("tests/courses/example"), &course);
@@ -366,14 +359,13 @@ fn a_file_of_a_course() {
     let mut files = Vec::new();
     names(&course, "", &mut files);
     files.sort();
-    let read = |name: &String| {
-        let bytes = fs::read(course.join(name)).expect("read");
-        Input {
-            name: name.clone(),
-            bytes,
-        }
-    };
-    let whole: Vec<Input> = files.iter().map(read).collect();
+    let whole: Vec<Input> = files
+        .into_iter()
+        .map(|name| {
+            let bytes = fs::read(course.join(&name)).expect("read");
+            Input { name, bytes }
+        })
+        .collect();
     let words: Vec<String> = ["q", "m", "run", "check"].map(str::to_owned).into();
     hold("course", 2.0, whole.clone(), |input| {
         let path = course.join(&input.name);
@@ -395,14 +387,14 @@ fn a_file_of_a_course() {
         }
         let before = whole
             .iter()
-            .find(|it| it.name == input.name)
+            .find(|known| known.name == input.name)
             .expect("one of them");
         fs::write(&path, &before.bytes).expect("written");
     });
 }
 
 #[test]
-fn the_text_of_a_kernel() {
+fn a_damaged_kernel_is_read_or_refused_with_a_line() {
     let course = Course::builtin();
     let all = course.exercises.iter();
     let exercises: Vec<(&str, &Kernels)> = all

@@ -70,7 +70,11 @@ fn every_stage_has_its_row_and_its_files() {
     ];
     assert_eq!(names, expected);
     for row in rows {
-        assert!(row["phrase"].as_str().is_some_and(|it| !it.is_empty()));
+        assert!(
+            row["phrase"]
+                .as_str()
+                .is_some_and(|phrase| !phrase.is_empty())
+        );
         if row["cell"].is_null() {
             assert!(row["reason"].is_string(), "{row}");
             continue;
@@ -79,18 +83,18 @@ fn every_stage_has_its_row_and_its_files() {
         assert!(
             cell["speed"]["samples_per_s"]
                 .as_f64()
-                .is_some_and(|it| it > 0.0)
+                .is_some_and(|figure| figure > 0.0)
         );
         assert_eq!(cell["speed"]["rounds_ms"].as_array().map(Vec::len), Some(2));
         assert!(
             cell["kernels"]["launches_per_step"]
                 .as_u64()
-                .is_some_and(|it| it > 0)
+                .is_some_and(|count| count > 0)
         );
         let ratio = &row["ratio"];
         assert_eq!(ratio.is_null(), row["stage"] == 0, "{row}");
         if !ratio.is_null() {
-            let [low, ratio, high] = ["low", "ratio", "high"].map(|it| ratio[it].as_f64());
+            let [low, ratio, high] = ["low", "ratio", "high"].map(|name| ratio[name].as_f64());
             assert!(low <= ratio && ratio <= high, "{row}");
         }
         let files: Vec<String> = serde_json::from_value(row["files"].clone()).expect("names");

@@ -22,12 +22,14 @@ fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
     let course = Course::builtin();
     let mut all = course.exercises.iter();
     let exercise = all
-        .find(|it| it.label() == label)
+        .find(|exercise| exercise.label() == label)
         .expect("the course has it");
     let kernels = exercise.kernels().expect("about kernels");
     let mut job = kernels.job(&exercise.id, |name| {
         let mut own = kernels.kernels.iter();
-        let kernel = own.find(|it| it.file.name == name).expect("its file");
+        let kernel = own
+            .find(|kernel| kernel.file.name == name)
+            .expect("its file");
         Ok(kernel.file.solution.clone())
     });
     for (from, to) in changes {
@@ -60,7 +62,7 @@ fn racy() -> KernelLanes {
 /// The first step of a line that holds these words.
 fn step_of(run: &WorkgroupRun, words: &str) -> usize {
     let mut steps = run.steps.iter();
-    let found = steps.position(|it| run.source(it.line).contains(words));
+    let found = steps.position(|step| run.source(step.line).contains(words));
     found.unwrap_or_else(|| panic!("no step of `{words}`"))
 }
 
@@ -75,17 +77,17 @@ fn the_tiled_product_loads_neighbours_and_all_wait() {
     };
     assert_eq!((access.variable.as_str(), access.bytes), ("b", 4));
     assert!(access.sentence().contains(" of b"), "{}", access.sentence());
-    let barriers = run.steps.iter().filter(|it| it.barrier.is_some());
+    let barriers = run.steps.iter().filter(|step| step.barrier.is_some());
     assert!(
         barriers
             .clone()
-            .all(|it| it.barrier == Some(Vec::new()) && it.lanes.len() == 256)
+            .all(|step| step.barrier == Some(Vec::new()) && step.lanes.len() == 256)
     );
     assert!(barriers.count() >= 2);
     // Sixteen products a tile, each its own step.
     let tile = run.steps.iter();
     let products = tile
-        .filter(|it| run.source(it.line).contains("sum += tile_a"))
+        .filter(|step| run.source(step.line).contains("sum += tile_a"))
         .count();
     assert!(products > 0 && products % 16 == 0, "{products}");
 }
@@ -96,7 +98,7 @@ fn lanes_that_skip_a_branch_are_seen_to_wait_at_its_barrier() {
     assert!(run.faults.is_empty());
     let add = step_of(&run, "sums[lane] += sums[lane + half]");
     let (states, line) = run.states(add);
-    let count = |state| states.iter().filter(|it| **it == state).count();
+    let count = |wanted| states.iter().filter(|state| **state == wanted).count();
     assert_eq!((count(LaneState::Runs), count(LaneState::Waits)), (32, 32));
     let line = line.expect("a barrier");
     assert_eq!(run.source(line).trim(), "workgroupBarrier();");
@@ -121,17 +123,17 @@ fn a_race_is_shown_as_the_two_accesses_that_make_it() {
     let touches = |step: usize, lane: u16| {
         let all = run.steps[step].accesses.iter();
         let mut touched = all
-            .filter(|it| it.variable == variable)
-            .flat_map(|it| &it.touched);
-        touched.any(|it| *it == (lane, byte))
+            .filter(|access| access.variable == variable)
+            .flat_map(|access| &access.touched);
+        touched.any(|touch| *touch == (lane, byte))
     };
     assert!(step <= fault.step && by != fault.lanes[0]);
     assert!(touches(step, by) && touches(fault.step, fault.lanes[0]));
     assert_eq!(fault.text.len(), 3, "{:?}", fault.text);
     let access = run.steps[fault.step].accesses.iter();
-    let rows = access.filter(|it| it.variable == "sums");
-    let mut rows = rows.flat_map(|it| run.rows(fault.step, it));
-    assert!(rows.any(|it| it.fought.is_some()));
+    let rows = access.filter(|access| access.variable == "sums");
+    let mut rows = rows.flat_map(|access| run.rows(fault.step, access));
+    assert!(rows.any(|row| row.fought.is_some()));
 }
 
 #[test]
@@ -171,7 +173,7 @@ fn lines_of_memory_are_counted() {
         let accesses = &run.steps[step].accesses;
         accesses
             .iter()
-            .map(|it| (it.sentence(), it.lines()))
+            .map(|access| (access.sentence(), access.lines()))
             .collect::<Vec<_>>()
     };
     let (starter, solution) = (lines("k03", true), lines("k03", false));
@@ -192,9 +194,9 @@ fn lines_of_memory_are_counted() {
 fn a_run_without_end_is_cut() {
     let run = run("k02", &[("half /= 2u", "half /= 1u")]);
     assert_eq!((run.cut, run.steps.len()), (true, 20_000));
-    let said = run.faults.iter().flat_map(|it| &it.text);
+    let said = run.faults.iter().flat_map(|fault| &fault.text);
     assert!(
-        said.clone().any(|it| it.contains("does not end")),
+        said.clone().any(|line| line.contains("does not end")),
         "{:?}",
         run.faults
     );
@@ -237,7 +239,11 @@ fn a_file_that_does_not_compile_says_so() {
 #[test]
 fn every_exercise_can_be_looked_at() {
     let course = Course::builtin();
-    for exercise in course.exercises.iter().filter(|it| it.kernels().is_some()) {
+    for exercise in course
+        .exercises
+        .iter()
+        .filter(|exercise| exercise.kernels().is_some())
+    {
         let run = run(exercise.label(), &[]);
         assert!(
             run.faults.is_empty() && !run.steps.is_empty(),
@@ -366,11 +372,12 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
 fn in_the_card_and_before_it_no_key_means_two_things() {
     for app in [opened(), shown(racy())] {
         // Esc closes what lies on top, in the order of its rows.
-        let keys = BINDINGS.iter().flat_map(|it| it.keys);
+        let keys = BINDINGS.iter().flat_map(|binding| binding.keys);
         for key in keys.filter(|key| **key != KeyCode::Esc) {
             let counts = BINDINGS.iter();
-            let counts = counts.filter(|it| it.keys.contains(key) && it.applies(&app));
-            let mut actions: Vec<Action> = counts.map(|it| it.action).collect();
+            let counts =
+                counts.filter(|binding| binding.keys.contains(key) && binding.applies(&app));
+            let mut actions: Vec<Action> = counts.map(|binding| binding.action).collect();
             actions.dedup();
             assert!(actions.len() <= 1, "{key:?} means {actions:?}");
         }

@@ -20,8 +20,8 @@ mod state;
 
 use std::time::{Duration, Instant};
 
+use perflings::class::link::RoomNews;
 use perflings::class::member::Member;
-use perflings::class::news::RoomNews;
 use perflings::class::record::{Participant, VERSION};
 
 /// A participant whose id is one digit, many times.

@@ -85,7 +85,11 @@ fn a_learner_s_run_survives_changes_of_size_and_the_death_of_the_engine() {
     let first_engine = terminal.engine();
     let process = Pid::from_raw(first_engine as i32).expect("not 0");
     kill_process(process, Signal::KILL).expect("our process");
-    terminal.see(&["the engine is gone", "r starts a new one", "○ B custom 6."]);
+    terminal.see(&[
+        "the engine is gone",
+        "r: start a new engine",
+        "○ B custom 6.",
+    ]);
     assert!(terminal.shown().parser.screen().alternate_screen());
     assert!(!is_engine(first_engine));
 

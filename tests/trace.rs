@@ -36,17 +36,17 @@ fn operations_of_the_host_are_compared_without_kernels() {
 #[test]
 fn a_comparison_of_damaged_traces_never_panics() {
     fixtures::damaged(|trace| {
-        let it = summary(&trace);
-        let _ = comparison(&compare(&it, &it)).markdown();
+        let figures = summary(&trace);
+        let _ = comparison(&compare(&figures, &figures)).markdown();
     });
 }
 
 #[test]
 fn a_thousand_lanes_and_long_names_are_shown_without_escapes() {
     let trace = fixtures::thousand_lanes();
-    let it = summary(&trace);
-    let page = comparison(&compare(&it, &it));
-    for sheet in [page, sheet(&it, &trace)] {
+    let figures = summary(&trace);
+    let page = comparison(&compare(&figures, &figures));
+    for sheet in [page, sheet(&figures, &trace)] {
         for text in [sheet.text(), sheet.markdown(), html::page(&sheet)] {
             assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
         }

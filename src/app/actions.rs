@@ -85,6 +85,16 @@ impl App {
                     self.effects.push(Effect::OpenEditor { stage, file, line });
                 }
             }
+            Action::OpenProfile => {
+                if let Some(file) = self.shown_run().trace_file() {
+                    let (theme, markers) = (self.view.theme, self.view.markers);
+                    self.effects.push(Effect::OpenProfile {
+                        file,
+                        theme,
+                        markers,
+                    });
+                }
+            }
             Action::Pause => self.pause(),
             Action::Restart => self.restart(),
             Action::Toggle => self.after_prediction(AfterSkip::Toggle),
@@ -99,8 +109,7 @@ impl App {
             Action::InF32 => {
                 if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
-                    let text =
-                        "Now running this stage in f32, outside the course; the list leads back";
+                    let text = "Now running this stage in f32, outside the course; the list of stages leads back";
                     self.tell(text, false);
                 }
             }
@@ -216,6 +225,7 @@ impl App {
         }
     }
 
+    /// Carries out what the learner asked for before the prediction was skipped.
     pub(super) fn after_skip(&mut self, then: AfterSkip) {
         // A lesson that covers the panels is closed, so that the result can be seen.
         if std::mem::take(&mut self.view.lesson_open) {

@@ -63,7 +63,7 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// If B equals A, opens the knobs, tells the learner so, and returns true.
+    /// Opens the knobs and tells the learner so if B equals A. Returns true in this case.
     pub(super) fn open_knobs_if_b_equals_a(&mut self) -> bool {
         let equal = self.bench.comparison.b_equals_a();
         if equal {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bench::Asked;
 use super::bounds::sanitize;
-use super::figures::{count_loss_of, truth};
+use super::figures::{set_loss_of_check, truth};
 use super::log::LogLevel;
 use super::source::FromEngine;
 use super::{App, Effect, Overlay, RunState};
@@ -315,7 +315,7 @@ impl App {
             finished = shown.summary();
         }
         if let Some(run) = &mut finished {
-            count_loss_of(stage, run, shown);
+            set_loss_of_check(stage, run, shown);
         }
         let truth = truth(self, stage);
         self.in_lesson(|lesson, context| {

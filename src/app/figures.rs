@@ -36,7 +36,7 @@ pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> 
 }
 
 /// Sets the last loss of `summary` to the loss of `run` at the step where the stage's checks end, as in a run without a screen.
-pub(super) fn count_loss_of(stage: &Stage, summary: &mut Finished, run: &RunStory) {
+pub(super) fn set_loss_of_check(stage: &Stage, summary: &mut Finished, run: &RunStory) {
     if let Some(loss) = run.loss.at(stage.steps.saturating_sub(1)) {
         summary.loss_last = loss.into();
     }
@@ -54,7 +54,7 @@ pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
     }
     let mut known = figures(app)?;
     if let Some(run) = &mut known.slots[Slot::B as usize] {
-        count_loss_of(stage, run, app.bench.b_of_lesson());
+        set_loss_of_check(stage, run, app.bench.b_of_lesson());
     }
     settled(figure, &known, stage.steps)
 }

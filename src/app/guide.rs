@@ -119,11 +119,11 @@ fn card(app: &App) -> Option<&'static str> {
     Some(match app.view.overlay? {
         Overlay::Welcome => "Press any key to close this card",
         Overlay::Skipped => "You skipped these stages. {page}: next page · {close}: continue here",
-        Overlay::Vote => "Type one letter to vote; only the first one counts",
+        Overlay::Vote => "Type one letter to vote; only your first letter counts",
         Overlay::Stages | Overlay::Devices | Overlay::Attempts => {
-            "{choose} takes the marked line, {close} closes the list"
+            "{choose}: take the marked line · {close}: close the list"
         }
-        _ => "{close} goes back to where you were",
+        _ => "{close}: go back to where you were",
     })
 }
 
@@ -131,7 +131,7 @@ fn card(app: &App) -> Option<&'static str> {
 fn silent_device(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
-        "The engine is alive, but its device has not answered for {seconds} s: {{restart}} starts a new one"
+        "The engine is alive, but its device has not answered for {seconds} s. {{restart}}: start a new engine"
     ))
 }
 
@@ -141,24 +141,24 @@ fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| stages.get(at).map_or(0, |stage| stage.number);
     Some(match app.call()? {
         InstructorCall::Vote { at, again: true } => format!(
-            "The room votes on stage {} again: {{take-up}} shows the question",
+            "The room votes on stage {} again. {{take-up}}: show the question",
             number(at)
         ),
         InstructorCall::Vote { at, .. } => format!(
-            "The room votes on stage {}: {{take-up}} shows the question",
+            "The room votes on stage {}. {{take-up}}: show the question",
             number(at)
         ),
         InstructorCall::Ask { again: true } => {
-            "The room votes again: {take-up} shows the question".to_owned()
+            "The room votes again. {take-up}: show the question".to_owned()
         }
         InstructorCall::Ask { again: false } => {
-            "The room asks a question: {take-up} shows it".to_owned()
+            "The room asks a question. {take-up}: show the question".to_owned()
         }
         InstructorCall::Stage(at) => format!(
-            "The room goes on to stage {}: {{take-up}} goes there",
+            "The room goes on to stage {}. {{take-up}}: go there",
             number(at)
         ),
-        InstructorCall::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
+        InstructorCall::Race(task) => format!("The room races {task}. {{take-up}}: begin the race"),
     })
 }
 
@@ -188,21 +188,24 @@ fn next_text(app: &App) -> &'static str {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
         Mode::Replay(shown) if shown.watched && app.bench.run.state.has_ended() => {
-            return "The training has ended; {glossary} explains its first lint";
+            return "The training has ended. {glossary}: read about its first lint";
+        }
+        Mode::Replay(shown) if shown.watched && !app.may_mark_b() => {
+            return "A and B stand side by side; {glossary} explains the first lint";
         }
         Mode::Replay(shown) if shown.watched => {
-            return "{mark-b} makes what comes from here B, {glossary} explains the first lint";
+            return "{mark-b}: begin B here · {glossary}: read about the first lint";
         }
-        Mode::Replay(_) => return "A recording: {pause} pauses, {step} advances one step",
+        Mode::Replay(_) => return "This is a recording. {pause}: pause · {step}: advance one step",
         _ => {}
     }
     match &app.bench.run.state {
         _ if app.bench.in_f32().is_some() => {
             return "The run stopped on matrix cores. {restart}: try again · {in-f32}: run it in f32";
         }
-        RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
+        RunState::EngineGone { .. } => return "The engine is gone. {restart}: start a new engine",
         RunState::Failed { .. } => {
-            return "{restart} tries again, {devices} lists the devices, {close} closes this";
+            return "{restart}: try again · {devices}: list the devices · {close}: close this card";
         }
         _ => {}
     }
@@ -216,7 +219,7 @@ fn next_text(app: &App) -> &'static str {
         (Some(exercise), _) => exercise_move(app, exercise),
         (None, Some(stage)) => stage_move(app, stage),
         (None, None) if app.can_edit() => {
-            "{knobs} opens the knobs, {toggle} toggles A and B, {pair} measures both"
+            "{knobs}: open the knobs · {toggle}: toggle A and B · {pair}: measure both"
         }
         (None, None) => "This course has no stages",
     }
@@ -225,33 +228,35 @@ fn next_text(app: &App) -> &'static str {
 /// Returns the next move in a mystery.
 fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     match (&mystery.end, &mystery.judging) {
-        (Some(_), _) => "{next} begins the next mystery, {list} shows the whole course",
-        (None, Some(JudgeStep::Run)) => "B is being judged: first a fresh run",
+        (Some(_), _) => "{next}: begin the next mystery · {list}: show the whole course",
+        (None, Some(JudgeStep::Run)) => "B is being judged: first it trains again from step 0",
         (None, Some(JudgeStep::Pairs(_))) => {
-            "B is being judged: now its speed, in pairs with a known-good configuration"
+            "B is being judged: now it runs in turns with a known-good configuration"
         }
         (None, None) if app.knobs_open() && app.bench.comparison.b_equals_a() => {
-            "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
+            "{knob-up} {knob-down}: choose a knob · {knob-less} {knob-more}: change it in B"
         }
         (None, None) if app.bench.comparison.b_equals_a() => {
-            "Something is wrong: {focus} changes the panel, {knobs} opens the knobs"
+            "Something is wrong. {focus}: change the panel · {knobs}: open the knobs"
         }
         (None, None) if app.knobs_open() => {
-            "B runs with your change; {toggle} toggles A and B, {pair} asks for the verdict"
+            "B runs your change. {toggle}: toggle A and B · {pair}: ask for the verdict"
         }
-        (None, None) => "{knobs} changes B, {toggle} toggles A and B, {pair} asks for the verdict",
+        (None, None) => {
+            "{knobs}: change B · {toggle}: toggle A and B · {pair}: ask for the verdict"
+        }
     }
 }
 
 /// The next move after pairs, when the engine runs nothing.
 const VERDICT_GIVEN: &str =
-    "Pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
+    "Pairs are done, nothing runs. {restart}: train again · {knobs}: open the knobs";
 
 /// Returns the next move at the open knobs.
 fn knobs_move(app: &App) -> &'static str {
     let looks_back = |stage| app.lesson.learner.activity(stage) == Activity::LookBack;
     if app.bench.comparison.b_equals_a() {
-        "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
+        "{knob-up} {knob-down}: choose a knob · {knob-less} {knob-more}: change it · {knobs}: close"
     } else if app.bench.pairing() {
         "A and B run in turns; a change of B restarts the pairs"
     } else if app.bench.pending.due_ms.is_some() {
@@ -259,11 +264,11 @@ fn knobs_move(app: &App) -> &'static str {
     } else if app.pairs_ended() {
         VERDICT_GIVEN
     } else if app.stage().is_some_and(looks_back) {
-        "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
+        "The stage is passed. {knobs}: close the knobs · {lesson}: go on in the lesson"
     } else if app.bench.run.active == Slot::A {
-        "A runs; {toggle} toggles to B with your change, {pair} measures both"
+        "A runs. {toggle}: toggle to B with your change · {pair}: measure both"
     } else {
-        "B runs with your change; {toggle} toggles, {pair} measures both"
+        "B runs with your change. {toggle}: toggle to A · {pair}: measure both"
     }
 }
 
@@ -273,66 +278,66 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
     let reads = app.view.lesson_visible();
     match learner.activity(stage) {
         Activity::Predict if !reads && learner.predicted(stage) => {
-            "Estimate how much; {lesson} goes back to the question"
+            "Estimate how much. {lesson}: go back to the question"
         }
-        Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
+        Activity::Predict if !reads => "Look at the panels. {lesson}: read the lesson and predict",
         Activity::Predict if learner.estimate(stage).is_some() && learner.range.is_none() => {
-            "How much? {down} and {up} place a range on the scale, or type the figure"
+            "How much? {down} {up}: place a range on the scale, or type the figure"
         }
         Activity::Predict if learner.estimate(stage).is_some() => {
-            "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps"
+            "How much? {down} {up}: move · {wider} {narrower}: resize · {keep}: keep the range"
         }
         Activity::Predict if app.reading().reads_on() => {
-            "Answer the question: {a} to {last}; {page} reads on"
+            "Answer the question: {a} to {last} · {page}: read on"
         }
         Activity::Predict => "Answer the question: {a} to {last}",
         Activity::Evidence => match learner.pointer {
-            Some(at) if at + 1 == stage.evidence.len() => "{pointer} continues to the cause",
-            Some(_) => "{pointer} shows the next panel, {close} returns to the lesson",
+            Some(at) if at + 1 == stage.evidence.len() => "{pointer}: continue to the cause",
+            Some(_) => "{pointer}: show the next panel · {close}: return to the lesson",
             None if app.reading().asks_where() => {
-                "Which panel, which number? {focus} next panel, {row} next row, {locate} chooses"
+                "Which number? {focus}: change panel · {row}: change row · {locate}: choose it"
             }
             None if reads => {
-                "Now look for it: {pointer} shows one panel after the other, then the cause"
+                "Now look for it. {pointer}: show one panel after the other, then the cause"
             }
-            None => "{lesson} shows where to look",
+            None => "{lesson}: show where to look",
         },
         Activity::Fix if app.reading().reads_background() => {
             "Read the background. {page}: continue to the cause"
         }
-        Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
-        Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
+        Activity::Fix if reads => "Read the cause, then fix it. {knobs}: open the knobs of your B",
+        Activity::Fix => "Fix it. {knobs}: open the knobs of your B · {lesson}: show the cause",
         Activity::Check | Activity::LookBack if app.bench.pairing() => {
             "A and your B run in turns until the verdict is clear"
         }
         Activity::Check if app.bench.switching() => "The knobs change at the next step",
         Activity::Check if learner.looks_back(stage) => {
-            "Passed. Your range is not checked yet: {pair} compares A and B in pairs"
+            "Passed. Your range is not checked yet. {pair}: compare A and B in pairs"
         }
         Activity::Check if app.pairs_ended() => VERDICT_GIVEN,
-        Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
-        Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Activity::Check => "{toggle}: toggle A and B · {pair}: measure both · {knobs}: change B",
+        Activity::LookBack if !reads => "{lesson}: open the lesson to look back at your prediction",
         Activity::LookBack
             if learner.question(stage).is_some()
                 && app.reading().asked_here()
                 && app.reading().reads_on() =>
         {
-            "Answer the question: {a} to {last}; {page} shows the rest of the reasons"
+            "Answer the question: {a} to {last} · {page}: show the rest of the reasons"
         }
         Activity::LookBack if learner.question(stage).is_some() && app.reading().asked_here() => {
-            "Answer the question: {a} to {last}; {page-back} turns back"
+            "Answer the question: {a} to {last} · {page-back}: turn back"
         }
         Activity::LookBack if learner.question(stage).is_some() => match app.reading().page().0 {
             LessonPage::Result | LessonPage::LookBack => {
-                "{question} goes to the questions; {page} reads on"
+                "{question}: go to the questions · {page}: read on"
             }
-            _ => "{question} goes to the questions; {page} reads on to your result",
+            _ => "{question}: go to the questions · {page}: read on to your result",
         },
         Activity::LookBack if learner.at + 1 < app.lesson.course.stages.len() => {
-            "Look back at your prediction; {next} next stage, {list} stages and exercises"
+            "Look back at your prediction. {next}: next stage · {list}: show the course"
         }
         Activity::LookBack => {
-            "The last stage is done; {summary} shows what you have done, {list} the course"
+            "The last stage is done. {summary}: see your results · {list}: show the course"
         }
     }
 }
@@ -347,10 +352,10 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
             "No prediction yet: it will count as skipped. Measure? {yes} {no}"
         }
         Confirm::SkipPrediction(AfterSkip::Knobs) => {
-            "No prediction yet: it will count as skipped. Knobs? {yes} {no}"
+            "No prediction yet: it will count as skipped. Open the knobs? {yes} {no}"
         }
         Confirm::SkipLocating => {
-            "No panel is marked: it will count as not found. Go on? {yes} {no}"
+            "No panel is marked: the fault will count as not found. Go on? {yes} {no}"
         }
         Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
         Confirm::Reset if app.mode.is_exercise() => {
@@ -381,8 +386,8 @@ pub(super) fn leaving(app: &App) -> Option<&'static str> {
     let measured = learner.report.is_some() || learner.pair.is_some();
     let question = measured && matches!(learner.question(stage), Some((Some(_), _)));
     Some(match (question, begun) {
-        (true, true) => "A question is still open, and the stage is not passed; go on? {yes} {no}",
-        (true, false) => "A question is still open; go on without it? {yes} {no}",
+        (true, true) => "A question is still open, and the stage is not passed. Go on? {yes} {no}",
+        (true, false) => "A question is still open. Go on without it? {yes} {no}",
         (false, true) if predicted => {
             "Leave this stage? Its run ends; your prediction is kept. {yes} {no}"
         }
@@ -403,7 +408,7 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
         }
         GpuWarmUp::Ready { device, .. } => {
             // The device's name is not part of the pattern, because it may contain braces.
-            let mut pieces = named(" is ready: {switch} moves the run there", app);
+            let mut pieces = named(" is ready. {switch}: move the run there", app);
             pieces.insert(0, SentencePart::Text(device.name.clone()));
             return Some(pieces);
         }
@@ -415,18 +420,18 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
 /// Returns the next move in a recorded run with a hidden fault.
 fn watching(app: &App) -> &'static str {
     if app.question().is_none() {
-        "Look again with the answer in mind; {leave} goes back to the stage"
+        "Look again with the answer in mind. {leave}: go back to the stage"
     } else if app.view.lesson_visible() {
-        "Name the fault: {a} to {last}; {focus} changes the panel, {pause} pauses"
+        "Name the fault: {a} to {last} · {focus}: change the panel · {pause}: pause"
     } else {
-        "A recorded run with a fault: {focus} next panel, {lesson} shows the question"
+        "This recording has a fault. {focus}: change panel · {lesson}: show the question"
     }
 }
 
 /// Returns the next move in an exercise.
 fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     if !app.view.lesson_visible() {
-        return "{lesson} opens the exercise, {leave} goes back to the stage";
+        return "{lesson}: open the exercise · {leave}: go back to the stage";
     }
     if app.question().is_some() {
         return "Answer the question: {a} to {last}";
@@ -435,31 +440,31 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
         return runs_move(app, exercise);
     }
     if exercise.kernels().is_none() {
-        return "{next} is the next exercise, {list} lists all of them";
+        return "{next}: begin the next exercise · {list}: list all of them";
     }
     if app.checking().is_some() {
         return "Your kernel is being checked; the stage's run waits";
     }
     let state = app.exercise.state(exercise);
     match state.and_then(|state| state.report.as_ref()) {
-        None => "{edit} opens the file in your editor, {hint} gives a hint",
+        None => "{edit}: open the file in your editor · {hint}: read a hint",
         Some(report) if report.facts.failed.is_some() => {
-            "Nothing was checked: the card says what to do"
+            "Nothing was checked. The card says what to do"
         }
         Some(report) if report.passed => {
-            "{next} next exercise, {solution} the solution, {leave} back to the stage"
+            "{next}: begin the next exercise · {solution}: see the solution · {leave}: leave"
         }
         Some(_) if app.reading().hints().0 >= exercise.hints.len() => {
-            "{edit} opens the file; fix it and save. {solution} shows the solution"
+            "Fix the file and save it. {edit}: open the file · {solution}: show the solution"
         }
-        Some(_) => "{edit} opens the file; fix it and save. {hint} gives a hint",
+        Some(_) => "Fix the file and save it. {edit}: open the file · {hint}: read a hint",
     }
 }
 
 /// Returns the next move in a config exercise.
 fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.measuring().is_some() {
-        return "Measuring; the stage's run waits. {stop} stops the measurement";
+        return "The measurement runs; the stage's run waits. {stop}: stop the measurement";
     }
     let state = app.exercise.state(exercise);
     let given = app.may(A::Pair).is_ok();
@@ -467,9 +472,9 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
         None if !given => {
             "What do you expect? {pick-previous}/{pick-next}: select · {pick}: confirm · {edit}: edit"
         }
-        None => "{pair} measures and compares with your answers; {edit} opens the file",
-        Some(found) if !found.passed => "{edit} opens your answer, {pair} measures again",
-        Some(_) => "{next} is the next exercise, {list} lists all of them",
+        None => "{pair}: measure and compare with your answers · {edit}: open the file",
+        Some(found) if !found.passed => "{edit}: open your answer · {pair}: measure again",
+        Some(_) => "{next}: begin the next exercise · {list}: list all of them",
     }
 }
 

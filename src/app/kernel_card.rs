@@ -1,5 +1,7 @@
 //! The selected row of the kernels panel, and the card with the text of its kernel.
 
+use std::path::PathBuf;
+
 use super::kernel_rows::sorted;
 use super::view::Search;
 use super::{Effect, Overlay, RequestedRun, View};
@@ -11,6 +13,11 @@ impl RequestedRun {
     pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
         let mut slots = [self.active, self.active.other()].into_iter();
         slots.find_map(|slot| Some((slot, self.slot(slot).typical()?)))
+    }
+
+    /// Returns the trace file that another program wrote of that profile; `None` for a profile of our engine.
+    pub(super) fn trace_file(&self) -> Option<PathBuf> {
+        self.profiled()?.1.file.map(PathBuf::from)
     }
 }
 

@@ -30,7 +30,7 @@ use Refusal::NothingHere;
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
 /// Refuses changes at a beat that shows kept measurements.
 const KEPT: &str =
-    "This beat shows what was measured before; a new measurement of the stage can be changed";
+    "This beat shows an earlier measurement; only a new measurement of the stage can be changed";
 /// Refuses comparisons while B equals A.
 pub(super) const B_EQUALS_A: &str = "B is still the same as A: change a knob first";
 
@@ -63,6 +63,17 @@ fn after_vote(beat: Option<BeatState>) -> Result<(), Refusal> {
     unless(ahead, "B is the solution: it is shown after the vote")
 }
 
+/// Returns true for an action that leads to a stage or lists them: the training of another program belongs to none.
+fn leads_into_the_course(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Stage(_)
+            | Action::NextStage
+            | Action::PreviousStage
+            | Action::Open(Overlay::Stages)
+    )
+}
+
 impl Refusal {
     /// Returns the follow-up that tells the learner the reason, if they are told one.
     pub(super) fn notice(self) -> FollowUps {
@@ -80,6 +91,9 @@ impl App {
         let (view, class) = (&self.view, self.class.as_ref());
         let beat = self.beat();
         let votes = beat.is_some_and(|beat| beat.vote == VoteState::Open);
+        if self.mode.watches() && leads_into_the_course(action) {
+            return Err(NothingHere);
+        }
         if let Some(answer) = self.reading().may(action) {
             return answer;
         }
@@ -90,8 +104,8 @@ impl App {
             A::ChooseLine(line) => self.may_choose(line),
             A::Reset => {
                 here(self.mode.is_live() && self.presenter.presentation.is_none())?;
-                let work = self.stage().is_some() || self.mode.is_exercise();
-                unless(!work, "There is nothing to reset here")
+                let has_work = self.stage().is_some() || self.mode.is_exercise();
+                unless(!has_work, "There is nothing to reset here")
             }
             A::Report => {
                 let why = "A report would name the faults; finish the mystery first";
@@ -143,8 +157,8 @@ impl App {
             A::Knobs => self.may_open_knobs(),
             A::KnobRow(_) | A::KnobAt(_) | A::KnobTurn(_) => here(self.can_edit()),
             A::TypeValue => {
-                let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
-                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(number))
+                let takes_number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
+                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(takes_number))
             }
             A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
             // The run.
@@ -162,7 +176,7 @@ impl App {
                 self.may_move_run()?;
                 unless(self.shows_kept_beat(), KEPT)?;
                 let rests = !self.bench.run.state.is_active();
-                unless(rests, "Nothing runs that could be profiled")
+                unless(rests, "Nothing runs, so there is no step to profile")
             }
             A::SwitchDevice => {
                 here(self.mode.is_live() && self.devices.offer().is_some())?;
@@ -172,7 +186,8 @@ impl App {
             A::ReplayStep | A::ReplayFaster | A::ReplaySlower => {
                 here(!self.mode.is_live() && !self.mode.watches())
             }
-            A::MarkB => here(self.mode.watches() && !self.bench.run.state.has_ended()),
+            A::MarkB => here(self.may_mark_b()),
+            A::OpenProfile => here(self.mode.watches() && self.shown_run().trace_file().is_some()),
             // What is seen.
             A::Open(overlay) => here(view.overlay == Some(overlay) || self.has_card(overlay)),
             A::Search => {
@@ -202,6 +217,12 @@ impl App {
             A::LogAxis | A::Window | A::Smooth | A::Markers | A::Theme | A::Sort => Ok(()),
             A::Scroll(_) | A::ScrollPanel(..) | A::ScrollToTop | A::ScrollToEnd => Ok(()),
         }
+    }
+
+    /// Returns true if the training that is watched goes on, and no second one is B already.
+    pub(super) fn may_mark_b(&self) -> bool {
+        let run = &self.bench.run;
+        self.mode.watches() && !run.state.has_ended() && !run.slot(Slot::B).description.apart
     }
 
     fn may_choose(&self, line: usize) -> Result<(), Refusal> {
@@ -277,7 +298,7 @@ impl App {
         self.may_move_run()?;
         let state = self.open_state();
         let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
-        let why = "Say what you expect first; then the runs are measured";
+        let why = "Answer the questions first; then the runs are measured";
         unless(!given, why)
     }
 
@@ -305,16 +326,16 @@ impl App {
         match overlay {
             Overlay::Attempts => {
                 let begun = self.bench.run.slot(Slot::A).has_begun();
-                let own = self.presenter.presentation.is_none();
-                self.can_edit() && !self.bench.comparison.hidden && own && begun
+                let is_alone = self.presenter.presentation.is_none();
+                self.can_edit() && !self.bench.comparison.hidden && is_alone && begun
             }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
             Overlay::Lanes => self
                 .exercise()
                 .is_some_and(|exercise| exercise.kernels().is_some()),
             Overlay::Skipped => {
-                let own = self.mode.is_live() && self.presenter.presentation.is_none();
-                own && !self.lesson.skipped_stages().is_empty()
+                let is_alone = self.presenter.presentation.is_none();
+                self.mode.is_live() && is_alone && !self.lesson.skipped_stages().is_empty()
             }
             _ => true,
         }
@@ -325,7 +346,7 @@ impl LaneView {
     /// Refuses a move on the card if it leads nowhere.
     fn may(&self, to: LaneMove) -> Result<(), Refusal> {
         here(self.run().is_some())?;
-        let why = "This workgroup has none after this step";
+        let why = "Nothing more of that kind follows in this workgroup";
         let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
         unless(!other && self.after(to).is_none(), why)
     }

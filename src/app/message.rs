@@ -1,12 +1,14 @@
 //! The inputs of the screen's state (`Message`, `Action`) and its requests to the shell (`Effect`).
 //! All of them are plain data without keys, colours or clocks.
 
+use std::path::PathBuf;
+
 use super::exercise::ExerciseNews;
 use super::lane_view::LaneMove;
 use super::source::{FromEngine, ReplayControl};
 use super::timeline::TimelineMove;
-use super::view::Overlay;
-use crate::class::news::RoomNews;
+use super::view::{Markers, Overlay, ThemeName};
+use crate::class::link::RoomNews;
 use crate::class::record::{InstructorRequest, Participant};
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;
@@ -178,6 +180,8 @@ pub enum Action {
     ReplaySlower,
     /// What a watched training reports from now on is B.
     MarkB,
+    /// Shows the latest profile of the watched training as `perflings open` does.
+    OpenProfile,
     // The view.
     Open(Overlay),
     Close,
@@ -243,6 +247,12 @@ pub enum Effect {
     SaveSetting {
         key: &'static str,
         value: &'static str,
+    },
+    /// Show a trace of another program as `perflings open` does, until the learner leaves it.
+    OpenProfile {
+        file: PathBuf,
+        theme: ThemeName,
+        markers: Markers,
     },
     /// Open a file of a stage or an exercise in the learner's editor.
     OpenEditor {

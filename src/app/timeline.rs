@@ -234,53 +234,53 @@ mod tests {
 
     #[test]
     fn keys_move_within_the_trace_and_links_lead_to_the_launch_and_back() {
-        let mut it = view();
-        assert_eq!((it.seen, it.step()), ((0, 500), Some(0)));
-        it.go(TimelineMove::Step(1));
-        assert_eq!((it.seen, it.step()), ((500, 1000), Some(1)));
-        it.go(TimelineMove::Pan(80));
-        assert!(it.seen.1 <= it.timeline.bounds.1);
-        it.go(TimelineMove::Whole);
-        it.go(TimelineMove::Pick(0, 155, 0));
-        let kernel = it.slice.expect("a kernel");
-        assert_eq!(it.trace.slices[kernel as usize].start, 150);
-        let seen = it.seen;
-        it.go(TimelineMove::Drag(255));
-        assert_eq!(it.seen, seen, "all is seen already");
-        it.seen = (100, 300);
-        it.go(TimelineMove::Drag(195));
-        assert_eq!(it.seen, (60, 260));
-        it.go(TimelineMove::Pick(9, 200, 0));
-        it.go(TimelineMove::Drag(100));
-        assert_eq!((it.seen, it.slice), ((160, 360), Some(kernel)));
-        it.go(TimelineMove::Link);
-        let launch = it.slice.expect("its launch");
-        assert_eq!(it.trace.slices[launch as usize].start, 100);
-        it.go(TimelineMove::Slice(1));
-        it.go(TimelineMove::Link);
-        let kernel = it.slice.expect("the next kernel");
-        assert_eq!(it.trace.slices[kernel as usize].start, 250);
+        let mut screen = view();
+        assert_eq!((screen.seen, screen.step()), ((0, 500), Some(0)));
+        screen.go(TimelineMove::Step(1));
+        assert_eq!((screen.seen, screen.step()), ((500, 1000), Some(1)));
+        screen.go(TimelineMove::Pan(80));
+        assert!(screen.seen.1 <= screen.timeline.bounds.1);
+        screen.go(TimelineMove::Whole);
+        screen.go(TimelineMove::Pick(0, 155, 0));
+        let kernel = screen.slice.expect("a kernel");
+        assert_eq!(screen.trace.slices[kernel as usize].start, 150);
+        let seen = screen.seen;
+        screen.go(TimelineMove::Drag(255));
+        assert_eq!(screen.seen, seen, "all is seen already");
+        screen.seen = (100, 300);
+        screen.go(TimelineMove::Drag(195));
+        assert_eq!(screen.seen, (60, 260));
+        screen.go(TimelineMove::Pick(9, 200, 0));
+        screen.go(TimelineMove::Drag(100));
+        assert_eq!((screen.seen, screen.slice), ((160, 360), Some(kernel)));
+        screen.go(TimelineMove::Link);
+        let launch = screen.slice.expect("its launch");
+        assert_eq!(screen.trace.slices[launch as usize].start, 100);
+        screen.go(TimelineMove::Slice(1));
+        screen.go(TimelineMove::Link);
+        let kernel = screen.slice.expect("the next kernel");
+        assert_eq!(screen.trace.slices[kernel as usize].start, 250);
         for _ in 0..200 {
-            it.go(TimelineMove::Zoom(1));
+            screen.go(TimelineMove::Zoom(1));
         }
-        assert!(it.seen.1 > it.seen.0);
+        assert!(screen.seen.1 > screen.seen.0);
         for _ in 0..200 {
-            it.go(TimelineMove::Zoom(-1));
+            screen.go(TimelineMove::Zoom(-1));
         }
-        assert_eq!(it.seen, it.timeline.bounds);
+        assert_eq!(screen.seen, screen.timeline.bounds);
     }
 
     #[test]
     fn zooming_keeps_each_marked_slice_in_view() {
         for marked in 0..20 {
-            let mut it = view();
-            it.go(TimelineMove::Whole);
-            it.slice = Some(marked);
-            let slice = it.trace.slices[marked as usize];
+            let mut screen = view();
+            screen.go(TimelineMove::Whole);
+            screen.slice = Some(marked);
+            let slice = screen.trace.slices[marked as usize];
             for step in 0..40 {
-                it.go(TimelineMove::Zoom(1));
-                let seen = slice.start.max(it.seen.0) < slice.end.min(it.seen.1);
-                assert!(seen, "slice {marked}, step {step}: {:?}", it.seen);
+                screen.go(TimelineMove::Zoom(1));
+                let seen = slice.start.max(screen.seen.0) < slice.end.min(screen.seen.1);
+                assert!(seen, "slice {marked}, step {step}: {:?}", screen.seen);
             }
         }
     }

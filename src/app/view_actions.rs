@@ -121,16 +121,16 @@ impl App {
         (lines, at.unwrap_or(0))
     }
 
-    /// The page about the first lint of a training that is watched, counted from the glossary, which is 0.
+    /// Returns the page of the glossary's card about the first lint of a watched training. Page 0 has the words of the glossary.
     fn page_of_lint(&self) -> Option<usize> {
-        let lints = &self.shown_run().shown().lints;
-        let watched = lints.iter().filter(|_| self.mode.watches());
-        let pages = watched.filter_map(|lint| page_of(&lint.name));
-        let mut places = pages.filter_map(|page| {
-            let mut readings = self.lesson.course.readings.iter();
-            readings.position(|it| it.file == page)
-        });
-        places.next().map(|at| at + 1)
+        if !self.mode.watches() {
+            return None;
+        }
+        let readings = &self.lesson.course.readings;
+        let place = |page: &str| readings.iter().position(|text| text.file == page);
+        let mut lints = self.shown_run().shown().lints.iter();
+        let at = lints.find_map(|lint| place(page_of(&lint.name)?))?;
+        Some(at + 1)
     }
 
     /// Closes the topmost layer: a card, the walk through the evidence, an expanded panel, or else the notice.

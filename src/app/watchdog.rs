@@ -130,7 +130,9 @@ impl App {
             return self.effects.push(Effect::Kill);
         }
         let text = if self.bench.interrupts_step() {
-            format!("A step did not end in {seconds} s: a new engine begins what you asked for")
+            format!(
+                "A step did not end in {seconds} s: a new engine starts the run that you asked for"
+            )
         } else {
             format!("The device did not answer for {seconds} s: a new engine restarts the run")
         };

@@ -12,27 +12,33 @@ use super::link::{InstructorLink, ParticipantLink, RoomError};
 use super::record::{ClassState, InstructorRequest, Participant, RecordError};
 use crate::sanitize;
 
-/// Time limits of a whole request, and of connecting.
+/// The time limit of a whole request.
 const LIMIT: Duration = Duration::from_secs(8);
+/// The time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(4);
+/// The longest response that is read, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
+/// A link to a room over HTTP.
 pub struct Http {
     agent: Agent,
-    /// `http://host:port`
+    /// The address without the code: `http://host:port`.
     base: String,
     code: String,
 }
 
 impl Http {
-    /// A client for `host:port/code`.
+    /// Returns a client for `host:port/code`.
+    ///
+    /// # Errors
+    /// If the address has no host or no code.
     pub fn new(rest: &str) -> Result<Self, String> {
         let (host, code) = rest
             .trim_end_matches('/')
             .split_once('/')
             .unwrap_or((rest, ""));
-        let plain = |c: char| c.is_ascii_alphanumeric();
-        if host.is_empty() || code.is_empty() || !code.chars().all(plain) {
+        let is_plain = code.chars().all(|letter| letter.is_ascii_alphanumeric());
+        if host.is_empty() || code.is_empty() || !is_plain {
             return Err(format!(
                 "http://{} has no room code; write http://HOST:PORT/CODE as shown on the instructor's board",
                 sanitize::bounded(rest, 80)
@@ -54,33 +60,39 @@ impl Http {
         })
     }
 
+    /// Returns the error of a request that got no response.
+    fn unreached(&self, error: ureq::Error) -> RoomError {
+        let host = self.base.trim_start_matches("http://");
+        let why = match error {
+            ureq::Error::Timeout(_) => "does not answer".to_owned(),
+            ureq::Error::HostNotFound => "has an unknown host name".to_owned(),
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                "refuses connections (is the room open?)".to_owned()
+            }
+            error => format!(
+                "cannot be reached: {}",
+                sanitize::bounded(&error.to_string(), 120)
+            ),
+        };
+        RoomError::Later(format!("{} {why}", sanitize::bounded(host, 60)))
+    }
+
+    /// Sends a request, and reads the response.
     fn send<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, RoomError> {
         let body = serde_json::to_vec(body).map_err(|error| RoomError::Never(error.to_string()))?;
-        let gone = |error: ureq::Error| {
-            let host = self.base.trim_start_matches("http://");
-            let why = match error {
-                ureq::Error::Timeout(_) => "does not answer".to_owned(),
-                ureq::Error::HostNotFound => "has an unknown host name".to_owned(),
-                ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    "refuses connections (is the room open?)".to_owned()
-                }
-                error => format!(
-                    "cannot be reached: {}",
-                    sanitize::bounded(&error.to_string(), 120)
-                ),
-            };
-            RoomError::Later(format!("{} {why}", sanitize::bounded(host, 60)))
-        };
-        let request = self.agent.post(format!("{}{path}", self.base));
-        let request = request.header("authorization", format!("Bearer {}", self.code));
-        let mut answer = request.send(&body).map_err(gone)?;
-        let status = answer.status();
-        let text = answer
+        let mut response = self
+            .agent
+            .post(format!("{}{path}", self.base))
+            .header("authorization", format!("Bearer {}", self.code))
+            .send(&body)
+            .map_err(|error| self.unreached(error))?;
+        let status = response.status();
+        let text = response
             .body_mut()
             .with_config()
             .limit(MOST_BYTES)
-            .read_to_vec();
-        let text = text.map_err(gone)?;
+            .read_to_vec()
+            .map_err(|error| self.unreached(error))?;
         if status == StatusCode::OK {
             return serde_json::from_slice(&text).map_err(|_| {
                 RoomError::Later(format!("{} answers, but is not a room", self.base))

@@ -1,4 +1,4 @@
-//! What lies in the folder of a room beside its log. Each participant leaves a small file of their own, and another program of the
+//! The files in the folder of a room beside its log. Each participant leaves a small file of their own, and another program of the
 //! instructor leaves orders; the board reads them, and writes `room.json`, which everybody reads. Every file is written whole, and no
 //! server has to run.
 
@@ -15,23 +15,27 @@ use serde::Serialize;
 use super::link::{ParticipantLink, RoomError};
 use super::log::LOG;
 use super::record::{ClassState, InstructorRequest, MOST_BYTES, Participant, RecordError};
-use super::server::drawn;
+use super::secrets::drawn;
 use super::state::JoinError;
 use crate::course::save_file::in_words;
 use crate::files;
 use crate::sanitize;
 
+/// The file of the class, which everybody reads.
 const CLASS: &str = "room.json";
-const PREFIX: &str = "p-";
-const ORDER: &str = "order-";
+/// The longest file of the class that is read, in bytes.
 const MOST_CLASS_BYTES: u64 = 1024 * 1024;
-/// Files that are read in parallel: on a network file system most of the time is waiting.
+/// The first letters of participants' files.
+const PREFIX: &str = "p-";
+/// The first letters of the files of orders.
+const ORDER: &str = "order-";
+/// The number of files that are read in parallel: on a network file system most of the time is waiting.
 const AT_ONCE: usize = 32;
 
-/// A file's modification time and length.
+/// The modification time and the length of a file.
 type Stamp = (SystemTime, u64);
 
-/// What is in a participant's file, or why it cannot be read.
+/// The record in a participant's file, or the reason why it cannot be read.
 pub type RecordFile = Result<Participant, String>;
 
 /// Returns true if a folder holds a room.
@@ -39,14 +43,16 @@ pub fn is_room(dir: &Path) -> bool {
     dir.join(LOG).is_file()
 }
 
+/// The folder of a room, for its board or for a participant.
 pub struct RoomFolder {
     dir: PathBuf,
-    /// The last record that was written, and the file's contents before.
+    /// The record that this participant wrote last.
     written: Option<Participant>,
+    /// The record that an earlier program of this participant wrote.
     earlier: Option<Participant>,
-    /// Files that were read, with their state at that time.
+    /// The files that the board has read, as they were then.
     seen: BTreeMap<String, Stamp>,
-    /// Group and permissions of the folder as they were last.
+    /// The group and the permissions of the folder as they were last.
     access: (u32, u32),
 }
 
@@ -61,7 +67,10 @@ impl RoomFolder {
         }
     }
 
-    /// Makes the folder where there is none. A private one is for this user only.
+    /// Makes the folder if there is none. A private one is for this user only.
+    ///
+    /// # Errors
+    /// If it cannot be made.
     pub fn create(&self, private: bool) -> Result<(), String> {
         let mut folders = fs::DirBuilder::new();
         folders.recursive(true);
@@ -83,7 +92,7 @@ impl RoomFolder {
         }
     }
 
-    /// What to do where nobody else can write to the folder; `None` where somebody can.
+    /// Returns what to do so that others can write to the folder; `None` if somebody else can.
     pub fn closed_to_others(&self) -> Option<String> {
         #[cfg(unix)]
         {
@@ -101,7 +110,10 @@ impl RoomFolder {
         None
     }
 
-    /// Reads the record of the class.
+    /// Reads the file of the class.
+    ///
+    /// # Errors
+    /// If there is no room, its file cannot be read now, or it has another version.
     pub fn class(&self) -> Result<ClassState, RoomError> {
         let path = self.dir.join(CLASS);
         let shown = sanitize::line(&path.display().to_string());
@@ -112,42 +124,48 @@ impl RoomFolder {
             })
         })?;
         ClassState::read(&bytes).map_err(|fault| {
-            let what = format!("{shown} {fault}");
+            let why = format!("{shown} {fault}");
             match fault {
-                RecordError::Version(_) => RoomError::Never(what),
-                RecordError::Garbage(_) => RoomError::Later(what),
+                RecordError::Version(_) => RoomError::Never(why),
+                RecordError::Garbage(_) => RoomError::Later(why),
             }
         })
     }
 
+    /// Writes the file of the class.
     pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
         self.write(CLASS, class)
     }
 
-    /// Reads one participant's file; a default record if it cannot be read.
-    fn own(&self, id: &str) -> Participant {
-        let read = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
-        let read = read.ok().and_then(|bytes| Participant::read(&bytes).ok());
-        read.filter(|it| it.id == id).unwrap_or_default()
+    /// Reads the file of a participant; a default record if it cannot be read.
+    fn record_of(&self, id: &str) -> Participant {
+        let bytes = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
+        match bytes.map(|bytes| Participant::read(&bytes)) {
+            Ok(Ok(record)) if record.id == id => record,
+            _ => Participant::default(),
+        }
     }
 
     /// Leaves an order for the board.
     pub fn leave_order(&self, order: &InstructorRequest) -> io::Result<()> {
-        // In the order in which they were given.
+        // The names of the files keep the order in which they were given.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let at = now.map_or(0, |it| it.as_millis());
-        self.write(&format!("{ORDER}{at:015}-{}.json", drawn(8)), order)
+        let now_ms = now.map_or(0, |since_1970| since_1970.as_millis());
+        self.write(&format!("{ORDER}{now_ms:015}-{}.json", drawn(8)), order)
     }
 
-    /// Orders that this user's other programs have left, the oldest first, by the names of their files.
+    /// Returns the orders that this user's other programs have left, the oldest first, by the names of their files.
     pub fn orders(&self) -> Vec<(String, InstructorRequest)> {
-        let mut names = self.names(ORDER).unwrap_or_default();
-        names.retain(|name| self.is_own(name));
-        let read = |name: String| {
-            let bytes = files::read(&self.dir.join(&name), MOST_BYTES as u64).ok()?;
-            Some((name, serde_json::from_slice(&bytes).ok()?))
-        };
-        names.into_iter().filter_map(read).collect()
+        let mut orders = Vec::new();
+        for name in self.names(ORDER).unwrap_or_default() {
+            if self.is_own(&name)
+                && let Ok(bytes) = files::read(&self.dir.join(&name), MOST_BYTES as u64)
+                && let Ok(order) = serde_json::from_slice(&bytes)
+            {
+                orders.push((name, order));
+            }
+        }
+        orders
     }
 
     /// Removes orders that were carried out.
@@ -157,7 +175,7 @@ impl RoomFolder {
         }
     }
 
-    /// Returns true if a file belongs to this program's user: only they give orders.
+    /// Returns true if a file belongs to this program's user, who alone gives orders.
     fn is_own(&self, name: &str) -> bool {
         #[cfg(unix)]
         {
@@ -172,10 +190,10 @@ impl RoomFolder {
         }
     }
 
+    /// Writes a file that the class reads, whatever permissions this user's files have elsewhere.
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let path = self.dir.join(name);
         files::write(&path, &serde_json::to_vec(value)?)?;
-        // The class reads the file, whatever permissions this user's files have elsewhere.
         #[cfg(unix)]
         {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(self.mode_for(&path)?);
@@ -197,7 +215,7 @@ impl RoomFolder {
         false
     }
 
-    /// Permissions of a file: if everybody may write to the folder, everybody may read; otherwise its group may.
+    /// Returns the permissions of a file: if everybody may write to the folder, everybody may read it; otherwise its group may.
     #[cfg(unix)]
     fn mode_for(&self, path: &Path) -> io::Result<u32> {
         use std::os::unix::fs::{MetadataExt, chown};
@@ -206,7 +224,7 @@ impl RoomFolder {
         Ok(if of_group { 0o640 } else { 0o644 })
     }
 
-    /// Names of files that begin with these letters, in their order.
+    /// Returns the names of the files that begin with these letters, in their order.
     fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -219,41 +237,44 @@ impl RoomFolder {
         Ok(names)
     }
 
-    /// Reads every file again at the next call, because what they said was not kept.
+    /// Makes `read_changed` read every file again, because what they said was not kept.
     pub fn forget(&mut self) {
         self.seen.clear();
     }
 
-    /// Reads the participants' files that changed since the last call, by their names.
+    /// Reads the participants' files that changed since the last call. Returns them by their names.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
     pub fn read_changed(&mut self) -> Result<Vec<(String, RecordFile)>, String> {
         let names = self.names(PREFIX).map_err(|error| self.failed(&error))?;
         self.seen
             .retain(|name, _| names.binary_search(name).is_ok());
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let look = || {
+        let read_next = || {
             while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Some(it) = self.read_if_changed(name)
+                if let Some((stamp, record)) = self.read_if_changed(name)
                     && let Ok(mut found) = found.lock()
                 {
-                    found.push((name.clone(), it));
+                    found.push((name.clone(), stamp, record));
                 }
             }
         };
         std::thread::scope(|scope| {
             for _ in 1..names.len().min(AT_ONCE) {
-                scope.spawn(look);
+                scope.spawn(read_next);
             }
-            look();
+            read_next();
         });
-        let found = found.into_inner().unwrap_or_default();
-        let read = found.into_iter().map(|(name, (stamp, it))| {
+        let mut records = Vec::new();
+        for (name, stamp, record) in found.into_inner().unwrap_or_default() {
             self.seen.insert(name.clone(), stamp);
-            (name, it)
-        });
-        Ok(read.collect())
+            records.push((name, record));
+        }
+        Ok(records)
     }
 
-    /// Reads a file if it changed.
+    /// Reads a participant's file; `None` if it has not changed or is gone.
     fn read_if_changed(&self, name: &str) -> Option<(Stamp, RecordFile)> {
         let path = self.dir.join(name);
         let meta = fs::metadata(&path).ok()?;
@@ -261,18 +282,18 @@ impl RoomFolder {
         if self.seen.get(name) == Some(&stamp) {
             return None;
         }
-        let read = match files::read(&path, MOST_BYTES as u64) {
-            Ok(bytes) => Participant::read(&bytes).map_err(|fault| fault.to_string()),
+        let record = match files::read(&path, MOST_BYTES as u64) {
+            Ok(bytes) => match Participant::read(&bytes) {
+                Ok(record) if file_name(&record.id) == name => Ok(record),
+                Ok(_) => Err("is the record of another participant".to_owned()),
+                Err(fault) => Err(fault.to_string()),
+            },
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err("may not be read".to_owned())
             }
             Err(error) => Err(sanitize::line(&error.to_string())),
         };
-        let own = read.and_then(|it| match file_name(&it.id) == name {
-            true => Ok(it),
-            false => Err("is the record of another participant".to_owned()),
-        });
-        Some((stamp, own))
+        Some((stamp, record))
     }
 
     /// Returns true if this file existed when the folder was last read.
@@ -280,10 +301,12 @@ impl RoomFolder {
         self.seen.contains_key(name)
     }
 
+    /// Returns the message that the folder has no room.
     pub fn no_room(&self) -> String {
         format!("no room is open in {}", self.shown())
     }
 
+    /// Returns the message about an error in this folder.
     pub fn failed(&self, error: &io::Error) -> String {
         format!("{}: {}", self.shown(), in_words(error))
     }
@@ -301,7 +324,10 @@ impl ParticipantLink for RoomFolder {
             return Err(RoomError::Never(JoinError::Removed.to_string()));
         }
         if self.written.as_ref() != Some(me) {
-            let earlier = self.earlier.take().unwrap_or_else(|| self.own(&me.id));
+            let earlier = self
+                .earlier
+                .take()
+                .unwrap_or_else(|| self.record_of(&me.id));
             let mut record = me.clone();
             record.keep(&earlier);
             self.earlier = Some(earlier);
@@ -357,7 +383,10 @@ mod tests {
         learner.share(&me('a', 1)).expect("shared");
         let found = folder.read_changed().expect("read");
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].1.as_ref().map(|it| it.name.as_str()), Ok("Ana"));
+        assert_eq!(
+            found[0].1.as_ref().map(|record| record.name.as_str()),
+            Ok("Ana")
+        );
         assert!(
             folder.read_changed().expect("read").is_empty(),
             "nothing new"
@@ -385,12 +414,12 @@ mod tests {
             folder.write_class(&class()).expect("written");
             folder.share(&me('a', of_folder.into())).expect("shared");
             for file in fs::read_dir(dir.path()).expect("there") {
-                let mode = file.and_then(|it| it.metadata()).expect("a file");
+                let mode = file.and_then(|file| file.metadata()).expect("a file");
                 let mode = mode.permissions().mode() & 0o777;
                 assert_eq!(mode, of_file, "in a folder of {of_folder:o}");
             }
             let told = folder.closed_to_others();
-            assert_eq!(told.is_some_and(|it| it.contains("chmod 3770")), closed);
+            assert_eq!(told.is_some_and(|told| told.contains("chmod 3770")), closed);
         }
         let inside = dir.path().join("rooms/today");
         RoomFolder::new(inside.clone()).create(true).expect("made");
@@ -437,9 +466,9 @@ mod tests {
         found.sort_by(|a, b| a.0.cmp(&b.0));
         let said: Vec<&str> = found
             .iter()
-            .map(|(_, it)| {
-                it.as_ref()
-                    .map_or_else(String::as_str, |it| it.name.as_str())
+            .map(|(_, record)| match record {
+                Ok(record) => record.name.as_str(),
+                Err(why) => why,
             })
             .collect();
         for (said, part) in said.iter().zip([

@@ -10,18 +10,20 @@ use serde::Serialize;
 
 use super::record::MOST_BYTES;
 
+/// The longest head of a request, in bytes.
 const MOST_HEAD: usize = 8 * 1024;
+/// The most headers of a request.
 const MOST_HEADERS: usize = 48;
-/// How long a connection may be idle between two requests, and how long a request may take to arrive; the first request counts from
-/// the start of the connection.
+/// The time for which a connection may be idle between two requests.
 const IDLE: Duration = Duration::from_secs(40);
+/// The time in which a request has to arrive. The first request counts from the start of the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A complete request.
+/// A request that has arrived completely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
-    /// Starts with `/`, and has no query.
+    /// The path without a query; it starts with `/`.
     pub path: String,
     /// The code after `Bearer` in the `authorization` header.
     pub code: String,
@@ -46,16 +48,18 @@ impl Response {
         Self { status, kind, body }
     }
 
+    /// Returns a response of JSON.
     pub fn json(value: &impl Serialize) -> Self {
         let body = serde_json::to_vec(value).unwrap_or_default();
         Self::new(200, "application/json", body)
     }
 
+    /// Returns a response that is a page.
     pub fn page(html: &str) -> Self {
         Self::new(200, "text/html; charset=utf-8", html)
     }
 
-    /// A refusal with its reason on one line.
+    /// Returns a refusal with its reason on one line.
     pub fn refused(status: u16, why: &str) -> Self {
         Self::new(status, "text/plain; charset=utf-8", why)
     }
@@ -64,9 +68,11 @@ impl Response {
 /// One connection of a client.
 pub struct Connection {
     stream: Arc<TcpStream>,
-    /// Received bytes that are not yet part of a request.
+    /// The received bytes that are not yet part of a request.
     arrived: Vec<u8>,
+    /// True if the connection stays open after the response.
     keeps: bool,
+    /// The time in which the next request has to begin.
     idle: Duration,
 }
 
@@ -82,13 +88,13 @@ impl Connection {
         })
     }
 
-    /// The client's address, if known.
+    /// Returns the address of the client; `None` if it is not known.
     pub fn peer(&self) -> Option<IpAddr> {
         let peer = self.stream.peer_addr().ok()?;
         Some(peer.ip().to_canonical())
     }
 
-    /// The next request; `None` if the connection has ended or sent no valid request, which is answered here.
+    /// Returns the next request; `None` if the connection has ended or sent no valid request, which is answered here.
     pub fn next_request(&mut self) -> Option<Request> {
         if !self.keeps {
             return None;
@@ -98,15 +104,17 @@ impl Connection {
                 self.keeps = request.keeps;
                 Some(request)
             }
-            Err(Some(refused)) => {
+            Err(refused) => {
                 self.keeps = false;
-                self.answer(&refused);
+                if let Some(refused) = refused {
+                    self.answer(&refused);
+                }
                 None
             }
-            Err(None) => None,
         }
     }
 
+    /// Reads a request. The error is the response to a request that is not valid; `None` if the connection has ended.
     fn read_request(&mut self) -> Result<Request, Option<Response>> {
         let refused = |status, why| Err(Some(Response::refused(status, why)));
         if self.arrived.is_empty() {
@@ -134,11 +142,13 @@ impl Connection {
         Ok(request)
     }
 
-    /// Waits for more bytes; an error if none arrive.
+    /// Waits for more bytes.
+    ///
+    /// # Errors
+    /// If none arrive in time.
     fn receive(&mut self, wait: Duration) -> Result<(), Option<Response>> {
-        let late = || Some(Response::refused(408, "the request took too long"));
         if wait.is_zero() {
-            return Err(late());
+            return Err(Some(Response::refused(408, "the request took too long")));
         }
         let mut part = [0; 4096];
         let read = self.stream.set_read_timeout(Some(wait));
@@ -173,6 +183,7 @@ impl Connection {
     }
 }
 
+/// Returns the first lines of a response.
 fn head(status: u16, kind: &str) -> String {
     // The page may use only its own style and script, and only this server.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
@@ -183,7 +194,7 @@ fn head(status: u16, kind: &str) -> String {
     )
 }
 
-/// The request without its body, and the lengths of head and body; `None` while the head is incomplete.
+/// Returns the request without its body, and the lengths of head and body; `None` while the head is incomplete.
 fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Response>> {
     let wrong = |why| Some(Response::refused(400, why));
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -210,7 +221,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
             // A proxy may read two lengths differently.
             "content-length" if body.is_some() => return Err(wrong("not a valid HTTP request")),
             "content-length" => match value.parse::<u32>() {
-                Ok(length) if value.bytes().all(|b| b.is_ascii_digit()) => {
+                Ok(length) if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                     body = Some(length as usize)
                 }
                 _ => return Err(Some(Response::refused(413, "the request body is too long"))),
@@ -235,7 +246,7 @@ mod tests {
     use super::*;
 
     fn status(text: &str) -> Result<Option<(Request, usize, usize)>, Option<u16>> {
-        parse(text.as_bytes()).map_err(|refused| refused.map(|it| it.status))
+        parse(text.as_bytes()).map_err(|refused| refused.map(|response| response.status))
     }
 
     #[test]

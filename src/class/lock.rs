@@ -1,5 +1,5 @@
 //! The lock of a room: a small file with host and process, in which the board counts on every second. File locks are stale or absent
-//! on shared file systems. Whoever finds the file watches it by their own clock: where it does not change for `SILENCE`, they take the
+//! on shared file systems. Whoever finds the file watches it by their own clock: if it does not change for `SILENCE`, they take the
 //! room over.
 
 use std::io;
@@ -8,26 +8,29 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::server::drawn;
+use super::secrets::drawn;
 use crate::files;
 use crate::sanitize;
 
+/// The file of the lock.
 const LOCK: &str = "board.lock";
+/// The longest lock that is read, in bytes.
 const MOST_BYTES: u64 = 1024;
-/// Silence after which a board counts as ended.
+/// The silence after which a board counts as ended.
 pub const SILENCE: Duration = Duration::from_secs(15);
-/// The same where no such process runs on this machine.
+/// The silence after which a board of this machine counts as ended if its process is gone.
 const ENDED: Duration = Duration::from_secs(2);
-/// Time between two looks at the lock of another board, and how long a new lock waits for another that came at the same time.
+/// The time between two looks at the lock of another board, and for which a new lock waits for one that came at the same time.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What stands in the file.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Held {
     host: String,
     process: u32,
-    /// Drawn by each board.
+    /// A word that each board draws, which no other has.
     by: String,
+    /// A number that grows every second.
     beat: u64,
 }
 
@@ -37,13 +40,9 @@ pub struct RoomLock {
     held: Held,
 }
 
-/// The board that has the room, in words: `lectern (process 812)`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner(pub String);
-
 impl RoomLock {
-    /// Takes the lock of a folder; the inner error is the board that has it.
-    pub fn take(dir: &Path, host: &str, silence: Duration) -> io::Result<Result<Self, Owner>> {
+    /// Takes the lock of a folder. The inner error is the board that has it, in words: `lectern (process 812)`.
+    pub fn take(dir: &Path, host: &str, silence: Duration) -> io::Result<Result<Self, String>> {
         let path = dir.join(LOCK);
         if let Some(owner) = alive(&path, host, silence) {
             return Ok(Err(owner));
@@ -66,19 +65,25 @@ impl RoomLock {
         }
     }
 
-    /// Counts on. Fails where another board has taken the room over.
+    /// Counts on.
+    ///
+    /// # Errors
+    /// If another board has taken the room over, or the file cannot be written.
     pub fn beat(&mut self) -> io::Result<()> {
         self.check()?;
         self.held.beat += 1;
         files::write(&self.path, &serde_json::to_vec(&self.held)?).map(drop)
     }
 
-    /// Fails where another board has taken the room over.
+    /// Checks that this board still has the room.
+    ///
+    /// # Errors
+    /// If another board has taken it over.
     pub fn check(&self) -> io::Result<()> {
         match read(&self.path) {
             Some(held) if held.by != self.held.by => Err(io::Error::other(format!(
                 "{} has taken the room over; this board only looks",
-                held.owner().0
+                held.owner()
             ))),
             _ => Ok(()),
         }
@@ -94,12 +99,14 @@ impl Drop for RoomLock {
 }
 
 impl Held {
-    fn owner(&self) -> Owner {
+    /// Returns the board that has the lock, in words.
+    fn owner(&self) -> String {
         let host = sanitize::bounded(&self.host, 60);
-        Owner(format!("{host} (process {})", self.process))
+        format!("{host} (process {})", self.process)
     }
 }
 
+/// Reads the lock; `None` if there is none.
 fn read(path: &Path) -> Option<Held> {
     let bytes = files::read(path, MOST_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
@@ -109,6 +116,7 @@ fn read(path: &Path) -> Option<Held> {
 pub struct LockWatch {
     path: PathBuf,
     last: Option<Held>,
+    /// The time at which the lock was first seen as it is.
     since: Instant,
 }
 
@@ -131,16 +139,17 @@ impl LockWatch {
     }
 }
 
-/// The board whose lock counts on. Waits for a beat, for `silence` at most.
-fn alive(path: &Path, host: &str, silence: Duration) -> Option<Owner> {
+/// Returns the board whose lock counts on; `None` if there is none. Waits for a beat, for `silence` at most.
+fn alive(path: &Path, host: &str, silence: Duration) -> Option<String> {
     let first = read(path)?;
     // Another machine may have the same name, so even an ended process is given time for a beat.
-    let silence = match first.host == host && has_ended(first.process) {
-        true => silence.min(ENDED),
-        false => silence,
+    let patience = if first.host == host && has_ended(first.process) {
+        silence.min(ENDED)
+    } else {
+        silence
     };
     let began = Instant::now();
-    while began.elapsed() < silence {
+    while began.elapsed() < patience {
         std::thread::sleep(LOOK);
         // A lock that was given back may be taken.
         let now = read(path)?;
@@ -157,7 +166,7 @@ fn has_ended(process: u32) -> bool {
     {
         use rustix::process::{Pid, test_kill_process};
         let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-        process.is_some_and(|it| test_kill_process(it) == Err(rustix::io::Errno::SRCH))
+        process.is_some_and(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
     }
     #[cfg(not(unix))]
     {
@@ -183,7 +192,7 @@ mod tests {
             first.beat().expect("mine");
             second.join().expect("asked")
         });
-        let owner = beating.expect("taken").0;
+        let owner = beating.expect("taken");
         assert_eq!(owner, format!("one (process {})", std::process::id()));
         // A board that is silent, as a laptop that sleeps, loses the room and hears so when it wakes.
         let third = take("three").expect("taken over");

@@ -6,16 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::locked;
 use super::record::{Question, RaceResult, SharedWork};
 use crate::files;
 
-/// The log's name in the folder of a room.
+/// The name of the log in the folder of a room.
 pub const LOG: &str = "log.jsonl";
 /// The longest log that is read, in bytes: a class of a thousand for some days.
 const MOST_BYTES: u64 = 512 * 1024 * 1024;
@@ -27,7 +28,7 @@ pub struct Entry {
     pub n: u64,
     /// Milliseconds since 1970 by the board's clock; never less than in the line before.
     pub t: u64,
-    /// The request in the folder that this carries out: it is carried out once.
+    /// The name of the request in the folder that this line carries out, so that it is carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     #[serde(flatten)]
@@ -38,7 +39,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fact {
-    /// The room was opened for the first time, on that day.
+    /// The room was opened for the first time, on this day.
     Opened {
         version: u32,
         day: String,
@@ -55,7 +56,7 @@ pub enum Fact {
         who: String,
         name: String,
     },
-    /// Somebody is heard again after they were away or had left.
+    /// A participant is heard again after being away or having left.
     Here {
         who: String,
     },
@@ -78,18 +79,18 @@ pub enum Fact {
         task: String,
         result: RaceResult,
     },
-    /// A ballot in an open round, a = 0. The first of a participant counts.
+    /// A participant voted in an open round, a = 0. The first ballot counts.
     Ballot {
         who: String,
         round: u64,
         choice: usize,
     },
-    /// A phone takes the seat of a participant at a computer: both are one person.
+    /// A phone took the seat of a participant at a computer. Both are one person from now on.
     Seated {
         phone: String,
         who: String,
     },
-    /// Opens a round of a vote; any other vote is closed by it. A known round is open again.
+    /// A round of a vote was opened, which closed any other vote. A known round is open again.
     VoteOpened {
         /// The stage, or the id of the question.
         vote: String,
@@ -110,11 +111,11 @@ pub enum Fact {
     },
     Race {
         task: Option<String>,
-        /// When the race ends by itself, in milliseconds since 1970.
+        /// The time at which the race ends by itself, in milliseconds since 1970.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
-    /// The room is closed, which also closes its vote, or open again.
+    /// The room was closed, which also closed its vote, or opened again.
     Closed {
         closed: bool,
     },
@@ -128,35 +129,36 @@ pub enum Fact {
         who: BTreeSet<String>,
     },
     LetIn {},
-    /// The order in line `line` was taken back: the log means what it would mean without that line.
+    /// The order in this line was taken back. The log means what it would mean without that line.
     Undone {
         line: u64,
     },
 }
 
-/// What has changed in a participant's work; `None` where nothing has.
+/// A change of what a participant works on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
     pub who: String,
+    /// The new device; `None` if it is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The stage or exercise that is open, and since when, in milliseconds since 1970.
+    /// The stage or exercise that was opened, and the time of that in milliseconds since 1970; `None` if it is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<(String, u64)>,
-    /// Stages with something new, and those that the learner has begun anew.
+    /// The stages with something new; `None` for a stage that the learner has begun anew.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stages: BTreeMap<String, Option<SharedWork>>,
 }
 
-/// Where a participant joined from.
+/// The place that a participant joined from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// The address in the network.
+    /// The address in the network; empty for a file in the folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// What a phone's browser looks like. Two phones may look the same.
+    /// The description of a phone's browser, which two phones may share; empty for a computer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub browser: String,
 }
@@ -180,25 +182,39 @@ impl Fact {
     }
 }
 
-/// Reads a log; the number of bytes that whole lines take, and the first damaged line that is not the last one.
-pub fn read(path: &Path) -> io::Result<(Vec<Entry>, u64, Option<usize>)> {
+/// The contents of a log.
+#[derive(Debug, Default)]
+pub struct ReadLog {
+    pub entries: Vec<Entry>,
+    /// The number of bytes of all whole lines. What follows them was cut short.
+    pub whole: u64,
+    /// The number of the first damaged line, from 1; `None` if every whole line could be read.
+    pub damaged: Option<usize>,
+}
+
+/// Reads a log. A missing file is an empty log.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read(path: &Path) -> io::Result<ReadLog> {
     let bytes = match files::read(path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let (mut entries, mut whole, mut damaged) = (Vec::new(), 0, None);
-    for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    let mut log = ReadLog::default();
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    for (line, number) in lines.zip(1..) {
         if !line.ends_with(b"\n") {
             break;
         }
-        whole += line.len() as u64;
+        log.whole += line.len() as u64;
         match serde_json::from_slice(line) {
-            Ok(entry) => entries.push(entry),
-            Err(_) => damaged = damaged.or(Some(at + 1)),
+            Ok(entry) => log.entries.push(entry),
+            Err(_) => log.damaged = log.damaged.or(Some(number)),
         }
     }
-    Ok((entries, whole, damaged))
+    Ok(log)
 }
 
 /// The log of a board, open for appending.
@@ -209,30 +225,39 @@ pub struct LogFile {
     flushing: Mutex<()>,
 }
 
-/// How far the log is written and kept, as bytes and lines.
+/// A place in the log between two lines.
+#[derive(Clone, Copy)]
+struct LogEnd {
+    bytes: u64,
+    lines: usize,
+}
+
+/// How far the log is written, and how far it is on the disk.
 #[derive(Clone, Copy)]
 struct Ends {
-    written: (u64, usize),
-    kept: (u64, usize),
-    /// Number of times that lines were taken back, because they could not be kept.
+    written: LogEnd,
+    kept: LogEnd,
+    /// The number of times that lines were taken back, because they could not be kept.
     lost: u64,
 }
 
-/// The end of lines that were written.
+/// The end of lines that were written but may not be on the disk yet.
 #[derive(Clone, Copy)]
 pub struct Mark {
+    /// The bytes before it.
     end: u64,
+    /// `Ends::lost` when they were written.
     lost: u64,
 }
 
 impl LogFile {
-    /// Opens the log after `whole` bytes in `lines` lines; what follows them is cut off.
-    pub fn open(path: &Path, whole: u64, lines: usize) -> io::Result<Self> {
+    /// Opens the log after its first `lines` lines, which have `bytes` bytes; what follows them is cut off.
+    pub fn open(path: &Path, bytes: u64, lines: usize) -> io::Result<Self> {
         let file = files::own(path)?;
-        file.set_len(whole)?;
+        file.set_len(bytes)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-        let end = (whole, lines);
+        let end = LogEnd { bytes, lines };
         Ok(Self {
             file,
             ends: Mutex::new(Ends {
@@ -244,57 +269,51 @@ impl LogFile {
         })
     }
 
-    fn ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Appends lines. They count after `keep`.
+    /// Appends lines. They count once `keep` has returned for their mark.
     pub fn write(&self, entries: &[Entry]) -> io::Result<Mark> {
         let mut lines = Vec::new();
         for entry in entries {
             serde_json::to_writer(&mut lines, entry)?;
             lines.push(b'\n');
         }
-        let mut ends = self.ends();
-        write_at(&self.file, &lines, ends.written.0)?;
-        ends.written.0 += lines.len() as u64;
-        ends.written.1 += entries.len();
+        let mut ends = locked(&self.ends);
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(ends.written.bytes))?;
+        file.write_all(&lines)?;
+        ends.written.bytes += lines.len() as u64;
+        ends.written.lines += entries.len();
         Ok(Mark {
-            end: ends.written.0,
+            end: ends.written.bytes,
             lost: ends.lost,
         })
     }
 
     /// Waits until the lines up to a mark are on the disk.
+    ///
+    /// # Errors
+    /// If they cannot be written, or were taken back.
     pub fn keep(&self, mark: Mark) -> io::Result<()> {
-        let _one = self.flushing.lock();
-        let ends = *self.ends();
+        let _only_one = self.flushing.lock();
+        let ends = *locked(&self.ends);
         if ends.lost != mark.lost {
             return Err(io::Error::other("an earlier line could not be kept"));
         }
-        if ends.kept.0 < mark.end {
+        if ends.kept.bytes < mark.end {
             self.file.sync_data()?;
-            self.ends().kept = ends.written;
+            locked(&self.ends).kept = ends.written;
         }
         Ok(())
     }
 
-    /// Takes back every line that is not kept; the number of lines that are left.
+    /// Takes back every line that is not on the disk. Returns the number of lines that are left.
     pub fn roll_back(&self) -> usize {
-        let mut ends = self.ends();
-        // Where even this fails, the next write goes over the same place.
-        let _ = self.file.set_len(ends.kept.0);
+        let mut ends = locked(&self.ends);
+        // If even this fails, the next write goes over the same place.
+        let _ = self.file.set_len(ends.kept.bytes);
         ends.written = ends.kept;
         ends.lost += 1;
-        ends.kept.1
+        ends.kept.lines
     }
-}
-
-/// Writes at a place of the file.
-fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    use std::io::{Seek, SeekFrom};
-    file.seek(SeekFrom::Start(at))?;
-    file.write_all(bytes)
 }
 
 #[cfg(test)]
@@ -323,17 +342,17 @@ mod tests {
         let all = std::fs::read(&path).expect("there");
         for cut in 0..=all.len() {
             std::fs::write(&path, &all[..cut]).expect("cut");
-            let (entries, whole, damaged) = read(&path).expect("read");
+            let found = read(&path).expect("read");
             let lines = all[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(
-                (entries.len(), damaged),
+                (found.entries.len(), found.damaged),
                 (lines, None),
                 "cut after {cut} bytes"
             );
-            let log = LogFile::open(&path, whole, lines).expect("opened");
+            let log = LogFile::open(&path, found.whole, lines).expect("opened");
             let next = log.write(&[hand(9)]).expect("written");
             log.keep(next).expect("kept");
-            let (entries, ..) = read(&path).expect("read");
+            let entries = read(&path).expect("read").entries;
             assert_eq!(entries.len(), lines + 1);
             assert_eq!(entries[lines], hand(9));
         }
@@ -351,7 +370,7 @@ mod tests {
         assert!(log.keep(lost).is_err(), "nobody is told of a lost line");
         let next = log.write(&[hand(3)]).expect("written");
         log.keep(next).expect("kept");
-        let (entries, ..) = read(&path).expect("read");
+        let entries = read(&path).expect("read").entries;
         assert_eq!(entries, [hand(1), hand(3)]);
     }
 }

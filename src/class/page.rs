@@ -6,19 +6,20 @@ use crate::sanitize;
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page that follows its server.
+/// Returns the page that follows its server.
 pub fn live() -> &'static str {
     PAGE
 }
 
-/// The page of one board, which reloads every few seconds while the room is open.
+/// Returns the page of one board, which reloads every few seconds while the room is open.
 pub fn file(board: &Board) -> String {
     let data = sanitize::script(&serde_json::to_string(board).unwrap_or_default());
-    let again = match board.closed {
-        true => "",
-        false => "<meta http-equiv=\"refresh\" content=\"3\">",
+    let reload = if board.closed {
+        ""
+    } else {
+        "<meta http-equiv=\"refresh\" content=\"3\">"
     };
-    PAGE.replacen("<!--refresh-->", again, 1)
+    PAGE.replacen("<!--refresh-->", reload, 1)
         .replacen("/*board*/null", &data, 1)
 }
 

@@ -3,81 +3,86 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::board::{Answer, VoteTally, now, tally};
-use super::record::{RecordError, clean_name};
+use super::board::{Answer, now, tally};
+use super::record::{RecordError, clean_id, clean_name};
 use super::state::RoomState;
 use crate::course::Course;
 use crate::sanitize;
 
 const PAGE: &str = include_str!("phone.html");
-/// Longest seat code and description of a browser that are read.
+/// The most characters of a seat's code that are read.
 const SEAT: usize = 16;
+/// The most characters of the description of a browser that are read.
 const BROWSER: usize = 200;
 
-/// The page.
+/// Returns the page.
 pub fn page() -> &'static str {
     PAGE
 }
 
-/// What a phone asks for. Every request says again who asks; the rest is there when it is wanted.
+/// A request of a phone. Each says who asks, and may ask for several things.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PhoneRequest {
-    /// Drawn by the phone: 32 hexadecimal digits.
+    /// The id that the phone has drawn: 32 hexadecimal digits.
     pub id: String,
+    /// The nickname to take.
     pub name: Option<String>,
-    /// The round and the choice, a = 0.
+    /// The ballot to cast: the number of the round and the choice, a = 0.
     pub ballot: Option<(u64, usize)>,
+    /// True to raise the hand, false to lower it.
     pub raised: Option<bool>,
-    /// The code of the participant at a computer who this is.
+    /// The code of the participant at a computer whose seat the phone takes.
     pub seat: Option<String>,
-    /// What the browser looks like.
+    /// The description of the browser.
     pub browser: String,
 }
 
 /// What a phone sees.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneView {
-    /// The name on the board.
+    /// The name on the board; empty without a name.
     pub name: String,
     pub raised: bool,
-    /// True if this phone sits in the seat of a computer.
+    /// True if this phone has the seat of a computer.
     pub seated: bool,
     pub closed: bool,
     /// What the class does, in a sentence.
     pub now: String,
     /// The open vote, or the one that was closed last.
     pub vote: Option<PhoneVote>,
-    /// Earlier votes in which this phone voted, the last first.
+    /// The earlier votes in which this phone voted, the last first.
     pub past: Vec<PhoneVote>,
 }
 
-/// A vote as a phone sees it.
+/// A round of a vote as a phone sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneVote {
+    /// The number of the round.
     pub round: u64,
+    /// True for the round after the discussion.
     pub again: bool,
     pub open: bool,
     pub prompt: String,
     pub choices: Vec<String>,
-    /// The choice that was counted.
+    /// The choice of this phone that was counted.
     pub mine: Option<usize>,
-    /// Votes by choice, once the round is closed.
+    /// The votes by choice, once the round is closed.
     pub counts: Vec<u32>,
+    /// How the vote stands, in words.
     pub voted: String,
     pub answer: Option<Answer>,
 }
 
 impl PhoneRequest {
     /// Reads and cleans a request.
+    ///
+    /// # Errors
+    /// If it is no request, or has no id.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        let garbage = |what: &str| RecordError::Garbage(what.to_owned());
-        let mut asked: Self =
-            serde_json::from_slice(bytes).map_err(|_| garbage("is not a phone's request"))?;
-        if asked.id.len() != 32 || !asked.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(garbage("names no participant"));
-        }
-        asked.id.make_ascii_lowercase();
+        let mut asked: Self = serde_json::from_slice(bytes)
+            .map_err(|_| RecordError::Garbage("is not a phone's request".to_owned()))?;
+        asked.id = clean_id(&asked.id)?;
         asked.name = asked.name.map(|name| clean_name(&name));
         asked.seat = asked.seat.map(|seat| sanitize::bounded(&seat, SEAT));
         asked.browser = sanitize::bounded(&asked.browser, BROWSER);
@@ -86,58 +91,58 @@ impl PhoneRequest {
 }
 
 impl PhoneView {
-    /// What the phone with this id sees.
+    /// Returns what the phone with this id sees.
     pub fn of(id: &str, room: &RoomState, course: &Course) -> Self {
-        let person = room.person(id);
-        let ballots = person
-            .map(|it| it.record.ballots.clone())
-            .unwrap_or_default();
         let class = &room.class;
-        let open = class.open_vote().map(|(id, _)| id);
-        let last = open.or(class.last_vote.as_deref());
-        let see = |id: &str, number: u64| {
-            let vote = class.votes.get(id)?;
-            let tally = tally(room, course, id, vote)?;
-            let at = vote.asked.iter().position(|round| *round == number)?;
-            let is_open = vote.open && at == vote.round;
-            Some(PhoneVote {
-                round: number,
-                again: at > 0,
-                open: is_open,
-                mine: ballots.get(&number).copied(),
-                counts: match is_open {
-                    true => Vec::new(),
-                    false => tally.rounds.get(at).cloned().unwrap_or_default(),
-                },
-                voted: VoteTally::in_words(&tally),
-                answer: tally.answer,
-                prompt: tally.prompt,
-                choices: tally.choices,
-            })
-        };
-        let rounds = class.votes.iter().flat_map(|(id, vote)| {
-            let rounds = vote.asked.iter();
-            rounds.map(move |number| (*number, id))
-        });
-        let mut past: Vec<_> = rounds
-            .filter(|(number, _)| ballots.contains_key(number))
-            .collect();
-        past.sort_unstable();
-        let shown = last.and_then(|id| Some((id, class.votes.get(id)?.number()?)));
-        let past = past.into_iter().rev();
-        let past = past.filter(|(number, _)| shown.is_none_or(|(_, shown)| shown != *number));
-        Self {
-            name: person.map_or_else(String::new, |it| match it.record.name.as_str() {
-                "" => String::new(),
-                _ => room.name_of(&it.record).to_owned(),
-            }),
-            raised: person.is_some_and(|it| it.record.raised),
-            seated: person.is_some_and(|it| it.record.id != id),
+        let mut view = Self {
             closed: class.closed,
             now: now(class, course),
-            vote: shown.and_then(|(id, number)| see(id, number)),
-            past: past.filter_map(|(number, id)| see(id, number)).collect(),
+            ..Self::default()
+        };
+        let newest = class.newest_vote().and_then(|(_, vote)| vote.number());
+        if let Some(person) = room.person(id) {
+            let record = &person.record;
+            if !record.name.is_empty() {
+                room.name_of(record).clone_into(&mut view.name);
+            }
+            view.raised = record.raised;
+            view.seated = record.id != id;
+            for round in record.ballots.keys().rev() {
+                if newest != Some(*round) {
+                    view.past.extend(PhoneVote::of(id, *round, room, course));
+                }
+            }
         }
+        view.vote = newest.and_then(|round| PhoneVote::of(id, round, room, course));
+        view
+    }
+}
+
+impl PhoneVote {
+    /// Returns how the phone with this id sees a round; `None` if there is no such round.
+    fn of(id: &str, round: u64, room: &RoomState, course: &Course) -> Option<Self> {
+        let mut votes = room.class.votes.iter();
+        let (vote_id, vote) = votes.find(|(_, vote)| vote.asked.contains(&round))?;
+        let at = vote.asked.iter().position(|number| *number == round)?;
+        let tally = tally(room, course, vote_id)?;
+        let open = vote.open && at == vote.round;
+        let counts = if open {
+            Vec::new()
+        } else {
+            tally.rounds.get(at).cloned().unwrap_or_default()
+        };
+        let person = room.person(id);
+        Some(Self {
+            round,
+            again: at > 0,
+            open,
+            mine: person.and_then(|person| person.record.ballots.get(&round).copied()),
+            counts,
+            voted: tally.in_words(),
+            answer: tally.answer,
+            prompt: tally.prompt,
+            choices: tally.choices,
+        })
     }
 }
 
@@ -160,6 +165,25 @@ mod tests {
             "https:",
         ] {
             assert!(!PAGE.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_phone_that_wakes_tries_three_times_within_two_seconds() {
+        let (_, after) = PAGE.split_once("HURRIED_MS = ").expect("a limit");
+        let (hurried_ms, _) = after.split_once(',').expect("a number");
+        let hurried_ms: u64 = hurried_ms.parse().expect("milliseconds");
+        assert!(3 * hurried_ms < 2000, "{hurried_ms}");
+        for wakes in [
+            "visibilitychange",
+            "resume",
+            "online",
+            "pageshow",
+            "focus",
+            "setInterval",
+            "pending.abort()",
+        ] {
+            assert!(PAGE.contains(wakes), "{wakes}");
         }
     }
 

@@ -1,13 +1,12 @@
-//! The state of a class as its log has it: a fold of the log's lines. What participants and the instructor ask for becomes lines here,
-//! by `hear`, `hear_phone`, `fall_silent` and `obey`, which change nothing in another way. Pure functions: the caller passes the time
-//! and writes the lines down.
+//! The state of a class as its log has it: a fold of the log's lines. What participants and the instructor ask for becomes lines in
+//! `requests`, and nothing else changes the class. These are pure functions: the caller passes the time and writes the lines down.
 //!
 //! Heartbeats are no facts and stand in no line; being here and being away are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::{Entry, Fact, Origin, Work};
-use super::record::{ClassState, Counted, Participant, Vote};
+use super::record::{ClassState, Counted, Participant, Question, Vote};
 
 mod requests;
 
@@ -16,14 +15,15 @@ pub use requests::{AWAY_MS, JoinError, MOST_PEOPLE};
 /// A participant as the log has them.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// `ballots` are those that count; `left` and `raised` are as the board shows them.
+    /// What the participant shares. Its ballots are those that count; `left` and `raised` are as the board shows them.
     pub record: Participant,
-    /// The number in the order of joining: others may know it.
+    /// The number in the order of joining, which others may know.
     pub number: usize,
+    /// True if nothing was heard for a minute.
     pub away: bool,
-    /// Since when `record.here` is open, in milliseconds of the log.
+    /// The time since which `record.here` is open, in milliseconds of the log.
     pub since_ms: u64,
-    /// When the participant raised the hand, if it is up.
+    /// The time at which the participant raised the hand; `None` while it is down.
     pub raised_ms: Option<u64>,
     pub origin: Origin,
     /// The code with which a phone takes this seat.
@@ -31,54 +31,60 @@ pub struct KnownParticipant {
 }
 
 impl KnownParticipant {
+    /// Returns true if the participant is neither away nor gone.
     pub fn is_here(&self) -> bool {
         !self.away && !self.record.left
     }
 
-    /// By which the board and orders name this participant: `n12`.
+    /// Returns the name of the participant in orders and on the board: `n12`.
     pub fn key(&self) -> String {
         format!("n{}", self.number)
     }
 }
 
+/// The state of a class after the lines of its log so far.
 #[derive(Clone, Debug, Default)]
 pub struct RoomState {
+    /// What everybody is told, without what belongs to single participants.
     pub class: ClassState,
+    /// The participants by their ids.
     pub people: BTreeMap<String, KnownParticipant>,
-    /// When the race ends by itself, in milliseconds of the log.
+    /// The time at which the race ends by itself, in milliseconds of the log.
     pub race_until: Option<u64>,
-    /// Who was here when a round was closed, by its number.
+    /// The ids of those who were here when a round was closed, by its number.
     here_at_close: BTreeMap<u64, BTreeSet<String>>,
-    /// Phones that have taken the seat of a participant.
+    /// The participants whose seats phones have taken, by the id of the phone.
     seats: BTreeMap<String, String>,
+    /// The number of participants who have ever joined.
     joined: usize,
+    /// The names of requests in the folder that were carried out.
     requests: BTreeSet<String>,
     history: Vec<Entry>,
-    /// Why participants whose records lie in the folder are not in the room.
+    /// The reasons why participants whose records lie in the folder are not in the room, by id.
     pub refused: BTreeMap<String, String>,
-    /// Records that could not be read or were not plausible, by file or participant: one line each. They are not in the log.
+    /// What could not be read or was not plausible, in one line each, by file or participant. These lines are not in the log.
     pub faults: BTreeMap<String, String>,
-    /// The last heartbeat of each participant: its sequence and when it came.
+    /// The last heartbeat of each participant: its sequence, and its time in milliseconds of the log.
     heard: BTreeMap<String, (u64, u64)>,
-    /// Grows with every visible change.
+    /// A number that grows with every visible change.
     pub revision: u64,
 }
 
-/// Who voted in a round, and who could.
+/// The count of a round: who voted, and who could.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundCount {
-    /// Ballots by choice.
+    /// The ballots by choice.
     pub counts: Vec<u32>,
-    /// Participants who were here at its end, or are here now.
+    /// The number of participants who were here at its end, or are here now.
     pub here: u32,
-    /// How many of the ballots are of people who are no longer here.
+    /// The number of ballots from people who are no longer here.
     pub gone: u32,
-    /// How many of the ballots came from a phone that looks like another one of this round, from the same address.
+    /// The number of ballots from a phone that looks like another one of this round, at the same address.
     pub alike: u32,
 }
 
 impl RoomState {
-    /// The state after these lines.
+    /// Returns the state after these lines.
     pub fn of(history: Vec<Entry>) -> Self {
         let mut room = Self::default();
         room.fold(history);
@@ -87,8 +93,10 @@ impl RoomState {
 
     fn fold(&mut self, history: Vec<Entry>) {
         let undone = undone(&history);
-        for entry in history.iter().filter(|it| !undone.contains(&it.n)) {
-            self.apply(entry);
+        for entry in &history {
+            if !undone.contains(&entry.n) {
+                self.apply(entry);
+            }
         }
         self.history = history;
         self.revision += 1;
@@ -96,8 +104,7 @@ impl RoomState {
 
     /// Takes one more line.
     pub fn take(&mut self, entry: Entry) {
-        let undoes = matches!(entry.fact, Fact::Undone { .. });
-        if undoes {
+        if matches!(entry.fact, Fact::Undone { .. }) {
             let mut history = std::mem::take(&mut self.history);
             history.push(entry);
             self.refold(history);
@@ -115,6 +122,7 @@ impl RoomState {
         self.refold(history);
     }
 
+    /// Folds other lines, and keeps what stands in no line.
     fn refold(&mut self, history: Vec<Entry>) {
         let mut room = Self {
             faults: std::mem::take(&mut self.faults),
@@ -127,41 +135,40 @@ impl RoomState {
         *self = room;
     }
 
-    /// Every line so far.
+    /// Returns every line so far.
     pub fn history(&self) -> &[Entry] {
         &self.history
     }
 
-    /// The time of the last line, in milliseconds.
+    /// Returns the time of the last line, in milliseconds.
     pub fn last_ms(&self) -> u64 {
         self.history.last().map_or(0, |entry| entry.t)
     }
 
     /// Makes a line of a fact, and takes it.
     fn write(&mut self, fact: Fact, now_ms: u64) {
+        self.write_for(None, fact, now_ms);
+    }
+
+    /// Makes a line of a fact that follows from a request in the folder, and takes it.
+    fn write_for(&mut self, request: Option<String>, fact: Fact, now_ms: u64) {
         self.take(Entry {
             n: self.next(),
             t: now_ms.max(self.last_ms()),
-            request: None,
+            request,
             fact,
         });
     }
 
-    /// The number of the next line.
+    /// Returns the number of the next line.
     fn next(&self) -> u64 {
         self.history.last().map_or(1, |last| last.n + 1)
     }
 
+    /// Applies a line. A line about a participant who was removed since changes nothing.
     fn apply(&mut self, entry: &Entry) {
         self.requests.extend(entry.request.clone());
-        let known = |people: &mut BTreeMap<String, KnownParticipant>,
-                     who: &str,
-                     change: &dyn Fn(&mut KnownParticipant)| {
-            if let Some(person) = people.get_mut(who) {
-                change(person);
-            }
-        };
-        let people = &mut self.people;
+        let at_ms = entry.t;
         match &entry.fact {
             Fact::Opened { version, day } => {
                 self.class.version = *version;
@@ -172,47 +179,29 @@ impl RoomState {
                 name,
                 seat,
                 origin,
-            } => {
-                self.joined += 1;
-                let joined = KnownParticipant {
-                    record: Participant {
-                        version: self.class.version,
-                        id: who.clone(),
-                        name: name.clone(),
-                        ..Participant::default()
-                    },
-                    number: self.joined,
-                    away: false,
-                    since_ms: entry.t,
-                    raised_ms: None,
-                    origin: origin.clone(),
-                    seat: seat.clone(),
-                };
-                people.insert(who.clone(), joined);
-                self.number_name(who);
-            }
+            } => self.join(who, name, seat, origin, at_ms),
             Fact::Renamed { who, name } => {
-                known(people, who, &|it| it.record.name.clone_from(name));
+                self.change(who, |person| person.record.name.clone_from(name));
                 self.number_name(who);
             }
-            Fact::Here { who } => known(people, who, &|it| {
-                (it.away, it.record.left) = (false, false)
+            Fact::Here { who } => self.change(who, |person| {
+                person.record.left = false;
+                person.away = false;
             }),
-            Fact::Away { who } => known(people, who, &|it| it.away = true),
-            Fact::Left { who } => known(people, who, &|it| {
-                (it.record.left, it.record.raised, it.raised_ms) = (true, false, None);
+            Fact::Away { who } => self.change(who, |person| person.away = true),
+            Fact::Left { who } => self.change(who, |person| {
+                person.record.left = true;
+                person.raise(false, at_ms);
             }),
-            Fact::Hand { who, up } => known(people, who, &|it| {
-                (it.record.raised, it.raised_ms) = (*up, up.then_some(entry.t));
-            }),
-            Fact::Work(work) => known(people, &work.who, &|it| work.add_to(it)),
-            Fact::Result { who, task, result } => known(people, who, &|it| {
-                it.record.races.insert(task.clone(), *result);
+            Fact::Hand { who, up } => self.change(who, |person| person.raise(*up, at_ms)),
+            Fact::Work(work) => self.change(&work.who, |person| person.add(work)),
+            Fact::Result { who, task, result } => self.change(who, |person| {
+                person.record.races.insert(task.clone(), *result);
             }),
             // The opening of its round may have been taken back.
             Fact::Ballot { round, .. } if self.class.open_round() != Some(*round) => {}
-            Fact::Ballot { who, round, choice } => known(people, who, &|it| {
-                it.record.ballots.entry(*round).or_insert(*choice);
+            Fact::Ballot { who, round, choice } => self.change(who, |person| {
+                person.record.ballots.entry(*round).or_insert(*choice);
             }),
             Fact::Seated { phone, who } => self.seat(phone, who),
             Fact::VoteOpened {
@@ -220,25 +209,12 @@ impl RoomState {
                 round,
                 choices,
                 question,
-            } => {
-                self.close_vote();
-                self.here_at_close.remove(round);
-                self.class.last_vote = Some(vote.clone());
-                let asked = question.iter().map(|it| (vote.clone(), it.clone()));
-                self.class.questions.extend(asked);
-                let vote = self.class.votes.entry(vote.clone()).or_default();
-                (vote.open, vote.answer, vote.choices) = (true, None, *choices);
-                if vote.asked.last() != Some(round) {
-                    // After both rounds the second one is asked again.
-                    vote.asked.truncate(1);
-                    vote.asked.push(*round);
-                }
-                vote.round = vote.asked.len() - 1;
-            }
+            } => self.open_vote(vote, *round, *choices, question.as_ref()),
             Fact::VoteClosed { .. } => self.close_vote(),
             Fact::AnswerShown { vote, reason } => {
-                let vote = self.class.votes.get_mut(vote).filter(|it| !it.open);
-                if let Some(vote) = vote {
+                if let Some(vote) = self.class.votes.get_mut(vote)
+                    && !vote.open
+                {
                     vote.answer = Some(reason.clone());
                 }
             }
@@ -248,42 +224,94 @@ impl RoomState {
                 self.race_until = *until;
             }
             Fact::Closed { closed } => {
-                self.close_vote();
                 self.class.closed = *closed;
+                self.close_vote();
             }
             Fact::Locked { locked } => self.class.locked = *locked,
             Fact::NamesRequired { required } => self.class.names_required = *required,
             Fact::Removed { who } => {
-                people.retain(|id, _| !who.contains(id));
+                self.class.removed.extend(who.iter().cloned());
+                self.people.retain(|id, _| !who.contains(id));
                 self.faults
                     .retain(|key, _| !who.iter().any(|id| key.contains(id.as_str())));
-                self.class.removed.extend(who.iter().cloned());
             }
             Fact::LetIn {} => self.class.removed.clear(),
             Fact::Undone { .. } => {}
         }
-        let is_told = entry.fact.is_order() || matches!(entry.fact, Fact::Undone { .. });
-        if is_told {
+        if entry.fact.is_order() || matches!(entry.fact, Fact::Undone { .. }) {
             self.class.sequence = entry.n;
         }
     }
 
-    fn close_vote(&mut self) {
-        let here = self.people.iter().filter(|(_, person)| person.is_here());
-        let here: BTreeSet<String> = here.map(|(id, _)| id.clone()).collect();
-        for vote in self.class.votes.values_mut().filter(|vote| vote.open) {
-            vote.open = false;
-            self.here_at_close
-                .extend(vote.number().map(|round| (round, here.clone())));
+    /// Changes a participant, if they are in the room.
+    fn change(&mut self, who: &str, change: impl FnOnce(&mut KnownParticipant)) {
+        if let Some(person) = self.people.get_mut(who) {
+            change(person);
         }
     }
 
-    /// A phone is the same person as a participant from now on: of two ballots in a round the participant's stays.
+    /// Adds a participant.
+    fn join(&mut self, who: &str, name: &str, seat: &str, origin: &Origin, at_ms: u64) {
+        self.joined += 1;
+        let joined = KnownParticipant {
+            record: Participant {
+                version: self.class.version,
+                id: who.to_owned(),
+                name: name.to_owned(),
+                ..Participant::default()
+            },
+            number: self.joined,
+            away: false,
+            since_ms: at_ms,
+            raised_ms: None,
+            origin: origin.clone(),
+            seat: seat.to_owned(),
+        };
+        self.people.insert(who.to_owned(), joined);
+        self.number_name(who);
+    }
+
+    /// Opens a round of a vote, and closes any other vote.
+    fn open_vote(&mut self, id: &str, round: u64, choices: usize, question: Option<&Question>) {
+        self.close_vote();
+        self.here_at_close.remove(&round);
+        let class = &mut self.class;
+        class.last_vote = Some(id.to_owned());
+        if let Some(question) = question {
+            class.questions.insert(id.to_owned(), question.clone());
+        }
+        let vote = class.votes.entry(id.to_owned()).or_default();
+        vote.open = true;
+        vote.answer = None;
+        vote.choices = choices;
+        if vote.asked.last() != Some(&round) {
+            // After both rounds the second one is asked again.
+            vote.asked.truncate(1);
+            vote.asked.push(round);
+        }
+        vote.round = vote.asked.len() - 1;
+    }
+
+    /// Closes the open vote, and notes who is here.
+    fn close_vote(&mut self) {
+        for vote in self.class.votes.values_mut().filter(|vote| vote.open) {
+            vote.open = false;
+            let Some(round) = vote.number() else {
+                continue;
+            };
+            let people = self.people.iter();
+            let here = people.filter(|(_, person)| person.is_here());
+            let here = here.map(|(id, _)| id.clone()).collect();
+            self.here_at_close.insert(round, here);
+        }
+    }
+
+    /// Makes a phone and a participant one person. Of two ballots in a round, the participant's stays.
     fn seat(&mut self, phone: &str, who: &str) {
         if !self.people.contains_key(who) {
             return;
         }
-        let own = self.people.remove(phone);
+        let of_phone = self.people.remove(phone);
         self.class.renamed.remove(phone);
         self.seats.insert(phone.to_owned(), who.to_owned());
         for here in self.here_at_close.values_mut() {
@@ -291,78 +319,79 @@ impl RoomState {
                 here.insert(who.to_owned());
             }
         }
-        if let (Some(own), Some(person)) = (own, self.people.get_mut(who)) {
-            for (round, choice) in own.record.ballots {
+        if let (Some(of_phone), Some(person)) = (of_phone, self.people.get_mut(who)) {
+            for (round, choice) in of_phone.record.ballots {
                 person.record.ballots.entry(round).or_insert(choice);
             }
         }
     }
 
-    /// Counts a round.
+    /// Counts a round of a vote by its number.
     pub fn round(&self, vote: &Vote, number: u64) -> RoundCount {
         let closed = self.here_at_close.get(&number);
-        let was_here = |id: &String, person: &KnownParticipant| {
-            closed.map_or_else(|| person.is_here(), |here| here.contains(id))
-        };
         let mut round = RoundCount {
             counts: vec![0; vote.choices],
             ..RoundCount::default()
         };
         let mut phones = BTreeSet::new();
         for (id, person) in &self.people {
-            let here = was_here(id, person);
-            round.here += u32::from(here);
+            let was_here = match closed {
+                Some(here) => here.contains(id),
+                None => person.is_here(),
+            };
+            round.here += u32::from(was_here);
             let choice = person.record.ballots.get(&number);
             if let Some(votes) = choice.and_then(|choice| round.counts.get_mut(*choice)) {
                 *votes += 1;
-                round.gone += u32::from(!here);
-                let new = person.origin.browser.is_empty() || phones.insert(&person.origin);
-                round.alike += u32::from(!new);
+                round.gone += u32::from(!was_here);
+                let is_phone = !person.origin.browser.is_empty();
+                round.alike += u32::from(is_phone && !phones.insert(&person.origin));
             }
         }
         round
     }
 
-    /// What one participant is told of the class over the network.
+    /// Returns what one participant is told of the class over the network.
     pub fn class_of(&self, id: &str) -> ClassState {
-        let id = self.seats.get(id).map_or(id, String::as_str);
+        let person = self.person(id);
         let mut class = self.class.clone();
-        class.renamed.retain(|of, _| of == id);
         class.removed.clear();
-        let person = self.people.get(id);
-        class.seat = person.map_or_else(String::new, |it| it.seat.clone());
-        class.counted = person.and_then(|it| self.counted(it)).into_iter().collect();
+        class
+            .renamed
+            .retain(|other, _| person.is_some_and(|person| person.record.id == *other));
+        class.seat = person.map_or_else(String::new, |person| person.seat.clone());
+        class.counted = person
+            .and_then(|person| self.counted(person))
+            .into_iter()
+            .collect();
         class
     }
 
-    /// What everybody in a folder reads of the class.
+    /// Returns what everybody in a folder reads of the class.
     pub fn class_of_all(&self) -> ClassState {
+        let people = self.people.values();
         ClassState {
             refused: self.refused.clone(),
-            counted: self
-                .people
-                .values()
-                .filter_map(|it| self.counted(it))
-                .collect(),
+            counted: people.filter_map(|person| self.counted(person)).collect(),
             ..self.class.clone()
         }
     }
 
-    /// The ballot of a participant in the round that was opened last.
+    /// Returns the ballot of a participant in the newest round, with the participant's id; `None` if there is none.
     fn counted(&self, person: &KnownParticipant) -> Option<(String, Counted)> {
-        let vote = self.class.votes.get(self.class.last_vote.as_ref()?)?;
+        let (_, vote) = self.class.newest_vote()?;
         let round = vote.number()?;
         let choice = *person.record.ballots.get(&round)?;
         Some((person.record.id.clone(), Counted { round, choice }))
     }
 
-    /// The participant for whom this id stands: a phone may have taken a seat.
+    /// Returns the participant with this id, or whose seat the phone with this id has taken.
     pub fn person(&self, id: &str) -> Option<&KnownParticipant> {
-        self.people
-            .get(self.seats.get(id).map_or(id, String::as_str))
+        let who = self.seats.get(id).map_or(id, String::as_str);
+        self.people.get(who)
     }
 
-    /// The name on the board.
+    /// Returns the name on the board.
     pub fn name_of<'a>(&'a self, person: &'a Participant) -> &'a str {
         match self.class.renamed.get(&person.id) {
             Some(renamed) => renamed,
@@ -371,52 +400,60 @@ impl RoomState {
         }
     }
 
-    /// Notes the fault of a file or of a participant's record, or clears it.
+    /// Notes the fault of a file or of a participant's record; `None` clears it.
     pub fn note(&mut self, file: String, why: Option<String>) {
-        if self.faults.get(&file) != why.as_ref() {
-            self.revision += 1;
-            match why {
-                Some(why) => drop(self.faults.insert(file, why)),
-                None => drop(self.faults.remove(&file)),
-            }
+        if self.faults.get(&file) == why.as_ref() {
+            return;
+        }
+        self.revision += 1;
+        match why {
+            Some(why) => drop(self.faults.insert(file, why)),
+            None => drop(self.faults.remove(&file)),
         }
     }
 
-    /// Numbers the name of a participant if it is already in use: the first participant keeps it, even after leaving.
+    /// Numbers the name of a participant if it is already in use. The first participant keeps the name, even after leaving.
     fn number_name(&mut self, id: &str) {
-        let Some(name) = self.people.get(id).map(|person| person.record.name.clone()) else {
+        let Some(person) = self.people.get(id) else {
             return;
         };
-        let taken = |name: &str| {
-            let name = name.to_lowercase();
-            let others = self.people.iter().filter(|(other, _)| *other != id);
-            !name.is_empty()
-                && others
-                    .map(|(_, person)| self.name_of(&person.record))
-                    .any(|other| other.to_lowercase() == name)
-        };
-        let numbered = |n: usize| format!("{name} ({n})");
-        let new = taken(&name)
-            .then(|| (2..).map(numbered).find(|name| !taken(name)))
-            .flatten();
-        match new {
-            Some(new) => drop(self.class.renamed.insert(id.to_owned(), new)),
-            None => drop(self.class.renamed.remove(id)),
+        let name = person.record.name.clone();
+        let mut taken = BTreeSet::new();
+        for (other, person) in &self.people {
+            if other != id {
+                taken.insert(self.name_of(&person.record).to_lowercase());
+            }
+        }
+        self.class.renamed.remove(id);
+        if name.is_empty() || !taken.contains(&name.to_lowercase()) {
+            return;
+        }
+        let mut numbered = (2..).map(|number| format!("{name} ({number})"));
+        let free = numbered.find(|numbered| !taken.contains(&numbered.to_lowercase()));
+        if let Some(free) = free {
+            self.class.renamed.insert(id.to_owned(), free);
         }
     }
 }
 
-impl Work {
-    fn add_to(&self, person: &mut KnownParticipant) {
-        let record = &mut person.record;
-        if let Some(device) = &self.device {
+impl KnownParticipant {
+    /// Raises or lowers the hand.
+    fn raise(&mut self, up: bool, at_ms: u64) {
+        self.record.raised = up;
+        self.raised_ms = up.then_some(at_ms);
+    }
+
+    /// Adds a change of the participant's work.
+    fn add(&mut self, work: &Work) {
+        let record = &mut self.record;
+        if let Some(device) = &work.device {
             record.device.clone_from(device);
         }
-        if let Some((here, since_ms)) = &self.here {
+        if let Some((here, since_ms)) = &work.here {
             record.here.clone_from(here);
-            person.since_ms = *since_ms;
+            self.since_ms = *since_ms;
         }
-        for (id, shared) in &self.stages {
+        for (id, shared) in &work.stages {
             match shared {
                 Some(shared) => drop(record.stages.insert(id.clone(), shared.clone())),
                 None => drop(record.stages.remove(id)),
@@ -425,7 +462,7 @@ impl Work {
     }
 }
 
-/// The lines that were taken back.
+/// Returns the numbers of the lines that were taken back.
 fn undone(history: &[Entry]) -> BTreeSet<u64> {
     let lines = history.iter().filter_map(|entry| match entry.fact {
         Fact::Undone { line } => Some(line),

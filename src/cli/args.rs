@@ -69,7 +69,7 @@ pub(super) enum CliCommand {
     Compare(CompareArgs),
     /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
     Bench(BenchArgs),
-    /// Check what you have now: one stage, or all of them
+    /// Check your own files: one stage or exercise, or all of them
     Check(CheckArgs),
     /// Commands for authors of courses
     #[command(subcommand)]
@@ -92,7 +92,7 @@ pub(super) enum CliCommand {
     Watch(WatchArgs),
     /// Open a profile of your own program: its kernels, ledger, timeline and lints; two files side by side
     Open(OpenArgs),
-    /// The speaker view: notes, agenda and clock beside a presentation on this machine
+    /// Show the speaker view: notes, agenda and clock beside a presentation on this machine
     Notes(NotesArgs),
     /// Write a page of what you did, or a recording's results, as Markdown or HTML
     Report(ReportArgs),
@@ -106,7 +106,7 @@ pub(super) enum CliCommand {
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
     Man(ManArgs),
-    /// The engine process: commands on stdin, events on stdout, one JSON object a line
+    /// Run the engine process: commands on stdin, events on stdout, one JSON object a line
     Engine {
         /// Also send the text of each kernel that is compiled
         #[arg(long)]
@@ -155,7 +155,7 @@ pub(super) struct NotesArgs {
     /// Print the notes as they change, without a screen
     #[arg(long)]
     pub plain: bool,
-    /// The agenda of this many minutes (30, 90 or 180), with the minutes left
+    /// Show the agenda of this many minutes (30, 90 or 180), with the minutes left
     #[arg(long, value_name = "MINUTES")]
     pub agenda: Option<u32>,
     #[command(flatten)]
@@ -170,7 +170,7 @@ pub(super) struct WorkshopArgs {
     /// Model size for every stage
     #[arg(long, value_name = "PRESET", value_parser = preset())]
     pub preset: Option<Preset>,
-    /// No stage: every knob, any preset, no questions
+    /// Run without a stage: every knob, any preset, no questions
     #[arg(long, conflicts_with_all = ["stage", "present"])]
     pub free: bool,
     /// The configuration that a free run begins with
@@ -179,16 +179,16 @@ pub(super) struct WorkshopArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
-    /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
+    /// Start in presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
     #[arg(long)]
     pub present: bool,
     /// Write the stream to this file as well
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Join a class: the address that its instructor's board shows, or a folder; the key I shows what is shared
+    /// Join a class at the address that the instructor's board shows, or in a folder; the key I shows what is shared
     #[arg(long, value_name = "WHERE")]
     pub room: Option<String>,
-    /// Your nickname in the room; without it you have none
+    /// Your nickname in the room; without it you are anonymous
     #[arg(long, value_name = "NAME", requires = "room")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -262,7 +262,7 @@ pub(super) struct RunArgs {
     /// Steps to train
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = steps)]
     pub steps: u64,
-    /// One event a line on stdout; the last is `finished`. Of `all`, the table as one object
+    /// Print one event a line as JSON; the last one is `finished`. With `all`: print the table as one object
     #[arg(long)]
     pub json: bool,
     /// Write the stream to this file as well, for `replay`, `report` and `export`
@@ -274,7 +274,7 @@ pub(super) struct RunArgs {
     /// With `all`: a new folder for the log, the kernels and the trace of each configuration, and the table
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// With `all`: the table as Markdown
+    /// With `all`: print the table as Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
     #[command(flatten)]
@@ -298,12 +298,12 @@ pub(super) struct CompareArgs {
     pub a: String,
     /// Second configuration
     pub b: String,
-    /// Pairs at most; with 0, as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
+    /// Measure this many pairs at most; 0: as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub pairs: u32,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// One event a line on stdout; the last is `finished` or the last `pair`
+    /// Print one event a line as JSON; the last one is `finished` or the last `pair`
     #[arg(long)]
     pub json: bool,
     /// Write the stream to this file as well
@@ -329,7 +329,7 @@ pub(super) struct CheckArgs {
     /// Do not check: print what the lanes of one workgroup do in your kernel, line by line (needs no device)
     #[arg(long, requires = "stage", conflicts_with_all = ["answer", "json"])]
     pub trace: bool,
-    /// One result a line, as JSON
+    /// Print one result a line as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -340,7 +340,7 @@ pub(super) struct CheckArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum CourseCommand {
-    /// Every starter runs and fails its check by name, every solution passes
+    /// Check that every starter fails its check by name and that every solution passes
     Check(CourseCheckArgs),
     /// Write a small example that passes its check, with comments, to be changed from there
     New(CourseNewArgs),
@@ -361,7 +361,7 @@ pub(super) enum NewItem {
 pub(super) struct CourseNewArgs {
     /// What to write
     pub what: NewItem,
-    /// Its name: lower-case letters, digits and `-`
+    /// The name of the stage or exercise: lower-case letters, digits and `-`
     pub name: String,
     #[command(flatten)]
     pub course: CourseArgs,
@@ -375,16 +375,16 @@ pub(super) struct CourseCheckArgs {
     /// Only read: run nothing
     #[arg(long, conflicts_with_all = ["measure", "mutants"])]
     pub text: bool,
-    /// Also the checks of speed
+    /// Also check speed
     #[arg(long)]
     pub measure: bool,
     /// Only make N wrong kernels and right variants from the solutions, and check them
     #[arg(long, value_name = "N", conflicts_with = "measure")]
     pub mutants: Option<usize>,
-    /// The seed that chooses them
+    /// The seed that chooses the kernels
     #[arg(long, requires = "mutants", default_value_t = 1, value_parser = seed)]
     pub seed: u64,
-    /// One result a line, as JSON
+    /// Print one result a line as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -395,7 +395,7 @@ pub(super) struct CourseCheckArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct ListArgs {
-    /// One stage a line, as JSON
+    /// Print one stage a line as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -407,7 +407,7 @@ pub(super) struct HintArgs {
     /// The stage's number or id, or an exercise such as k01
     #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
-    /// How many hints to show; one without it
+    /// How many hints to show
     #[arg(value_parser = hints, allow_negative_numbers = true, default_value_t = 1)]
     pub hints: u8,
     #[command(flatten)]
@@ -442,10 +442,10 @@ pub(super) struct KitArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct DoctorArgs {
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// One line for a class: whether this machine is ready, or what is missing
+    /// Print one line for a class: whether this machine is ready, or what is missing
     #[arg(long, conflicts_with = "calibrate")]
     pub room: bool,
     /// Measure the peaks of every device again: arithmetic and memory bandwidth
@@ -466,10 +466,10 @@ pub(super) struct ConfigArgs {
     /// theme, markers, device, editor or threads; without it, all of them
     #[arg(value_parser = key(), hide_possible_values = true)]
     pub key: Option<String>,
-    /// What to set it to
+    /// The new value
     #[arg(requires = "key", value_hint = ValueHint::Other)]
     pub value: Option<String>,
-    /// Remove it
+    /// Remove the setting
     #[arg(long, requires = "key", conflicts_with = "value")]
     pub unset: bool,
 }
@@ -494,10 +494,10 @@ pub(super) struct ManArgs {
 pub(super) struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
-    /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
+    /// Start in presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
     #[arg(long)]
     pub present: bool,
-    /// Times the recorded pace
+    /// Play this many times as fast as recorded
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
     /// The colours
@@ -510,18 +510,25 @@ pub(super) struct ReplayArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  perflings watch -- python train.py              starts the command, and shows its training
+  perflings watch before after                    two trainings side by side, finished or running
+  perflings watch before after -- python train.py the folder of an earlier training, and a new one that writes to `after`
+  perflings watch --python > perflings.py         the file that train.py imports")]
 pub(super) struct WatchArgs {
-    /// A folder that a training writes to, the file of one of its processes, or - for standard input; before a command, the folder for
-    /// its lines
-    pub place: Option<PathBuf>,
+    /// A folder that a training writes to, the file of one of its processes, or - for standard input; a second one is shown beside it as
+    /// B. Before a command, the last one is the folder for its lines
+    #[arg(num_args = 0..=2, value_name = "PLACE")]
+    pub places: Vec<PathBuf>,
     /// The command to start and to watch, such as `python train.py`
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// Print perflings.py, which a PyTorch training imports to be watched
-    #[arg(long, conflicts_with_all = ["place", "command", "check"])]
+    #[arg(long, conflicts_with_all = ["places", "command", "check"])]
     pub python: bool,
     /// Say what is wrong with a file of lines
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "command"])]
     pub check: Option<PathBuf>,
     /// Write the stream to this file, for `replay`, `report` and `export`; without a screen
     #[arg(long, value_name = "FILE")]
@@ -549,10 +556,10 @@ Examples:
   perflings open results.db --report page.html
   perflings open run.jsonl --export run.pftrace --export run_kernel_stats.csv")]
 pub(super) struct OpenArgs {
-    /// A profile, or a folder with that of each rank; with a second one, both side by side
+    /// A profile, or a folder with the profile of each rank; a second one is shown beside the first
     #[arg(required = true, num_args = 1..=2)]
     pub files: Vec<PathBuf>,
-    /// The figures and lints as one JSON object
+    /// Print the figures and lints as one JSON object
     #[arg(long)]
     pub json: bool,
     /// Write the figures to a page whose name ends in .md or .html
@@ -572,10 +579,10 @@ pub(super) struct OpenArgs {
 pub(super) struct ReportArgs {
     /// A file written by --record, or by `run --json`; without one, what you did in the course
     pub file: Option<PathBuf>,
-    /// One HTML file that needs nothing else, in place of Markdown
+    /// Write one HTML file that needs nothing else, in place of Markdown
     #[arg(long)]
     pub html: bool,
-    /// Write it here; a name that ends in .html is written as HTML
+    /// Write to this file; a name that ends in .html is written as HTML
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -599,7 +606,7 @@ pub(super) struct ExportArgs {
     /// Write the text of every kernel that a step launches into this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "table", "out"])]
     pub kernels: Option<PathBuf>,
-    /// Which table, with csv
+    /// With csv: which table
     #[arg(long, value_enum, default_value_t = ExportTable::Steps)]
     pub table: ExportTable,
     /// Write here instead of stdout
@@ -645,7 +652,7 @@ pub(super) struct RoomArgs {
     /// Write the results of the class to a file that ends in .html, .json or .csv, and exit
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Without a screen: the board as one JSON object a line, whenever it changes
+    /// Print the board as one JSON object a line whenever it changes, without a screen
     #[arg(long, conflicts_with = "export")]
     pub json: bool,
     /// The colours

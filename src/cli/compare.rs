@@ -8,7 +8,7 @@ use super::variant::named;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::EngineTask;
 use crate::out::{self, Exit, notice, result, usage};
-use crate::pages::report::differing;
+use crate::pages::report::differing_keys;
 use protocol::config::{Changes, Knob};
 use protocol::{Event, Pair, Slot, Spread, Verdict};
 
@@ -91,7 +91,7 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
         Verdict::Same => format!("{b} and {a} differ by less than 1 %: {interval}"),
         Verdict::Unclear => format!("unclear (n={n}): {interval}"),
     };
-    let differs = differing(pair);
+    let differs = differing_keys(pair);
     let spread = |times: &Spread| {
         format!(
             "{:.2} ms [{:.2}, {:.2}], p95 {:.2}",

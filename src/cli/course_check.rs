@@ -12,17 +12,21 @@ use super::args::{Cli, CourseCheckArgs};
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
+use super::open::profile;
+use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::detective;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result, usage};
 use crate::sanitize::line;
 use crate::tui::keys::{BINDINGS, key_name};
+use gputrace::summary::summary;
 use protocol::config::{Preset, RunConfig};
 use protocol::handle::split_words;
-use protocol::lints;
+use protocol::{Finished, Lint, lints};
 
 pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     let mut context = args.course.load_as_author()?;
@@ -36,17 +40,15 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
         command: &is_command,
     };
     let mut problems = structure(&context.source, &context.course, &vocabulary);
+    problems.extend(answers(&context));
     if let Some(item) = &args.item {
-        let of = ItemFiles::find(item, &context)?;
-        problems.retain(|problem| of.hold(&problem.path));
-        context
-            .course
-            .stages
-            .retain(|stage| stage.path == of.folder);
-        context
-            .course
+        let files = ItemFiles::find(item, &context)?;
+        problems.retain(|problem| files.hold(&problem.path));
+        let course = &mut context.course;
+        course.stages.retain(|stage| stage.path == files.folder);
+        course
             .exercises
-            .retain(|exercise| exercise.path == of.folder);
+            .retain(|exercise| exercise.path == files.folder);
     }
     for problem in &problems {
         let told = json!({
@@ -63,26 +65,74 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
             None => return Ok(Exit::Interrupted),
         }
     }
-    for tried in &tried {
-        print(tried, args.json)?;
+    let mut failed = problems.len();
+    for trial in &tried {
+        failed += usize::from(trial.passed == Some(false));
+        print(trial, args.json)?;
     }
-    let failed = problems.len()
-        + tried
-            .iter()
-            .filter(|tried| tried.passed == Some(false))
-            .count();
     if !args.json {
         result(&match failed {
             0 => passed(&context, &tried, args),
-            n => format!("not passed: {n} to fix"),
+            count => format!("not passed: {count} to fix"),
         })?;
     }
     Ok(Exit::passed_if(failed == 0))
 }
 
+/// Returns what is wrong with the declared answers of detective exercises.
+fn answers(context: &CourseContext) -> Vec<FileError> {
+    let mut problems = Vec::new();
+    for exercise in &context.course.exercises {
+        let Some(detective) = exercise.detective() else {
+            continue;
+        };
+        let path = format!("{}/exercise.toml", exercise.path);
+        let toml = context.source.shown(&path);
+        let recorded = match &detective.profile {
+            Some(profile) => profile_summary(profile),
+            None => detective.finished(),
+        };
+        let lints: Vec<&str> = match &detective.profile {
+            Some(_) => gputrace::lints::names().collect(),
+            None => lints::names().collect(),
+        };
+        match (recorded, &detective.profile) {
+            (Some(recorded), _) => {
+                problems.extend(detective::problems(detective, &toml, &recorded, &lints));
+            }
+            (None, Some(profile)) => {
+                let what = format!(
+                    "`profile` is `{profile}`; write \"eager\", the profile in this program"
+                );
+                problems.push(FileError::new(toml, 0, what));
+            }
+            // The recording itself is at fault, which `structure` reports.
+            (None, None) => {}
+        }
+    }
+    problems
+}
+
+/// Returns a summary that has the lints of a profile in this program; `None` if there is no such profile.
+fn profile_summary(name: &str) -> Option<Finished> {
+    let bytes = profile(name)?;
+    let length = bytes.len() as u64;
+    let trace = gputrace::read(name, std::io::Cursor::new(bytes), length).ok()?;
+    let lints = summary(&trace).lints.into_iter().map(|lint| Lint {
+        name: lint.name.to_owned(),
+        why: lint.why,
+        next: lint.next,
+    });
+    Some(Finished {
+        steps: 1,
+        lints: lints.collect(),
+        ..Finished::default()
+    })
+}
+
+/// Prints a trial, with one line for each criterion: there may be half a dozen.
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
     out::json_or_text(as_json, tried, || {
-        // One line for each criterion: there may be half a dozen.
         let detail = tried.detail.replace("; `", "\n`");
         let detail = detail.lines().map(|part| format!("\n        {part}"));
         let (mark, what) = (mark(tried.passed), &tried.what);
@@ -97,54 +147,56 @@ fn with_mysteries(args: &CourseCheckArgs) -> bool {
 
 /// The files of one stage or exercise.
 struct ItemFiles {
-    /// Its folder in the course.
+    /// The folder of the item: `exercises/01-broken-init`.
     folder: String,
-    /// Its lesson.
+    /// The lesson of the item: `lessons/01-broken-init.md`.
     lesson: String,
 }
 
 impl ItemFiles {
-    /// Finds the folder by a number, a label, an id or a name, also where what is in it cannot be read.
+    /// Finds an item by a number, a label, an id or a name, even if its files cannot be read.
+    ///
+    /// # Errors
+    /// If the course has no such item.
     fn find(item: &str, context: &CourseContext) -> Result<Self> {
-        let folders = context.source.entries("exercises").into_iter();
-        let mut folders = folders.filter(|entry| entry.folder);
-        let number = item.parse::<u32>().ok();
-        let is_named = |name: &str| {
-            let (label, id) = name.split_once('-').unwrap_or((name, ""));
-            let same = number.is_some() && label.parse().ok() == number;
-            same || [name, label, id].contains(&item)
-        };
         let stage = context.course.stage_by_id(item).map(|stage| &stage.path);
-        let exercise = context.course.exercise_by_id(item).map(|it| &it.path);
-        let folder = match stage.or(exercise) {
+        let exercise = context.course.exercise_by_id(item);
+        let folder = match stage.or(exercise.map(|exercise| &exercise.path)) {
             Some(path) => path.clone(),
             None => {
-                let found = folders.find(|entry| is_named(&entry.name));
-                let missing = || {
-                    usage(format!(
-                        "the course has no stage or exercise {}",
-                        line(item)
-                    ))
+                let folders = context.source.entries("exercises").into_iter();
+                let mut folders = folders.filter(|entry| entry.folder);
+                let Some(found) = folders.find(|entry| is_named(&entry.name, item)) else {
+                    let item = line(item);
+                    return Err(usage(format!("the course has no stage or exercise {item}")));
                 };
-                format!("exercises/{}", found.ok_or_else(missing)?.name)
+                format!("exercises/{}", found.name)
             }
         };
-        let stages = context.course.stages.iter();
-        let own = stages
-            .filter(|it| it.path == folder)
-            .map(|it| it.lesson_file.clone())
-            .next();
-        let name = folder.trim_start_matches("exercises/");
-        let lesson = format!("lessons/{}", own.unwrap_or_else(|| format!("{name}.md")));
+        let mut stages = context.course.stages.iter();
+        let lesson = match stages.find(|stage| stage.path == folder) {
+            Some(stage) => stage.lesson_file.clone(),
+            None => format!("{}.md", folder.trim_start_matches("exercises/")),
+        };
+        let lesson = format!("lessons/{lesson}");
         Ok(Self { folder, lesson })
     }
 
+    /// Returns true if a file of the course belongs to the item.
     fn hold(&self, path: &str) -> bool {
         path.contains(&format!("{}/", self.folder)) || path.ends_with(&self.lesson)
     }
 }
 
-/// The last line; it names what was skipped.
+/// Returns true if `item` is the number, the label, the id or the name of a folder such as `01-broken-init`.
+fn is_named(folder: &str, item: &str) -> bool {
+    let (label, id) = folder.split_once('-').unwrap_or((folder, ""));
+    let number = item.parse::<u32>().ok();
+    let has_number = number.is_some() && label.parse().ok() == number;
+    has_number || [folder, label, id].contains(&item)
+}
+
+/// Returns the last line, which names what was skipped.
 fn passed(context: &CourseContext, tried: &[CourseTrial], args: &CourseCheckArgs) -> String {
     let (stages, exercises) = (context.course.stages.len(), context.course.exercises.len());
     let what = match (&args.item, with_mysteries(args)) {
@@ -161,9 +213,9 @@ fn passed(context: &CourseContext, tried: &[CourseTrial], args: &CourseCheckArgs
     let mut text = format!(
         "passed: {what}, every starter and every wrong solution fails by name, every solution passes"
     );
-    let undecided = tried.iter().filter(|tried| tried.passed.is_none());
-    let open = undecided.filter(|tried| tried.detail.starts_with(WITH_MEASURE));
-    let open = open.count();
+    let is_open =
+        |trial: &&CourseTrial| trial.passed.is_none() && trial.detail.starts_with(WITH_MEASURE);
+    let open = tried.iter().filter(is_open).count();
     if open > 0 {
         text.push_str(&format!(
             "; {open} were not measured: --measure judges their speed"
@@ -172,7 +224,10 @@ fn passed(context: &CourseContext, tried: &[CourseTrial], args: &CourseCheckArgs
     text
 }
 
-/// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
+/// Tries the stages and the faults of mysteries.
+///
+/// # Errors
+/// If a missing device or ctrl-c makes the rest pointless.
 fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<CourseTrial>> {
     let (mut runner, mut fatal) = (args.engine.runner(None)?, None);
     let meter = ProgressMeter::begin();
@@ -219,22 +274,19 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
     fatal.map_or(Ok(tried), Err)
 }
 
-/// Whether a lesson names a command line that this program takes.
+/// Checks that a command line in a lesson is one that this program takes. The error says why it is not.
 fn is_command(line: &str) -> Result<(), String> {
     let words = split_words(line)?;
     match Cli::try_parse_from(&words) {
-        Ok(_) => Ok(()),
-        Err(error) if error.exit_code() == 0 => Ok(()),
-        Err(error) => Err(error
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or("unknown")
-            .to_owned()),
+        Err(error) if error.exit_code() != 0 => {
+            let said = error.to_string();
+            Err(said.lines().next().unwrap_or("unknown").to_owned())
+        }
+        _ => Ok(()),
     }
 }
 
-/// Names of the keys as the help writes them.
+/// Returns the names of the keys as the help writes them.
 fn keys() -> Vec<String> {
     let keys = BINDINGS.iter().flat_map(|binding| binding.keys);
     keys.map(|key| key_name(*key)).collect()

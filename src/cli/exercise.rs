@@ -1,5 +1,5 @@
-//! What commands do with an exercise, by its work: `check` holds what the learner has against each criterion, `course check` tries what
-//! the course ships.
+//! The commands on exercises. `check` judges what the learner has, and `course check` tries what the course ships. Each kind of work has a
+//! file of its own.
 
 mod configs;
 pub(super) mod detective;
@@ -16,17 +16,18 @@ use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
 
-/// How the detail of what was never checked or measured begins.
+/// The beginning of the detail of a trial that did not run.
 const NOT_RUN: &str = "did not run";
+/// The message about `--trace` in a place that does not take it.
 pub(super) const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
 
-/// The commands on one kind of work.
+/// The commands that depend on the work of an exercise.
 trait Commands {
-    /// Checks what the learner has, and prints it.
-    fn check(&self, asked: Asked<'_>) -> Result<Exit>;
+    /// Checks the learner's work and prints the result.
+    fn check(&self, request: CheckRequest<'_>) -> Result<Exit>;
 
-    /// Tries what the course ships.
-    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried;
+    /// Tries the starters, solutions and answers that the course ships.
+    fn try_shipped(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Trials;
 }
 
 fn commands(exercise: &Exercise) -> &dyn Commands {
@@ -37,27 +38,34 @@ fn commands(exercise: &Exercise) -> &dyn Commands {
     }
 }
 
-/// What `check` was asked.
-type Asked<'a> = (&'a CourseContext, &'a Exercise, &'a CheckArgs);
+/// The exercise to check, and the arguments of `check`.
+#[derive(Clone, Copy)]
+struct CheckRequest<'a> {
+    context: &'a CourseContext,
+    exercise: &'a Exercise,
+    args: &'a CheckArgs,
+}
 
-/// What was tried; none when interrupted.
-type Tried = Result<Option<Vec<CourseTrial>>>;
+/// The results of trials. `None` if they were interrupted.
+type Trials = Result<Option<Vec<CourseTrial>>>;
 
-/// What exercises are tried with.
+/// The engines of `course check`, and its progress.
 struct CheckSession<'a> {
     device: &'a str,
+    /// Speed is judged, too.
     timed: bool,
     checker: Checker,
     runner: Runner,
     meter: ProgressMeter,
-    /// How many kernels were checked, and of how many.
+    /// The number of kernels that were checked so far.
     checked: usize,
+    /// The number of all kernels.
     of: usize,
-    /// The outcome of kernels that are not checked any more.
+    /// The result of all further kernels, after a check that did not run.
     skipped: Option<Found>,
 }
 
-/// `perflings check k01`.
+/// Checks the learner's work in an exercise, as in `perflings check k01`.
 pub(super) fn check(
     context: &CourseContext,
     exercise: &Exercise,
@@ -72,11 +80,15 @@ pub(super) fn check(
     if args.trace && exercise.kernels().is_none() {
         return Err(usage(TRACE));
     }
-    commands(exercise).check((context, exercise, args))
+    commands(exercise).check(CheckRequest {
+        context,
+        exercise,
+        args,
+    })
 }
 
-/// Tries every exercise; none when interrupted.
-pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Tried {
+/// Tries all exercises of a course.
+pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Trials {
     let mut exercises: Vec<&Exercise> = context.course.exercises.iter().collect();
     // Kernels come first: the process that checks them ends before anything is measured.
     exercises.sort_by_key(|exercise| exercise.kernels().is_none());
@@ -96,7 +108,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
         if exercise.kernels().is_none() {
             session.checker.end();
         }
-        match commands(exercise).try_out(exercise, &mut session)? {
+        match commands(exercise).try_shipped(exercise, &mut session)? {
             Some(found) => tried.extend(found),
             None => return Ok(None),
         }
@@ -105,7 +117,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     Ok(Some(tried))
 }
 
-/// What came of one thing that the course ships: a starter, a solution, an answer.
+/// Returns the result of trying a part of an exercise, such as `starter`.
 fn trial(exercise: &Exercise, what: &str, found: Found) -> CourseTrial {
     let (label, id) = (exercise.label(), &exercise.id);
     CourseTrial::new(format!("{label} {id}, {what}"), found)

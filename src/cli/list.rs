@@ -19,66 +19,66 @@ use crate::{files, table};
 pub(super) fn list(args: &ListArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let progress = progress_of(&context);
-    if !args.json {
-        result(&context.course.title)?;
-    }
+    let mut lines = Vec::new();
     let mut stages = Vec::new();
     let mut exercises = Vec::new();
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
-        let current = progress.current.as_deref() == Some(&stage.id);
-        let (level, state) = (stage.level.into_str(), known.state.into_str());
-        if args.json {
-            let work = context.workspace().ok();
-            let edited = work.and_then(|work| work.existing(stage, "config.toml"));
-            out::json(&json!({
-                "number": stage.number, "id": stage.id, "title": stage.title, "level": level,
-                "state": state, "hints": known.hints, "current": current, "file": edited,
-                "outcome": outcome(&known),
-            }))?;
-        } else {
-            let mark = if current { '>' } else { ' ' };
-            stages.push(vec![
-                format!("{mark} {}", stage.number),
-                state.to_owned(),
-                stage.id.clone(),
-                format!("{} ({level})", stage.title),
-            ]);
-        }
+        let is_current = progress.current.as_deref() == Some(&stage.id);
+        let work = context.workspace().ok();
+        let level = stage.level.into_str();
+        let state = known.state.into_str();
+        lines.push(json!({
+            "number": stage.number, "id": stage.id, "title": stage.title, "level": level,
+            "state": state, "hints": known.hints, "current": is_current,
+            "file": work.and_then(|work| work.existing_config(stage)), "outcome": outcome(&known),
+        }));
+        let mark = if is_current { '>' } else { ' ' };
+        stages.push(vec![
+            format!("{mark} {}", stage.number),
+            state.to_owned(),
+            stage.id.clone(),
+            format!("{} ({level})", stage.title),
+        ]);
     }
     for exercise in &context.course.exercises {
         let known = progress.stage(&exercise.id);
-        let kind = exercise.kind;
-        let (label, title) = (exercise.label(), &exercise.title);
-        let (level, state) = (exercise.level.into_str(), known.state.into_str());
-        if args.json {
-            let files = exercise.files();
-            let file = files.first();
-            out::json(&json!({
-                "exercise": label, "kind": kind, "id": exercise.id, "title": title, "level": level,
-                "state": state, "hints": known.hints, "outcome": outcome(&known),
-                "file": file.and_then(|file| context.exercise_file(exercise, &file.name)),
-            }))?;
-        } else {
-            let title = format!("{title} ({level})");
-            exercises.push(vec![format!("  {label}"), state.into(), kind.into(), title]);
-        }
+        let label = exercise.label();
+        let level = exercise.level.into_str();
+        let state = known.state.into_str();
+        let first_file = exercise.files().first().copied();
+        lines.push(json!({
+            "exercise": label, "kind": exercise.kind, "id": exercise.id, "title": exercise.title,
+            "level": level, "state": state, "hints": known.hints, "outcome": outcome(&known),
+            "file": first_file.and_then(|file| context.exercise_file(exercise, &file.name)),
+        }));
+        exercises.push(vec![
+            format!("  {label}"),
+            state.to_owned(),
+            exercise.kind.to_owned(),
+            format!("{} ({level})", exercise.title),
+        ]);
     }
     for broken in &context.course.broken {
-        let (label, why) = (broken.label(), broken.why.to_string());
-        if args.json {
-            out::json(
-                &json!({ "folder": broken.folder, "label": label, "state": "broken", "problem": why }),
-            )?;
-        } else {
-            exercises.push(vec![format!("  {label}"), "broken".to_owned(), why]);
+        let label = broken.label();
+        let why = broken.why.to_string();
+        lines.push(json!({
+            "folder": broken.folder, "label": label, "state": "broken", "problem": why,
+        }));
+        exercises.push(vec![format!("  {label}"), "broken".to_owned(), why]);
+    }
+    if args.json {
+        for line in &lines {
+            out::json(line)?;
         }
+    } else {
+        result(&context.course.title)?;
+        print_table(&stages)?;
+        if !context.course.exercises.is_empty() {
+            result("\nexercises: perflings check c01, hint c01, reset c01")?;
+        }
+        print_table(&exercises)?;
     }
-    print_table(&stages)?;
-    if !args.json && !context.course.exercises.is_empty() {
-        result("\nexercises: perflings check c01, hint c01, reset c01")?;
-    }
-    print_table(&exercises)?;
     if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }

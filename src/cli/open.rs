@@ -139,21 +139,23 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
 /// The profiles in this program: their names in exercises, and their bytes.
 const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../assets/eager.json.gz"))];
 
+/// Returns the bytes of a profile in this program; `None` if it has no such profile.
+pub(super) fn profile(name: &str) -> Option<&'static [u8]> {
+    let found = BUILT_IN.iter().find(|(known, _)| *known == name);
+    found.map(|(_, bytes)| *bytes)
+}
+
 /// Reads a profile in this program, by its name or by the name of an exercise. `None` if there is no such profile, or a file has the name.
 fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
     if files::is_taken(path) {
         return None;
     }
     let name = path.to_str()?;
-    let bytes_of = |name: &str| {
-        let found = BUILT_IN.iter().find(|(known, _)| *known == name);
-        found.map(|(_, bytes)| *bytes)
-    };
-    let bytes = bytes_of(name).or_else(|| {
+    let bytes = profile(name).or_else(|| {
         let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let context = short.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
-        let bytes = bytes_of(exercise.detective()?.profile.as_deref()?)?;
+        let bytes = profile(exercise.detective()?.profile.as_deref()?)?;
         note_tried(&context, exercise, false);
         Some(bytes)
     })?;

@@ -17,7 +17,7 @@ use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
 use crate::out::{self, Exit, notice, usage};
-use crate::pages::report::short;
+use crate::pages::report::loss_in_words;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
@@ -179,8 +179,8 @@ fn sheet(found: &StageTable) -> Sheet {
         &found.machine,
     )));
     blocks.push(SheetBlock::Intro(format!(
-        "samples/s: the median step, and where it lies over the runs. ratio: tokens/s over those of the plain baseline ({BASELINE}) with \
-         the same model and context, so that a stage with sizes of its own is compared with what they cost."
+        "samples/s: from the median step, with its range over the runs. ratio: tokens/s over the tokens/s of the plain baseline \
+         ({BASELINE}) at the model size and context of the stage."
     )));
     let cells = found.rows.iter().filter_map(|row| row.cell.as_ref());
     blocks.extend(tables::disturbances(found.interrupted, cells));
@@ -218,10 +218,10 @@ fn table(found: &StageTable) -> SheetTable {
                 stage => format!("{stage} {}", row.variant),
             }),
             ("first loss", &|row| {
-                cell(row, &|cell| Some(short(cell.loss_first)))
+                cell(row, &|cell| Some(loss_in_words(cell.loss_first)))
             }),
             ("last", &|row| {
-                cell(row, &|cell| Some(short(cell.loss_last)))
+                cell(row, &|cell| Some(loss_in_words(cell.loss_last)))
             }),
             ("samples/s", &|row| cell(row, &tables::samples)),
             ("ratio", &|row| match row.ratio {

@@ -2,18 +2,19 @@
 
 use std::fmt::Write;
 
-use crate::pages::report::{in_words, short};
+use crate::pages::report::{in_words, loss_in_words};
 use crate::table;
 use protocol::machine;
 use protocol::stats::operations;
 use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
-use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes};
+use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes, Slot};
 
 /// Returns the summary without a line break at its end. With `lints` false the lints are left out, because they would reveal a recording's
 /// fault.
 pub(super) fn text(f: &Finished, lints: bool) -> String {
     let what = match f.stage {
+        0 if f.slot == Slot::B => format!("B: {}", f.variant),
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
     };
@@ -25,8 +26,11 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         Some(entropy) => format!(", entropy of the data {:.3}", Digits(entropy)),
         None => String::new(),
     };
-    let [first, last] = [f.loss_first, f.loss_last].map(short);
-    let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
+    let [first, last] = [f.loss_first, f.loss_last].map(loss_in_words);
+    let device = match &f.device {
+        device if device.name.is_empty() => "a device that is not told".to_owned(),
+        device => format!("{} ({})", device.name, device.kind),
+    };
     let loss = format!(
         "{first} first, {last} last; ln V {:.3}{entropy}",
         Digits(f.ln_vocab)
@@ -51,7 +55,7 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         [] => rows.push(row("lints", "none")),
         lints => rows.extend(lints.iter().map(|lint| row("lint", in_words(lint)))),
     }
-    let mut text = format!("{what} on {name} ({kind}): {steps} steps{ended}");
+    let mut text = format!("{what} on {device}: {} steps{ended}", f.steps);
     for line in table::lines(&rows, false) {
         text += &format!("\n  {line}");
     }

@@ -25,10 +25,10 @@ use crate::tui::{SessionEnd, terminal};
 use crate::watch::check::check;
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
-use protocol::story::StreamStory;
-use protocol::{Device, Event};
+use protocol::story::{RunStory, StreamStory, unpaired};
+use protocol::{Device, Event, Finished};
 
-/// The file for PyTorch, as `--python` prints it.
+/// The text of `perflings.py`, which `--python` prints.
 const PYTHON: &str = include_str!("../../python/perflings.py");
 
 pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
@@ -39,7 +39,7 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
     if let Some(file) = &args.check {
         return checked(file);
     }
-    // Before the command begins: no signal may end us and leave it.
+    // Signals are taken before the command begins: none may end this process and leave the command running.
     let mut signals = Signals::take()?;
     let mut source = begin(args)?;
     let recording = args
@@ -68,23 +68,40 @@ fn checked(file: &Path) -> Result<Exit> {
         let why = sanitize::line(why);
         out::result(&format!("{}:{line}: {why}", file.display()))?;
     }
-    let (lines, steps, faults) = (found.lines, found.steps, found.faults.len());
-    notice(&format!("{lines} lines, {steps} steps, {faults} faults"));
+    notice(&format!(
+        "{} lines, {} steps, {} faults",
+        found.lines,
+        found.steps,
+        found.faults.len()
+    ));
     Ok(Exit::passed_if(found.faults.is_empty()))
 }
 
-/// The place that is followed, and the command if one is to be started.
+/// Returns the source of the places that are followed, and starts the command if there is one.
 fn begin(args: &WatchArgs) -> Result<WatchSource> {
-    if args.command.is_empty() {
-        let place = args.place.as_deref().ok_or_else(|| {
-            usage("say what to watch: `perflings watch -- python train.py`, a folder, a file of lines, or - for standard input")
-        })?;
-        return Ok(WatchSource::new(followed(place)?, None));
+    if args.command.is_empty() && args.places.is_empty() {
+        return Err(usage(
+            "say what to watch: `perflings watch -- python train.py`, a folder, a file of lines, or - for standard input",
+        ));
     }
-    let folder = match &args.place {
-        Some(folder) => folder.clone(),
-        None => new_folder()?,
+    let is_piped = |place: &&PathBuf| place.as_path() == Path::new("-");
+    if args.places.iter().filter(is_piped).count() > 1 {
+        return Err(usage(
+            "standard input can be one of the two trainings, not both",
+        ));
+    }
+    if args.command.is_empty() {
+        let places = args.places.iter().map(|place| followed(place));
+        return Ok(WatchSource::new(places.collect::<Result<_>>()?, None));
+    }
+    let (folder, earlier) = match args.places.split_last() {
+        Some((folder, earlier)) => (folder.clone(), earlier),
+        None => (new_folder()?, Default::default()),
     };
+    let mut places: Vec<WatchPlace> = earlier
+        .iter()
+        .map(|place| followed(place))
+        .collect::<Result<_>>()?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     let folder = folder.canonicalize().unwrap_or(folder);
@@ -94,7 +111,8 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
         files::own(&path).with_context(|| format!("Failed to write {}", path.display()))?;
     let job = Job::start(&args.command, &folder, output)?;
     notice(&format!("the command writes to {}", folder.display()));
-    Ok(WatchSource::new(WatchPlace::Folder(folder), Some(job)))
+    places.push(WatchPlace::Folder(folder));
+    Ok(WatchSource::new(places, Some(job)))
 }
 
 /// Lines of an earlier training must not be taken for those of this one.
@@ -112,7 +130,7 @@ fn refuse_used(folder: &Path) -> Result<()> {
     }
 }
 
-/// A folder of our own for a command that was given none.
+/// Makes a folder for the lines of a command that was given none.
 fn new_folder() -> Result<PathBuf> {
     let made = tempfile::Builder::new()
         .prefix("perflings-watch-")
@@ -122,20 +140,18 @@ fn new_folder() -> Result<PathBuf> {
         .keep())
 }
 
-/// A folder, a file of lines, or standard input.
+/// Returns the place that an argument names: a folder, a file of lines, or standard input.
 fn followed(place: &Path) -> Result<WatchPlace> {
     if place == Path::new("-") {
         return piped();
     }
     let metadata =
         std::fs::metadata(place).with_context(|| format!("{} cannot be read", place.display()))?;
-    Ok(match metadata.is_dir() {
-        true => WatchPlace::Folder(place.to_owned()),
-        false => {
-            files::stream(place).with_context(|| format!("{} cannot be read", place.display()))?;
-            WatchPlace::File(place.to_owned())
-        }
-    })
+    if metadata.is_dir() {
+        return Ok(WatchPlace::Folder(place.to_owned()));
+    }
+    files::stream(place).with_context(|| format!("{} cannot be read", place.display()))?;
+    Ok(WatchPlace::File(place.to_owned()))
 }
 
 /// Writes what comes from standard input to a file, which is followed.
@@ -148,7 +164,8 @@ fn piped() -> Result<WatchPlace> {
         .spawn(move || {
             let copied = std::io::copy(&mut std::io::stdin().lock(), &mut file);
             if copied.is_ok() {
-                let _ = std::io::Write::write_all(&mut file, b"{\"event\":\"ended\"}\n");
+                // The last line may lack its end.
+                let _ = std::io::Write::write_all(&mut file, b"\n{\"event\":\"ended\"}\n");
             }
         })
         .context("no thread can be started for standard input")?;
@@ -174,7 +191,8 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
         ..Options::default()
     };
     let story = Rc::new(RefCell::new(StreamStory::default()));
-    let (command, progress) = (engine_command(None)?, Progress::default());
+    let command = engine_command(None)?;
+    let progress = Progress::default();
     let end = show(source, context, story, command, progress, options, None)?;
     let Some(job) = source.job_mut() else {
         return Ok(());
@@ -199,7 +217,7 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
     Ok(())
 }
 
-/// The line that the learner types; none where a signal comes instead.
+/// Returns the line that the learner types; `None` if a signal comes instead.
 fn answer(signals: &mut Signals) -> Option<String> {
     let (send, answered) = channel();
     let reads = move || {
@@ -262,14 +280,22 @@ fn follow(
     Ok(ended_by)
 }
 
-/// The figures of the run, and its lints.
+/// Prints the figures and the lints of each run, and the comparison of A and B.
 fn told(source: &WatchSource) -> Result<()> {
-    let finished = source.story().runs().filter_map(|run| run.summary());
-    let mut texts: Vec<String> = finished.map(|it| summary::text(&it, true)).collect();
-    if texts.is_empty() {
-        let sheet = RunReport::from_story(source.story()).sheet();
-        texts.push(sheet.markdown().trim_end().to_owned());
-    }
+    let story = source.story();
+    let [a, b] = &story.slots;
+    let all: Option<Vec<Finished>> = story.runs().map(RunStory::summary).collect();
+    let mut texts: Vec<String> = match all.filter(|all| !all.is_empty()) {
+        Some(all) => all.iter().map(|run| summary::text(run, true)).collect(),
+        None => vec![
+            RunReport::from_story(story)
+                .sheet()
+                .markdown()
+                .trim_end()
+                .to_owned(),
+        ],
+    };
+    texts.extend(unpaired(a, b).map(|found| found.sentences().join(" ")));
     out::result(&texts.join("\n\n"))?;
     Ok(())
 }

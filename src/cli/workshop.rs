@@ -41,7 +41,7 @@ pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     headless(args)
 }
 
-/// `perflings mystery` opens the workshop's screen with a mystery.
+/// Opens the workshop's screen with a mystery, for `perflings mystery`.
 pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !terminal::is_present() {
         return Err(usage(

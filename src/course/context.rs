@@ -159,8 +159,8 @@ impl CourseContext {
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
         let files = exercise.files();
         let has_all = |folder: &PathBuf| {
-            let mut names = files.iter().map(|file| &file.name);
-            names.all(|name| files::is_taken(&folder.join(name)))
+            let mut paths = files.iter().map(|file| folder.join(&file.name));
+            paths.all(|path| files::is_taken(&path))
         };
         // A link in a copy of the course must not lead out of it; in their own folder, learners may link what they like.
         let in_copy = |root: &Path| {
@@ -218,7 +218,7 @@ impl CourseContext {
         preset: Option<Preset>,
     ) -> Result<(NamedConfig, Option<PathBuf>)> {
         let work = self.workspace().ok();
-        let copy = work.and_then(|work| work.existing(stage, "config.toml"));
+        let copy = work.and_then(|work| work.existing_config(stage));
         let (path, mut config) = match (copy, self.edits.get(&stage.id)) {
             (Some(path), _) => (path.clone(), load(&path)?),
             (None, Some(edit)) => (edit.path.clone(), edit.config.clone()),

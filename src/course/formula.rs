@@ -29,12 +29,12 @@ macro_rules! formulas {
 }
 
 formulas! {
-    // The logits of small random weights have variance hidden·σ².
+    // The logits of small random weights have the variance hidden·σ².
     "first_loss" 3 |c| c.ln_vocab() + hidden(c) * INIT_STD * INIT_STD / 2.0;
-    // Approximate: |e|² ≈ hidden for an embedding row of N(0, 1), divided by the final norm.
+    // This is approximate: an embedding row of N(0, 1) has |e|² ≈ hidden, which the final norm divides.
     "broken_loss" 0 |c| hidden(c) / broken_rms(c);
     "broken_rms" 3 broken_rms;
-    // Approximate: chance products of unit vectors, and one own token in V.
+    // This is approximate: products of random unit vectors, and in one row of V the product of a token with itself.
     "broken_logit_std" 1 |c| (hidden(c) + (hidden(c) / broken_rms(c)).powi(2) / vocab(c)).sqrt();
     "sqrt_hidden" 1 |c| hidden(c).sqrt();
     "fixed_logit_std" 2 |c| INIT_STD * hidden(c).sqrt();
@@ -43,25 +43,25 @@ formulas! {
     "head_pct" 1 |c| 100.0 * vocab(c) * hidden(c) / parameters(c);
     // AdamW keeps two numbers for each parameter.
     "moments_mib" 1 |c| 8.0 * parameters(c) / MIB;
-    // Weights, gradients, two moments.
+    // Weights and gradients take 4 bytes for each parameter, and two moments take 8.
     "training_mib" 1 |c| 16.0 * parameters(c) / MIB;
     "missing_moments_mib" 1 |c| 8.0 * (parameters(c) - vocab(c) * hidden(c)) / MIB;
-    // One layer's attention scores.
+    // The attention scores of one layer.
     "scores_mib" 2 |c| scores(c) / MIB;
-    // The logits of all tokens, which their gradient takes once more.
+    // The logits of all tokens. Their gradient takes as much again.
     "logits_mib" 1 |c| 4.0 * tokens(c) * vocab(c) / MIB;
-    // What the backward pass needs of each token, scores aside.
+    // The values that the backward pass needs, without attention scores.
     "activations_mib" 1 |c| activations(c) / MIB;
-    // Memory at its peak: with scores in memory, and without. Half and double are contexts.
+    // The memory at its peak, with attention scores in memory (composed) and without (linear). Half and double are lengths of the context.
     "peak_composed_half_mib" 1 |c| peak_composed(&with_context(c, c.train.context / 2)) / MIB;
     "peak_composed_mib" 1 |c| peak_composed(c) / MIB;
     "peak_composed_double_mib" 1 |c| peak_composed(&with_context(c, c.train.context * 2)) / MIB;
     "peak_linear_half_mib" 1 |c| peak_linear(&with_context(c, c.train.context / 2)) / MIB;
     "peak_linear_mib" 1 |c| peak_linear(c) / MIB;
     "peak_linear_double_mib" 1 |c| peak_linear(&with_context(c, c.train.context * 2)) / MIB;
-    // With room for what the passes need beside what is kept.
+    // The goal leaves room for values that the passes need only for a moment.
     "memory_goal_mib" 0 |c| (16.0 * parameters(c) + 2.5 * activations(c)) / MIB;
-    // What the engine estimates before a run, on the safe side: here, and at a context of 8,192 with 1 and 64 rows.
+    // The engine's estimate before a run, which is on the safe side: for this configuration, and for a context of 8,192 with 1 and 64 rows.
     "need_composed_gib" 2 |c| need(c, Attention::Composed);
     "need_flash_gib" 2 |c| need(c, Attention::Flash);
     "need_8192_composed_gib" 1 |c| need(&sized(c, 8192, 1), Attention::Composed);
@@ -69,38 +69,38 @@ formulas! {
     "need_8192x64_composed_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Composed);
     "need_8192x64_flash_gib" 1 |c| need(&sized(c, 8192, 64), Attention::Flash);
     "tokens" 0 tokens;
-    // 2·M·K·N for every matrix product, 4·hidden for each pair of tokens in attention.
+    // Every matrix product takes 2·M·K·N operations, and attention takes 4·hidden for each pair of tokens.
     "forward_gflop" 2 |c| c.forward_flops() / 1e9;
-    // The backward pass computes two products for each one forward.
+    // The backward pass computes two products for each product of the forward pass.
     "step_gflop" 2 |c| 3.0 * c.forward_flops() / 1e9;
     "step_mflop" 1 |c| 3.0 * c.forward_flops() / 1e6;
     "attention_flops_pct" 1 |c| 100.0 * c.attention_flops() / c.forward_flops();
-    // The most a step could gain if attention cost nothing and time followed FLOPs.
+    // The largest speed-up of a step if attention cost nothing and time followed FLOPs.
     "attention_limit" 2 |c| 1.0 / (1.0 - c.attention_flops() / c.forward_flops());
     "ffn_flops_pct" 1 |c| 600.0 * tokens(c) * hidden(c) * ffn(c) * layers(c) / c.forward_flops();
     "head_dim" 0 head_dim;
-    // One token's keys of all heads.
+    // The keys of one token in all heads.
     "kv_row" 0 |c| c.model.kv_heads as f64 * head_dim(c);
-    // The gradient of a logit is its probability, 1/V at the start, over the tokens of a step: a power of two.
+    // The gradient of a logit is its probability, which is 1/V at the start, divided by the tokens of a step. The figure is its power of two.
     "logit_gradient_exponent" 0 |c| -(vocab(c) * tokens(c)).log2();
-    // Half of f16's least number, 2⁻²⁵, as a probability: how many times 1/V it is.
+    // A gradient below 2⁻²⁵, half of f16's smallest number, becomes zero. The figure is the probability for it, as a multiple of 1/V.
     "f16_floor" 1 |c| vocab(c) * tokens(c) / 2f64.powi(25);
-    // Tokens that do not come next in one step, if all are as frequent: (1 − 1/V)^n.
+    // The share of tokens that come next nowhere in a step if all tokens are equally frequent: (1 − 1/V)^n.
     "unseen_pct" 0 |c| 100.0 * (1.0 - 1.0 / vocab(c)).powf(tokens(c));
-    // One invocation each in the naive kernel.
+    // The naive kernel has one invocation for each output.
     "swiglu_outputs" 0 |c| tokens(c) * ffn(c);
-    // Two products per layer.
+    // A layer has two products.
     "swiglu_gflop" 2 |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / 1e9;
-    // Each output loads a row of x and a column of both weights.
+    // Each output of the naive kernel loads a row of x and a column of both weights.
     "swiglu_naive_mb" 0 |c| swiglu_naive(c) / 1e6;
-    // Each operand once.
+    // Each operand is loaded once.
     "swiglu_needed_mb" 1 |c| swiglu_needed(c) / 1e6;
     "swiglu_excess" 0 |c| swiglu_naive(c) / swiglu_needed(c);
     "swiglu_naive_intensity" 2 |c| 4.0 * hidden(c) / (12.0 * hidden(c));
     "swiglu_best_intensity" 0 |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c);
-    // Nine operations a layer forward, about twice that backward, a few for loss and optimizer.
+    // A layer has nine operations forward and about twice as many backward; the loss and the optimizer have a few.
     "launches_goal" 0 |c| 27.0 * layers(c) + 4.0;
-    // x is read once, not three times; weights and outputs are included.
+    // A fused product reads x once instead of three times. Weights and outputs are counted, too.
     "qkv_saving_pct" 0 qkv_saving;
     "gate_up_saving_pct" 0 gate_up_saving;
 }

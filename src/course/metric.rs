@@ -153,7 +153,7 @@ metrics! {
         (all > 0.0).then(|| 100.0 * phases.backward / all)
     };
     "grad.tensors" 0 "" "parameter tensors" |f| Some(f64::from(audited(f)?.grad.tensors));
-    "grad.with_grad" 0 "" "those that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
+    "grad.with_grad" 0 "" "parameter tensors that received a gradient" |f| Some(f64::from(audited(f)?.grad.with_grad));
     "grad.params_pct" 2 "%" "share of parameters that received a gradient" |f| Some(audited(f)?.grad.params_pct);
     "grad.zero_pct" 2 "%" "share of gradient elements that are exactly zero, in the step that was profiled last" |f| audited(f)?.grad.zero_pct;
     "grad.loss_scale" 0 "" "factor of the loss in the last profiled step" |f| audited(f)?.grad.loss_scale;
@@ -174,14 +174,14 @@ metrics! {
         Some(f.evidence.as_ref()?.parity?.0)
     };
     "logit_std" 2 "" "spread of the first logits" |f| Some(f.evidence.as_ref()?.logit_std?.0);
-    "logit_min" 1 "" "smallest of them" |f| Some(f.evidence.as_ref()?.logit_min?.0);
-    "logit_max" 1 "" "largest of them" |f| Some(f.evidence.as_ref()?.logit_max?.0);
+    "logit_min" 1 "" "smallest of the first logits" |f| Some(f.evidence.as_ref()?.logit_min?.0);
+    "logit_max" 1 "" "largest of the first logits" |f| Some(f.evidence.as_ref()?.logit_max?.0);
     "argmax_is_input_pct" 0 "%" "positions that predict their own input token" |f| {
         Some(100.0 * f.evidence.as_ref()?.argmax_is_input?)
     };
     "rms_first" 3 "" "size of the residual stream after the embedding" |f| Some(f.evidence.as_ref()?.rms.first()?.0);
-    "rms_last" 3 "" "the same after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
+    "rms_last" 3 "" "size of the residual stream after the last layer" |f| Some(f.evidence.as_ref()?.rms.last()?.0);
     "clocks.enqueue" 2 "ms" "one step on the host's clock, without waiting" |f| Some(f.evidence.as_ref()?.clocks?.enqueue);
-    "clocks.host_sync" 2 "ms" "the same with a wait at its end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
-    "clocks.device" 2 "ms" "sum of device times" |f| f.evidence.as_ref()?.clocks?.device;
+    "clocks.host_sync" 2 "ms" "one step on the host's clock, with a wait at its end" |f| Some(f.evidence.as_ref()?.clocks?.host_sync);
+    "clocks.device" 2 "ms" "sum of the device's times of all kernels" |f| f.evidence.as_ref()?.clocks?.device;
 }

@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The pages state the constants in the words of the screen.
+    /// The documentation states the points in the words of the screen.
     #[test]
     fn the_docs_tell_the_scoring_of_the_program() {
         let whole = format!("Points: {FAULT_POINTS} for each fault, ");

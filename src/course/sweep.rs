@@ -67,7 +67,7 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     };
     let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
     let mut head = vec![key.to_owned()];
-    head.extend(sweep.metrics.iter().map(|name| short(name).to_owned()));
+    head.extend(sweep.metrics.iter().map(|name| head_of(name).to_owned()));
     let has_speeds = configs.compares_speeds();
     if has_speeds && let Some(first) = sweep.values.first() {
         head.push(format!("against {first}"));
@@ -87,7 +87,7 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
             let mut speeds = found.speeds.iter();
             let speed = speeds.find(|(value, _)| *value == point.value);
             let pair = speed.map(|(_, pair)| pair.as_ref());
-            cells.push(pair.and_then(|pair| Some(times(pair.ok()?.ratio))));
+            cells.push(pair.and_then(|pair| Some(as_times(pair.ok()?.ratio))));
             why = why.or_else(|| pair?.err().cloned());
         }
         SweepRow { name, cells, why }
@@ -105,7 +105,7 @@ fn ranked(configs: &Configs, found: &SweepRuns) -> SweepTable {
         SweepRow {
             name: format!("{letter} {}", rank.label),
             cells: vec![
-                pair.map(|pair| times(pair.ratio)),
+                pair.map(|pair| as_times(pair.ratio)),
                 pair.and_then(|pair| {
                     let (low, high) = pair.low.zip(pair.high)?;
                     Some(format!("{low:.2} to {high:.2}"))
@@ -123,12 +123,12 @@ fn ranked(configs: &Configs, found: &SweepRuns) -> SweepTable {
     }
 }
 
-fn short(name: &str) -> &str {
+fn head_of(name: &str) -> &str {
     let found = HEADS.iter().find(|(metric, _)| *metric == name);
     found.map_or(name, |(_, head)| head)
 }
 
-fn times(ratio: f64) -> String {
+fn as_times(ratio: f64) -> String {
     format!("{ratio:.2}x")
 }
 

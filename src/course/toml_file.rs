@@ -78,8 +78,8 @@ impl TomlFile<'_> {
     pub fn value<T: DeserializeOwned>(&self, keys: &[&str], these: bool) -> Result<T, FileError> {
         let all = self.root.get_ref().iter();
         let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
-        let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
-        let mut root: DeTable<'_> = wanted.collect();
+        let copies = wanted.map(|(key, value)| (key.clone(), value.clone()));
+        let mut root: DeTable<'_> = copies.collect();
         let mut faults: Vec<FileError> = Vec::new();
         loop {
             let all = Spanned::new(self.root.span(), root.clone());
@@ -96,8 +96,10 @@ impl TomlFile<'_> {
             }
             // Without an unknown key the other faults are found, too.
             let is_unknown = error.message().starts_with("unknown field");
-            let place = error.span().filter(|_| is_unknown);
-            if !place.is_some_and(|place| remove(&mut root, place.start)) {
+            let removed = error
+                .span()
+                .is_some_and(|key| is_unknown && remove(&mut root, key.start));
+            if !removed {
                 break;
             }
         }

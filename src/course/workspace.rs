@@ -28,9 +28,9 @@ impl Workspace {
         self.root.join(&stage.id).join(file)
     }
 
-    /// Returns the path of the learner's copy if there is something with its name.
-    pub fn existing(&self, stage: &Stage, file: &str) -> Option<PathBuf> {
-        Some(self.path(stage, file)).filter(|path| files::is_taken(path))
+    /// Returns the path of the learner's configuration of a stage, or `None` if there is nothing with its name.
+    pub fn existing_config(&self, stage: &Stage) -> Option<PathBuf> {
+        Some(self.path(stage, "config.toml")).filter(|path| files::is_taken(path))
     }
 
     /// Returns the path of the learner's copy of a stage's file, which is made from the starter if there is none.

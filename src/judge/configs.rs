@@ -54,7 +54,7 @@ fn problem_of_answer(configs: &Configs, check: &ConfigCheck, answers: &Answers) 
         }
         let problem = match words {
             None => format!("no answer yet: {key}"),
-            Some(words) => format!("`{}` is not an order of all of them", words.join(",")),
+            Some(words) => format!("`{}` does not put all of them in order", words.join(",")),
         };
         return Some(format!(
             "{problem}; write each of {} once, such as {}",

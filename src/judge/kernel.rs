@@ -9,8 +9,8 @@ use super::{CriterionResult, Found, Outcome};
 use protocol::USES;
 use protocol::{
     KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
-    KernelReport, KernelResult, KernelRole, KernelStarter, KernelSwap, KernelText, KernelUntimed,
-    KernelWait, Sizes,
+    KernelReport, KernelResult, KernelRole, KernelShape, KernelStarter, KernelSwap, KernelText,
+    KernelUntimed, KernelWait, Sizes,
 };
 
 pub use card::CardLine;
@@ -33,31 +33,34 @@ pub struct KernelVerdict {
 }
 
 impl KernelVerdict {
-    /// The line of the card that says why it did not pass.
+    /// Returns the line of the card that says why the exercise was not passed.
     pub fn reason(&self) -> Option<&str> {
         let bad = self.card.iter().find(|line| line.good == Some(false));
         bad.or(self.card.last()).map(|line| line.text.as_str())
     }
 
-    /// The lines of the card about speed.
+    /// Returns the lines of the card about speed; `None` if there are none.
     pub fn timing(&self) -> Option<String> {
-        let lines = self.card.iter().map(|line| line.text.as_str());
-        let times = lines.filter(|it| it.starts_with(TIME) || it.contains(AS_FAST));
-        let said = times.collect::<Vec<_>>().join("; ");
-        (!said.is_empty()).then_some(said)
+        let times: Vec<&str> = self
+            .card
+            .iter()
+            .map(|line| line.text.as_str())
+            .filter(|text| text.starts_with(TIME) || text.contains(AS_FAST))
+            .collect();
+        (!times.is_empty()).then(|| times.join("; "))
     }
 }
 
-/// How far a check has come, in words.
+/// The progress of a check, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelChecking {
     /// The card so far.
     pub card: Vec<CardLine>,
-    /// What the check does now.
+    /// The present activity of the check.
     pub now: String,
 }
 
-/// The format of `check --json`: `passed` is null for a criterion that does not count on this device.
+/// Writes criteria as `check --json` has them: `passed` is null for a criterion that does not count on this device.
 fn criteria_as_json<S: Serializer>(
     lines: &[CriterionResult],
     serializer: S,
@@ -80,27 +83,34 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
             fault.text = sentence(fault, array_length);
         }
     }
-    let checks = job.checks.iter();
-    let criteria: Vec<CriterionResult> =
-        checks.map(|check| criterion(&facts, job, check)).collect();
+    let criteria: Vec<CriterionResult> = job
+        .checks
+        .iter()
+        .map(|check| criterion(&facts, job, check))
+        .collect();
     let untouched = !job.files.is_empty() && job.is_starter();
-    let mut checks = job.checks.iter();
-    let starter_fails = checks.any(|check| check.starter == KernelStarter::Fails);
+    let fails_as_starter = |check: &KernelCheck| check.starter == KernelStarter::Fails;
+    let still_starter = untouched && job.checks.iter().any(fails_as_starter);
     let right = right(&facts, job);
     let fails = criteria.iter().any(|line| line.outcome == Outcome::Failed);
     let ran = facts.host_only.is_none();
-    let swap = job.replaces.as_ref().filter(|_| right && ran && !untouched);
-    let texts = job.files.iter().zip(&facts.files);
-    let texts = texts.map(|(file, result)| KernelText {
-        text: file.text.clone(),
-        workgroup: result.facts.unwrap_or_default().workgroup,
-    });
-    let swap = swap.map(|part| KernelSwap {
-        exercise: job.exercise.clone(),
-        part: part.clone(),
-        kernels: texts.collect(),
-        sizes: right_at(&facts, job),
-    });
+    let swap = match &job.replaces {
+        Some(part) if right && ran && !untouched => {
+            let texts = job.files.iter().zip(&facts.files);
+            Some(KernelSwap {
+                exercise: job.exercise.clone(),
+                part: part.clone(),
+                kernels: texts
+                    .map(|(file, result)| KernelText {
+                        text: file.text.clone(),
+                        workgroup: result.facts.unwrap_or_default().workgroup,
+                    })
+                    .collect(),
+                sizes: right_at(&facts, job),
+            })
+        }
+        _ => None,
+    };
     let mut card = lines(&facts.files, job);
     if let Some(why) = &facts.failed {
         card.push(bad(format!("not checked: {why}")));
@@ -119,11 +129,11 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
             "the process that checks kernels restarts; the model continues training",
         ));
     }
-    if untouched && starter_fails {
+    if still_starter {
         card.push(remark("this is still the starter"));
     }
     KernelVerdict {
-        passed: facts.failed.is_none() && right && !fails && !(untouched && starter_fails),
+        passed: facts.failed.is_none() && right && !fails && !still_starter,
         facts,
         criteria,
         card,
@@ -131,27 +141,24 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     }
 }
 
-/// The results so far, and the present activity.
+/// Returns the results so far, and the present activity.
 pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
     let file = progress
         .file
         .and_then(|file| job.files.get(usize::try_from(file).ok()?));
-    let now = match file {
+    let mut now = match file {
         None => "opens the device".to_owned(),
         Some(file) if progress.shape.is_empty() => format!("reads {}", file.name),
         Some(file) if progress.running => format!("runs {} at `{}`", file.name, progress.shape),
         Some(file) => format!("prepares {} at `{}`", file.name, progress.shape),
     };
-    let now = match progress.waits {
-        None => now,
-        Some(KernelWait { wall, processor }) => {
-            let processor =
-                processor.map_or(String::new(), |it| format!(", {it:.0} s of processor time"));
-            format!(
-                "{now}; the machine is busy: {wall:.0} s of wall time{processor}; the check continues"
-            )
+    if let Some(KernelWait { wall, processor }) = progress.waits {
+        now += &format!("; the machine is busy: {wall:.0} s of wall time");
+        if let Some(seconds) = processor {
+            now += &format!(", {seconds:.0} s of processor time");
         }
-    };
+        now += "; the check continues";
+    }
     KernelChecking {
         card: lines(&progress.files, job),
         now,
@@ -169,13 +176,14 @@ fn right(report: &KernelReport, job: &KernelJob) -> bool {
         && report.files.iter().all(fine)
 }
 
-/// The sizes at which every file was right.
+/// Returns the sizes at which every file was right.
 fn right_at(report: &KernelReport, job: &KernelJob) -> Vec<Sizes> {
-    let shapes = job.shapes.iter().filter(|shape| {
+    let is_right = |shape: &&KernelShape| {
         let here = |found: &KernelMatch| found.shape == shape.label;
         let mut files = report.files.iter();
         files.all(|result| result.shapes.iter().any(here))
-    });
+    };
+    let shapes = job.shapes.iter().filter(is_right);
     shapes.map(|shape| shape.sizes.clone()).collect()
 }
 
@@ -200,42 +208,47 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Cri
 
 fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     let least = check.at_least;
-    let mut files = report.files.iter();
-    if let Some((name, error)) = files.find_map(|it| Some((&it.name, it.error.as_ref()?))) {
-        return (format!("{name} {}", refusal(error)), Some(false));
+    for result in &report.files {
+        if let Some(error) = &result.error {
+            let found = format!("{} {}", result.name, refusal(error));
+            return (found, Some(false));
+        }
     }
     let mut facts = report.files.iter().filter_map(|result| result.facts);
     match check.metric {
         KernelMetric::Invocations => {
             let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
             let fewest = facts.map(size).min().unwrap_or(0) as f64;
-            let together = buffers(report, job, false).map(|it| it.lanes);
+            let together = buffers(report, job, false).map(|access| access.lanes);
             let most = together.reduce(f64::max).unwrap_or(fewest);
-            let said = match most < least && fewest >= least {
-                true => {
-                    format!(
-                        "{most:.0} of {fewest} invocations store together; at least {least} are required"
-                    )
-                }
-                false => format!("{fewest} invocations; at least {least} are required"),
+            let found = if most < least && fewest >= least {
+                format!("{most:.0} of {fewest} invocations store together")
+            } else {
+                format!("{fewest} invocations")
             };
-            (said, Some(fewest.min(most) >= least))
+            let passed = fewest.min(most) >= least;
+            (
+                format!("{found}; at least {least} are required"),
+                Some(passed),
+            )
         }
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
             Some(_) if is_shared_idle(report) => {
-                let said = "the kernel reads no element of a var<workgroup>";
-                (said.to_owned(), Some(false))
+                let found = "the kernel reads no element of a var<workgroup>";
+                (found.to_owned(), Some(false))
             }
             Some(bytes) => (shared(bytes), Some(true)),
         },
-        KernelMetric::Cores => match facts.any(|facts| facts.matrix_cores) {
-            true => ("coopMultiplyAdd multiplies".to_owned(), Some(true)),
-            false => (
-                "no output contains products of coopMultiplyAdd".to_owned(),
-                Some(false),
-            ),
-        },
+        KernelMetric::Cores => {
+            let multiplies = facts.any(|facts| facts.matrix_cores);
+            let found = if multiplies {
+                "coopMultiplyAdd multiplies"
+            } else {
+                "no output contains products of coopMultiplyAdd"
+            };
+            (found.to_owned(), Some(multiplies))
+        }
         KernelMetric::Fetches => fetches(report, job, check.at_most),
         KernelMetric::Neighbours => neighbours(report, job, least),
         KernelMetric::Speed if report.failed.is_none() => speed(report, job, least),
@@ -264,7 +277,7 @@ fn is_shared_idle(report: &KernelReport) -> bool {
     ran && !access.any(|one| one.binding.is_none() && one.fetches > 0.0)
 }
 
-/// Accesses of inputs, or of outputs.
+/// Returns the accesses of the inputs, or else of the outputs.
 fn buffers<'a>(
     report: &'a KernelReport,
     job: &'a KernelJob,
@@ -281,38 +294,38 @@ fn buffers<'a>(
     })
 }
 
-/// Fetches of the input element that is fetched most often for its uses.
+/// Judges the fetches of the input element that is fetched most often for its uses.
 fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
     match buffers(report, job, true).max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
         None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
-            let said = format!(
+            let found = format!(
                 "{USES} uses of an element of `{array}` need {fetches:.1} fetches; at most {most} are allowed"
             );
-            (said, Some(*fetches <= most))
+            (found, Some(*fetches <= most))
         }
     }
 }
 
-/// A right kernel whose accesses were not counted fails the criterion.
+/// Judges a kernel whose accesses were not counted: it fails the criterion if it is right.
 fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
     if right(report, job) {
-        let said = "accesses were not counted, because the kernel ended at no size on the host";
-        return (said.to_owned(), Some(false));
+        let found = "accesses were not counted, because the kernel ended at no size on the host";
+        return (found.to_owned(), Some(false));
     }
     ("not counted".to_owned(), None)
 }
 
-/// How many consecutive invocations access neighbouring elements of a buffer, at the access where they are fewest.
+/// Judges how many consecutive invocations access neighbouring elements of a buffer, at the access where they are fewest.
 fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let access = report.files.iter().flat_map(|result| &result.access);
     let buffers = access.filter(|one| one.binding.is_some() && one.neighbours > 0);
     match buffers.min_by_key(|one| one.neighbours) {
         None => uncounted(report, job),
         Some(one) => {
-            let found = one.neighbours as f64;
-            let said = match one.neighbours {
-                _ if found >= least => {
+            let passed = one.neighbours as f64 >= least;
+            let found = match one.neighbours {
+                _ if passed => {
                     format!("{least} or more consecutive invocations, everywhere")
                 }
                 0 | 1 => format!(
@@ -324,7 +337,7 @@ fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
                     one.line, one.array
                 ),
             };
-            (said, Some(found >= least))
+            (found, Some(passed))
         }
     }
 }
@@ -348,11 +361,12 @@ fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
         .filter_map(|result| result.time.as_ref());
     let ratios = times.filter_map(|time| time.against_starter);
     if let Some(found) = ratios.min_by(|a, b| a.low.total_cmp(&b.low)) {
-        let said = format!(
-            "{}; at least {least} is required",
-            faster(found, "the starter")
+        let ratio = faster(found, "the starter");
+        let passed = found.low >= least;
+        return (
+            format!("{ratio}; at least {least} is required"),
+            Some(passed),
         );
-        return (said, Some(found.low >= least));
     }
     let why = match report.files.iter().find_map(|result| result.time_reason) {
         None => "no time was measured",

@@ -48,17 +48,52 @@ fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
 
 /// Judges one criterion.
 pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> CriterionResult {
-    let (asked, found) = answer(stage, check, measured);
+    let terms = Terms {
+        config: &stage.fixed,
+        steps: stage.steps,
+        questions: stage.quiz.len(),
+    };
+    judge(check, measured, terms)
+}
+
+/// Judges one criterion by a recorded run alone.
+pub(super) fn recorded(check: &Check, config: &RunConfig, run: &Finished) -> CriterionResult {
+    let measured = StageFacts {
+        config: Some(config),
+        finished: Some(run),
+        ..StageFacts::default()
+    };
+    let terms = Terms {
+        config,
+        steps: 0,
+        questions: 0,
+    };
+    judge(check, measured, terms)
+}
+
+/// The terms under which a criterion is judged.
+#[derive(Clone, Copy)]
+struct Terms<'a> {
+    /// The configuration for formulas where none was measured.
+    config: &'a RunConfig,
+    /// The number of steps after which the last loss counts.
+    steps: u64,
+    /// The number of questions in the quiz.
+    questions: usize,
+}
+
+fn judge(check: &Check, measured: StageFacts<'_>, terms: Terms<'_>) -> CriterionResult {
+    let (asked, found) = answer(check, measured, terms);
     CriterionResult {
         optional: check.optional,
         ..CriterionResult::new(&check.name, asked, found)
     }
 }
 
-fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Found) {
+fn answer(check: &Check, measured: StageFacts<'_>, terms: Terms<'_>) -> (String, Found) {
     let run = measured.finished;
     let known = MeasuredRun {
-        config: measured.config.unwrap_or(&stage.fixed),
+        config: measured.config.unwrap_or(terms.config),
         run,
     };
     let wanted = check.test == Test::Present;
@@ -66,7 +101,7 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
         Metric::Figure(name) => {
             let decimals = metric::form(name).0.min(4);
             let asked = format!("{name} {}", known.asked(&check.test, decimals));
-            (asked, known.figure(name, stage, check, measured))
+            (asked, known.figure(name, check, measured, terms.steps))
         }
         Metric::Ratio => {
             let asked = known.asked(&check.test, 2);
@@ -97,7 +132,7 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
             (format!("`{part}` {place} the kernel list"), found)
         }
         Metric::Quiz => {
-            let all = stage.quiz.len();
+            let all = terms.questions;
             let found = match measured.quiz_right {
                 Some(right) => (format!("{right} of {all}"), Some(right >= all)),
                 None => not_measured("not answered yet"),
@@ -115,7 +150,7 @@ struct MeasuredRun<'a> {
 }
 
 impl MeasuredRun<'_> {
-    fn figure(self, name: &str, stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Found {
+    fn figure(self, name: &str, check: &Check, measured: StageFacts<'_>, steps: u64) -> Found {
         let Some(run) = self.run else {
             return not_measured("no run yet");
         };
@@ -123,8 +158,8 @@ impl MeasuredRun<'_> {
             return ("0, this is the reference itself".to_owned(), Some(true));
         }
         let ends = run.loss_last.0;
-        if name == "loss_last" && ends.is_finite() && run.steps < stage.steps {
-            return not_measured(format!("{} of {} steps", run.steps, stage.steps));
+        if name == "loss_last" && ends.is_finite() && run.steps < steps {
+            return not_measured(format!("{} of {steps} steps", run.steps));
         }
         let Some(found) = metric::value(name, run) else {
             return not_measured("this run did not measure it");

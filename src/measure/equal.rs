@@ -1,26 +1,26 @@
-//! Whether a changed kernel computes the same as the solution it was made from: both run on the host, at many sizes and with many
-//! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
+//! Compares a changed kernel with the solution that it was made from. Both run on the host, at many sizes and with many kinds of values.
+//! The comparison is stricter than a check, and slower.
 
-use protocol::reference::{self, cost};
+use super::weak_reference::kinds_to_run;
+use protocol::reference;
 use protocol::validate::ParsedText;
 use protocol::{KernelFile, KernelRole, KernelShape, with_names};
 use wgsl_lockstep::Launch;
 use wgsl_lockstep::exact::Real;
 
-/// Largest size that is run, in floating-point operations and in elements of all buffers; and up to which every kind of values is.
-const MOST_FLOPS: f64 = 2e7;
-const EVERY_KIND: f64 = 1e6;
+/// The largest number of elements of all buffers together.
 const MOST_ELEMENTS: usize = 300_000;
-/// Number of neighbouring outputs whose largest error is compared. The difference is rounding up to `ROUNDING` times the solution's
-/// error, or up to `ALLOWED` of what a check allows.
+/// The number of neighbouring outputs whose largest errors are compared.
 const NEIGHBOURS: usize = 16;
+/// An error is rounding if it is at most this many times the solution's error.
 const ROUNDING: f64 = 4.0;
+/// An error is also rounding if it is at most this share of the error that a check allows.
 const ALLOWED: f64 = 0.125;
 
-/// Checks that `text` and the solution of `file` differ by rounding only, at each shape that is not too large.
+/// Checks that the outputs of `text` differ from those of the solution of `file` by rounding only. Shapes that take too long are left out.
 ///
 /// # Errors
-/// With the sizes at which they differ.
+/// With the sizes at which the outputs differ.
 pub fn equal(
     file: &KernelFile,
     shapes: &[KernelShape],
@@ -29,31 +29,31 @@ pub fn equal(
 ) -> Result<(), String> {
     for (number, shape) in (0..).zip(shapes) {
         let sizes = with_names(&shape.sizes);
-        let parsed = |text: &str| ParsedText::parse(text, &file.spec, shape);
-        let (Ok(solution), Ok(text)) = (parsed(&file.solution), parsed(text)) else {
+        let parse = |text: &str| ParsedText::parse(text, &file.spec, shape);
+        let (Ok(solution), Ok(changed)) = (parse(&file.solution), parse(text)) else {
             return Err(sizes);
         };
         let reference = solution.reference(&file.spec, &shape.sizes)?;
         let elements: usize = solution.counts.iter().sum();
-        let flops = cost::flops(&file.spec, &shape.sizes);
-        if flops > MOST_FLOPS || elements > MOST_ELEMENTS {
+        let Some(drawn_kinds) = kinds_to_run(&file.spec, shape) else {
+            continue;
+        };
+        if elements > MOST_ELEMENTS {
             continue;
         }
-        let most = if flops > EVERY_KIND {
-            1
-        } else {
-            shape.values.len()
-        };
-        let kinds = shape.values.iter().copied().take(most).map(Some);
-        let own = [None].into_iter().filter(|_| !shape.is_drawn());
-        for kind in kinds.chain(own) {
-            let seed = seed.wrapping_add(number);
-            let inputs = reference::inputs(&file.spec.bindings, shape, kind, seed)?;
+        let mut kinds: Vec<_> = drawn_kinds.iter().copied().map(Some).collect();
+        if !shape.is_drawn() {
+            kinds.push(None);
+        }
+        for kind in kinds {
+            let inputs =
+                reference::inputs(&file.spec.bindings, shape, kind, seed.wrapping_add(number))?;
             let expected = reference.outputs(&file.spec, &shape.sizes, &inputs, false)?;
             let run = |text: &ParsedText| outputs(file, text, &inputs).ok_or_else(|| sizes.clone());
-            let (right, found) = (run(&solution)?, run(&text)?);
-            let mut pairs = expected.iter().zip(right.iter().zip(&found));
-            if !pairs.all(|(expected, (right, found))| is_rounding(expected, right, found)) {
+            let right = run(&solution)?;
+            let found = run(&changed)?;
+            let mut outputs = expected.iter().zip(right.iter().zip(&found));
+            if !outputs.all(|(expected, (right, found))| is_rounding(expected, right, found)) {
                 return Err(sizes);
             }
         }
@@ -61,7 +61,7 @@ pub fn equal(
     Ok(())
 }
 
-/// The outputs of a kernel; `None` if the kernel has any fault.
+/// Returns the outputs of a kernel, or `None` if the kernel has a fault.
 fn outputs(file: &KernelFile, text: &ParsedText, inputs: &[Vec<u32>]) -> Option<Vec<Vec<f64>>> {
     let mut buffers = reference::buffers(&file.spec, &text.counts, inputs, 0);
     let report = text
@@ -71,37 +71,39 @@ fn outputs(file: &KernelFile, text: &ParsedText, inputs: &[Vec<u32>]) -> Option<
     if !report.complete || report.faults().next().is_some() || !report.unwritten.is_empty() {
         return None;
     }
-    let all = file.spec.bindings.iter().zip(&buffers);
-    let written = all.filter(|(binding, _)| binding.role != KernelRole::In);
-    let numbers = written.map(|(binding, buffer)| {
-        let words = buffer.to_u32().into_iter();
-        words.map(|word| binding.element.number(word)).collect()
-    });
-    Some(numbers.collect())
+    let mut outputs = Vec::new();
+    for (binding, buffer) in file.spec.bindings.iter().zip(&buffers) {
+        if binding.role != KernelRole::In {
+            let words = buffer.to_u32().into_iter();
+            outputs.push(words.map(|word| binding.element.number(word)).collect());
+        }
+    }
+    Some(outputs)
 }
 
-/// Returns true if the kernel's error is everywhere at most a few times the solution's.
+/// Returns true if the errors of `found` are everywhere at most a few times those of `right`, the solution's outputs.
 fn is_rounding(expected: &[Real], right: &[f64], found: &[f64]) -> bool {
+    // An error that is not a number is the largest.
+    let larger = |a: f64, b: f64| if b >= a || b.is_nan() { b } else { a };
     let largest_error = |expected: &[Real], found: &[f64]| {
-        let pairs = expected.iter().zip(found);
-        let errors = pairs.map(|(expected, found)| (expected.value - found).abs());
-        errors.fold(
-            0.0,
-            |most: f64, it| if it >= most || it.is_nan() { it } else { most },
-        )
+        let errors = expected.iter().zip(found);
+        errors
+            .map(|(expected, found)| (expected.value - found).abs())
+            .fold(0.0, larger)
     };
-    let parts = expected.chunks(NEIGHBOURS).zip(right.chunks(NEIGHBOURS));
-    let mut parts = parts.zip(found.chunks(NEIGHBOURS));
-    parts.all(|((expected, right), found)| {
-        let largest = expected.iter().map(|it| it.value.abs()).fold(0.0, f64::max);
-        let epsilon = f64::from(f32::EPSILON) * largest;
-        let bounds = expected.iter().map(|it| ALLOWED * it.bound());
-        let allowed = bounds.fold(
-            ROUNDING * (largest_error(expected, right) + epsilon),
-            f64::max,
-        );
-        // Numbers that are none, as where a sum overflows, are the same too.
-        let bits = |it: &[f64]| it.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
-        bits(right) == bits(found) || largest_error(expected, found) <= allowed
+    let solution = expected.chunks(NEIGHBOURS).zip(right.chunks(NEIGHBOURS));
+    let mut neighbours = solution.zip(found.chunks(NEIGHBOURS));
+    neighbours.all(|((expected, right), found)| {
+        let largest = expected.iter().map(|real| real.value.abs());
+        let epsilon = f64::from(f32::EPSILON) * largest.fold(0.0, f64::max);
+        let by_solution = ROUNDING * (largest_error(expected, right) + epsilon);
+        let by_check = expected.iter().map(|real| ALLOWED * real.bound());
+        let allowed = by_check.fold(by_solution, f64::max);
+        // Where a sum overflows, both have equal bits that are no numbers.
+        let has_equal_bits = right
+            .iter()
+            .zip(found)
+            .all(|(right, found)| right.to_bits() == found.to_bits());
+        has_equal_bits || largest_error(expected, found) <= allowed
     })
 }

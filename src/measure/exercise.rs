@@ -77,7 +77,7 @@ fn plan<'a>(
     let pair = |a: &RunConfig, b: &RunConfig| EngineTask::pair(("custom", a), ("custom", b), 0);
     let mut plan: Vec<(Keep<'a>, MeasureJob)> = Vec::new();
     for (subject, (with, value)) in points.iter().copied().enumerate() {
-        let config = at(configs, with, value)?;
+        let config = config_at(configs, with, value)?;
         // Each run has a fresh engine, because the memory pools of an earlier run would count as its own.
         let with_set = with.map_or_else(String::new, |set| format!(", {set}"));
         let label = format!("{key} = {value}{with_set}");
@@ -104,7 +104,10 @@ fn plan<'a>(
         let (Some(subject), Some((with, first))) = (subject, points.first()) else {
             continue;
         };
-        let work = pair(&at(configs, *with, first)?, &at(configs, None, of)?);
+        let work = pair(
+            &config_at(configs, *with, first)?,
+            &config_at(configs, None, of)?,
+        );
         let job = job(format!("pairs: {of}"), subject, work, false);
         let keep = move |runs: &mut SweepRuns, result: JobResult| {
             runs.speeds
@@ -133,7 +136,7 @@ fn plan<'a>(
 }
 
 /// Returns the exercise's configuration at a value of its sweep, with the setting `with`.
-fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
+fn config_at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
     let mut config = configs.config.clone();
     if let Some(sweep) = &configs.sweep {
         config = apply(&config, &format!("{}={value}", sweep.key)).map_err(usage)?;

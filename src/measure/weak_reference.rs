@@ -1,114 +1,144 @@
-//! Whether the reference of a kernel exercise can tell right from wrong: a bound wider than the values is no check.
+//! Finds out if the reference of a kernel exercise can tell right outputs from wrong ones. It cannot if the error that it allows is larger
+//! than the values.
 
 use protocol::reference::{self, Difference, Reference, cost};
-use protocol::{KernelRole, KernelShape, KernelSpec, KernelType, with_names};
+use protocol::{KernelFill, KernelRole, KernelShape, KernelSpec, KernelType, with_names};
 use wgsl_lockstep::exact::Real;
 
-/// Largest size that is tried, in floating-point operations, and up to which every kind of values is.
+/// The largest number of floating-point operations of a shape that is run.
 const MOST_FLOPS: f64 = 2e7;
+/// The largest number of floating-point operations of a shape that is run with every kind of values.
 const EVERY_KIND: f64 = 1e6;
-/// Outputs that must not pass, beside inputs: all zeros, and all values that much too large.
+/// The factor of outputs that are 1 % too large.
 const OFF: f64 = 1.01;
 
-/// What would pass at one of these sizes although it is wrong: zeros, an input as it is, or outputs that are 1 % off.
+/// Returns the kinds of drawn values with which a kernel is run at a shape, or `None` if the shape takes too long.
+pub(super) fn kinds_to_run<'a>(
+    spec: &KernelSpec,
+    shape: &'a KernelShape,
+) -> Option<&'a [KernelFill]> {
+    let flops = cost::flops(spec, &shape.sizes);
+    if flops > MOST_FLOPS {
+        return None;
+    }
+    let first = shape.values.len().min(1);
+    Some(if flops <= EVERY_KIND {
+        &shape.values
+    } else {
+        &shape.values[..first]
+    })
+}
+
+/// Returns a sentence about wrong outputs that would pass at one of these shapes: zeros, an input as it is, or outputs that are 1 % off.
+/// `None` if no such outputs would pass.
 ///
 /// # Errors
-/// When the reference does not run.
+/// If the reference does not run.
 pub fn weakness(
     spec: &KernelSpec,
     shapes: &[KernelShape],
     seed: u64,
 ) -> Result<Option<String>, String> {
     for shape in shapes {
-        let flops = cost::flops(spec, &shape.sizes);
-        if flops > MOST_FLOPS {
+        let Some(kinds) = kinds_to_run(spec, shape) else {
             continue;
-        }
-        let reference = Reference::parse(spec, &shape.sizes)?;
-        let most = if flops <= EVERY_KIND {
-            shape.values.len()
-        } else {
-            1
         };
-        // What has passed with every kind of values so far.
+        let reference = Reference::parse(spec, &shape.sizes)?;
+        // The outputs that have passed with every kind of values so far.
         let mut passing: Option<Vec<WrongOutput>> = None;
-        for kind in shape.values.iter().copied().take(most) {
-            let inputs = reference::inputs(&spec.bindings, shape, Some(kind), seed)?;
+        for kind in kinds {
+            let inputs = reference::inputs(&spec.bindings, shape, Some(*kind), seed)?;
             let expected = reference.outputs(spec, &shape.sizes, &inputs, true)?;
             let tolerance = shape.tolerance.or(spec.tolerance);
-            let found = passes(spec, &inputs, &expected, tolerance);
-            let still = |mut before: WrongOutput| {
-                let mut same = found.iter();
-                let now = same.find(|now| (now.output, &now.what) == (before.output, &before.what));
-                before.differs |= now?.differs;
-                Some(before)
-            };
+            let found = passing_outputs(spec, &inputs, &expected, tolerance);
             passing = Some(match passing {
                 None => found,
-                Some(before) => before.into_iter().filter_map(still).collect(),
+                Some(before) => before
+                    .into_iter()
+                    .filter_map(|output| output.also_in(&found))
+                    .collect(),
             });
         }
         let mut all = passing.into_iter().flatten();
-        if let Some(WrongOutput { what, .. }) = all.find(|it| it.differs) {
+        if let Some(WrongOutput { what, .. }) = all.find(|output| output.differs) {
             let at = with_names(&shape.sizes);
             return Ok(Some(format!(
-                "{what} would pass at {at}: the bound is wider than the values"
+                "{what} would pass at {at}: the allowed error is larger than the values"
             )));
         }
     }
     Ok(None)
 }
 
-/// What somebody could store in an output without computing it.
+/// Something that could be stored in an output without computing it.
 struct WrongOutput {
+    /// The index of the output.
     output: usize,
     what: String,
-    /// True if it is not simply the right values.
+    /// True if it differs from the right values by more than rounding.
     differs: bool,
 }
 
-/// The wrong outputs that would pass.
-fn passes(
+impl WrongOutput {
+    /// Returns the output if it is among others, which were found with other values.
+    fn also_in(mut self, others: &[Self]) -> Option<Self> {
+        let is_other = |other: &&Self| (other.output, &other.what) == (self.output, &self.what);
+        self.differs |= others.iter().find(is_other)?.differs;
+        Some(self)
+    }
+}
+
+/// Returns the wrong outputs that would pass with these inputs.
+fn passing_outputs(
     spec: &KernelSpec,
     inputs: &[Vec<u32>],
     expected: &[Vec<Real>],
     tolerance: Option<f64>,
 ) -> Vec<WrongOutput> {
-    let named = |is: fn(KernelRole) -> bool| spec.bindings.iter().filter(move |it| is(it.role));
-    let written = named(|role| role != KernelRole::In);
-    let outputs = written.zip(expected).enumerate();
-    let each = outputs.flat_map(|(number, (output, expected))| {
-        let largest = expected
-            .iter()
-            .fold(0.0_f64, |most, it| most.max(it.value.abs()));
-        let most = tolerance.map_or(f64::INFINITY, |it| it * largest);
-        let tried = move |(what, words): (String, Vec<u32>)| {
-            let all = reference::differences(expected, &words, output.element, most)?;
-            let is_right = all.clone().all(|it| it.share <= 1.0);
-            let rounding = f64::from(f32::EPSILON);
-            let differs = |it: Difference| {
-                !it.expected.is_finite() || it.error() > rounding * it.expected.abs()
+    let bindings = spec.bindings.iter();
+    let written = bindings
+        .clone()
+        .filter(|binding| binding.role != KernelRole::In);
+    let read = bindings.filter(|binding| binding.role != KernelRole::Out);
+    let mut passing = Vec::new();
+    for (number, (output, expected)) in written.zip(expected).enumerate() {
+        let values = expected.iter().map(|real| real.value.abs());
+        let largest = values.fold(0.0, f64::max);
+        let most = tolerance.map_or(f64::INFINITY, |tolerance| tolerance * largest);
+        let mut tried = vec![("zeros".to_owned(), vec![0; expected.len()])];
+        if output.element == KernelType::F32 {
+            let off = |real: &Real| ((real.value * OFF) as f32).to_bits();
+            let what = format!("`{}` 1 % off", output.name);
+            tried.push((what, expected.iter().map(off).collect()));
+        }
+        for (input, words) in read.clone().zip(inputs) {
+            if input.element == output.element {
+                tried.push((format!("`{}` as it is", input.name), words.clone()));
+            }
+        }
+        for (what, words) in tried {
+            let Some(differences) = reference::differences(expected, &words, output.element, most)
+            else {
+                continue;
             };
-            let differs = all.into_iter().any(differs);
-            is_right.then_some(WrongOutput {
-                output: number,
-                what,
-                differs,
-            })
-        };
-        let zeros = ("zeros".to_owned(), vec![0; expected.len()]);
-        let off = expected
-            .iter()
-            .map(|it| ((it.value * OFF) as f32).to_bits());
-        let off = (format!("`{}` 1 % off", output.name), off.collect());
-        let off = (output.element == KernelType::F32).then_some(off);
-        let read = named(|role| role != KernelRole::Out).zip(inputs);
-        let same = read.filter(|(input, _)| input.element == output.element);
-        let same = same.map(|(input, words)| (format!("`{}` as it is", input.name), words.clone()));
-        let all = std::iter::once(zeros).chain(off).chain(same);
-        all.filter_map(tried).collect::<Vec<_>>()
-    });
-    each.collect()
+            if differences
+                .clone()
+                .all(|difference| difference.share <= 1.0)
+            {
+                passing.push(WrongOutput {
+                    output: number,
+                    what,
+                    differs: differences.into_iter().any(is_more_than_rounding),
+                });
+            }
+        }
+    }
+    passing
+}
+
+fn is_more_than_rounding(difference: Difference) -> bool {
+    let rounding = f64::from(f32::EPSILON) * difference.expected.abs();
+    !difference.expected.is_finite() || difference.error() > rounding
 }
 
 #[cfg(test)]

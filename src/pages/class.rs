@@ -1,7 +1,7 @@
 //! What a class has done, to keep: as a page, as JSON with everything that was shared, or as a table with a line for each
 //! participant and stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -15,135 +15,157 @@ use crate::course::{Course, Stage};
 use crate::sanitize::{bounded, csv as cell};
 use protocol::units::{number, or_dash};
 
+/// The class as JSON.
 #[derive(Serialize)]
 struct ClassFile<'a> {
     version: u32,
-    votes: BTreeMap<String, Vote>,
+    /// The votes, each with the counts of its closed rounds.
+    votes: BTreeMap<&'a str, Vote>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     questions: &'a BTreeMap<String, Question>,
-    participants: Vec<Entry<'a>>,
+    participants: Vec<ParticipantEntry<'a>>,
 }
 
+/// A participant as JSON.
 #[derive(Serialize)]
-struct Entry<'a> {
-    /// As the board shows it.
+struct ParticipantEntry<'a> {
+    /// The name on the board.
     shown: &'a str,
     #[serde(flatten)]
     record: Participant,
 }
 
+/// Returns everything that the class has shared as JSON, without the ids of participants.
 pub fn json(room: &RoomState) -> String {
-    let people = room.people.values().map(|it| Entry {
-        shown: room.name_of(&it.record),
-        // Whoever has it could write in the participant's place.
-        record: Participant {
-            id: String::new(),
-            ..it.record.clone()
-        },
-    });
-    let votes = room.class.votes.iter().map(|(id, vote)| {
-        let closed = vote.asked.iter().take(vote.round + usize::from(!vote.open));
-        let counts = closed.map(|number| room.round(vote, *number).counts);
-        let counts = counts.collect();
-        (
-            id.clone(),
-            Vote {
-                counts,
-                ..vote.clone()
-            },
-        )
-    });
+    let mut votes = BTreeMap::new();
+    for (id, vote) in &room.class.votes {
+        let mut vote = vote.clone();
+        let closed = vote.round + usize::from(!vote.open);
+        for number in vote.asked.iter().take(closed) {
+            let counts = room.round(&vote, *number).counts;
+            vote.counts.push(counts);
+        }
+        votes.insert(id.as_str(), vote);
+    }
+    let mut participants = Vec::new();
+    for person in room.people.values() {
+        let mut record = person.record.clone();
+        // Whoever has the id could write in the participant's place.
+        record.id.clear();
+        participants.push(ParticipantEntry {
+            shown: room.name_of(&person.record),
+            record,
+        });
+    }
     let class = ClassFile {
         version: room.class.version,
-        votes: votes.collect(),
+        votes,
         questions: &room.class.questions,
-        participants: people.collect(),
+        participants,
     };
     let text = serde_json::to_string_pretty(&class).unwrap_or_default();
     crate::sanitize::json(&text).into_owned() + "\n"
 }
 
+/// Returns the table of the class: a line for each stage, vote and race of each participant.
 pub fn csv(room: &RoomState) -> String {
     let mut out = String::from(
         "name,device,stage,state,prediction,first_vote,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
          checks_met,checks,hints,points,seconds,configurations\n",
     );
-    let none = RaceResult::default();
+    let nothing = SharedWork::default();
+    let no_result = RaceResult::default();
     for person in room.people.values() {
-        let it = &person.record;
+        let record = &person.record;
+        let name = room.name_of(record);
+        let mut works: Vec<(&String, &SharedWork)> = record.stages.iter().collect();
         // A phone votes without any work of its own.
-        let voted = room
-            .class
-            .votes
-            .keys()
-            .filter(|id| !it.stages.contains_key(*id));
-        let voted = voted.map(|id| (id, SharedWork::default()));
-        let worked = it.stages.iter().map(|(id, shared)| (id, shared.clone()));
-        for (id, shared) in worked.chain(voted) {
-            let vote = room.class.votes.get(id);
-            let ballots = [0, 1].map(|round| it.ballot(vote?, round));
-            if it.stages.contains_key(id) || ballots != [None; 2] {
-                let who = [room.name_of(it), &it.device, id];
-                line(&mut out, &who, ballots, &shared, &none);
+        for id in room.class.votes.keys() {
+            if !record.stages.contains_key(id) {
+                works.push((id, &nothing));
             }
         }
-        for (task, result) in &it.races {
-            let shared = SharedWork {
+        for (id, work) in works {
+            let vote = room.class.votes.get(id);
+            let ballots = [0, 1].map(|round| record.ballot(vote?, round));
+            if record.stages.contains_key(id) || ballots != [None; 2] {
+                let who = [name, &record.device, id];
+                line(&mut out, &who, ballots, work, &no_result);
+            }
+        }
+        for (task, result) in &record.races {
+            let work = SharedWork {
                 ratio: result.ratio,
                 ..SharedWork::default()
             };
-            let who = [room.name_of(it), &it.device, task];
-            line(&mut out, &who, [None; 2], &shared, result);
+            let who = [name, &record.device, task];
+            line(&mut out, &who, [None; 2], &work, result);
         }
     }
     out
 }
 
-/// The report of the class, for its instructor.
+/// Writes a line of the table. `who` is the name, the device, and the stage or race.
+fn line(
+    out: &mut String,
+    who: &[&str; 3],
+    ballots: [Option<usize>; 2],
+    work: &SharedWork,
+    result: &RaceResult,
+) {
+    let mut cells: Vec<String> = who.iter().map(|text| cell(text)).collect();
+    cells.push(cell(&work.state));
+    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
+    cells.extend([0, 1].map(|at| known(work.range.map(|range| range[at]))));
+    cells.push(known(work.measured));
+    cells.extend([0, 1, 2].map(|at| known(work.ratio.map(|ratio| ratio[at]))));
+    cells.extend([0, 1].map(|at| known(work.checks.map(|checks| checks[at]))));
+    cells.push(work.hints.to_string());
+    let mystery = result.mystery.as_ref();
+    cells.push(known(mystery.map(|mystery| mystery.points)));
+    cells.push(known(mystery.map(|mystery| mystery.seconds)));
+    cells.push(known(mystery.map(|mystery| mystery.configurations)));
+    row(out, &cells);
+}
+
+/// Returns the report of the class, for its instructor.
 pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
-    let mut people: Vec<&Participant> = room.people.values().map(|it| &it.record).collect();
-    people.sort_by_cached_key(|it| room.name_of(it).to_lowercase());
+    let mut people: Vec<&Participant> = room.people.values().map(|person| &person.record).collect();
+    people.sort_by_cached_key(|person| room.name_of(person).to_lowercase());
+    let day = match room.class.opened.as_str() {
+        "" => String::new(),
+        day => format!("{day}. "),
+    };
     let mut blocks = vec![
         SheetBlock::Title(format!("{}: the class", course.title)),
         SheetBlock::Intro(format!(
-            "{}{} participants. Each ratio was measured on the participant's own device.",
-            match room.class.opened.as_str() {
-                "" => String::new(),
-                day => format!("{day}. "),
-            },
+            "{day}{} participants. Each ratio was measured on the participant's own device.",
             people.len()
         )),
-        everybody(room, course, &people),
+        SheetBlock::Table(people_table(room, course, &people)),
     ];
     for stage in &course.stages {
-        let begun = people.iter().filter_map(|it| {
-            let shared = it.stages.get(&stage.id)?;
-            shared.has_begun().then_some((*it, shared))
-        });
-        let begun: Vec<(&Participant, &SharedWork)> = begun.collect();
-        let vote = room.class.votes.get(&stage.id);
-        let voted = vote.and_then(|vote| Some((vote, tally(room, course, &stage.id, vote)?)));
-        if !begun.is_empty() || voted.is_some() {
-            blocks.extend(of_stage(room, stage, voted, &begun));
+        blocks.extend(stage_blocks(room, course, stage, &people));
+    }
+    for id in room.class.questions.keys() {
+        if let Some(tally) = tally(room, course, id) {
+            blocks.push(SheetBlock::Heading(tally.prompt.clone()));
+            blocks.push(SheetBlock::Intro(format!("Voted: {}.", tally.who())));
+            blocks.push(SheetBlock::Table(vote_table(&tally)));
         }
     }
-    for (id, vote) in &room.class.votes {
-        if let Some(found) = tally(room, course, id, vote).filter(|it| it.stage == 0) {
-            blocks.push(SheetBlock::Heading(found.prompt.clone()));
-            blocks.push(SheetBlock::Intro(format!("Voted: {}.", found.who())));
-            blocks.push(votes(&found));
-        }
-    }
-    let mut tasks: Vec<&String> = people.iter().flat_map(|it| it.races.keys()).collect();
-    tasks.sort_unstable();
-    tasks.dedup();
+    let tasks: BTreeSet<&String> = people
+        .iter()
+        .flat_map(|person| person.races.keys())
+        .collect();
     for task in tasks {
         let ranks = race(room, task).ranks;
+        let table = match mystery_of(task) {
+            Some(_) => mystery_table(ranks),
+            None => kernel_table(ranks),
+        };
         blocks.push(SheetBlock::Heading(format!("Results in {task}")));
-        blocks.push(SheetBlock::Table(match mystery_of(task) {
-            Some(_) => mystery_ranks(ranks),
-            None => kernel_ranks(ranks),
-        }));
+        blocks.push(SheetBlock::Table(table));
     }
     Sheet(blocks)
 }
@@ -152,24 +174,24 @@ fn place(rank: &RaceRank) -> String {
     or_dash(rank.place, |place| place.to_string())
 }
 
-fn mystery_ranks(ranks: Vec<RaceRank>) -> SheetTable {
-    let of = |it: &RaceRank| it.result.mystery.unwrap_or_default();
+fn mystery_table(ranks: Vec<RaceRank>) -> SheetTable {
+    let mystery = |rank: &RaceRank| rank.result.mystery.unwrap_or_default();
     SheetTable::filled(
         ranks,
         &[
             ("place", &place),
             ("name", &|rank| rank.name.clone()),
-            ("points", &|rank| of(rank).points.to_string()),
-            ("time", &|rank| duration(of(rank).seconds)),
+            ("points", &|rank| mystery(rank).points.to_string()),
+            ("time", &|rank| duration(mystery(rank).seconds)),
             ("configurations", &|rank| {
-                of(rank).configurations.to_string()
+                mystery(rank).configurations.to_string()
             }),
             ("device", &|rank| rank.device.clone()),
         ],
     )
 }
 
-fn kernel_ranks(ranks: Vec<RaceRank>) -> SheetTable {
+fn kernel_table(ranks: Vec<RaceRank>) -> SheetTable {
     SheetTable::filled(
         ranks,
         &[
@@ -177,79 +199,82 @@ fn kernel_ranks(ranks: Vec<RaceRank>) -> SheetTable {
             ("place", &place),
             ("name", &|rank| rank.name.clone()),
             ("ratio", &|rank| {
-                spread(rank.result.ratio.unwrap_or_default())
+                ratio_in_words(rank.result.ratio.unwrap_or_default())
             }),
         ],
     )
 }
 
-/// A ratio with its interval.
-fn spread([ratio, low, high]: [f64; 3]) -> String {
+/// Returns a ratio with its interval.
+fn ratio_in_words([ratio, low, high]: [f64; 3]) -> String {
     interval(ratio, low, high)
 }
 
-fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetBlock {
-    let stages = |it: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
-        let stages = course.stages.iter();
-        let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
-        known.filter(|(stage, it)| meets(stage, it)).count()
+/// Returns a table with a line for everybody.
+fn people_table(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetTable {
+    // The number of stages of the course whose shared work meets a demand.
+    let count = |person: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
+        let mut count = 0;
+        for stage in &course.stages {
+            let work = person.stages.get(&stage.id);
+            count += usize::from(work.is_some_and(|work| meets(stage, work)));
+        }
+        count
     };
-    let share = |part: usize, of: usize| format!("{part} of {of}");
-    let held = |it: &SharedWork| Some((it.range?, it.measured?));
-    SheetBlock::Table(SheetTable::filled(
+    let has_predicted = |_: &Stage, work: &SharedWork| work.vote.is_some();
+    let is_right = |stage: &Stage, work: &SharedWork| work.vote == Some(stage.prediction.answer);
+    let has_both = |_: &Stage, work: &SharedWork| work.range.is_some() && work.measured.is_some();
+    let holds = |_: &Stage, work: &SharedWork| match (work.range, work.measured) {
+        (Some([low, high]), Some(measured)) => (low..=high).contains(&measured),
+        _ => false,
+    };
+    SheetTable::filled(
         people,
         &[
-            ("name", &|it| room.name_of(it).to_owned()),
-            ("device", &|it| it.device.clone()),
-            ("stages passed", &|it| {
-                stages(it, &|_, it| it.is_passed()).to_string()
+            ("name", &|person| room.name_of(person).to_owned()),
+            ("device", &|person| person.device.clone()),
+            ("stages passed", &|person| {
+                count(person, &|_, work| work.is_passed()).to_string()
             }),
-            ("predictions right", &|it| {
-                let right =
-                    |stage: &Stage, it: &SharedWork| it.vote == Some(stage.prediction.answer);
-                let all = stages(it, &|_, it| it.vote.is_some());
-                share(stages(it, &right), all)
+            ("predictions right", &|person| {
+                let (right, all) = (count(person, &is_right), count(person, &has_predicted));
+                format!("{right} of {all}")
             }),
-            ("ranges held", &|it| {
-                let holds = |it: &SharedWork| {
-                    held(it).is_some_and(|([low, high], x)| (low..=high).contains(&x))
-                };
-                let all = stages(it, &|_, it| held(it).is_some());
-                share(stages(it, &|_, it| holds(it)), all)
+            ("ranges held", &|person| {
+                let (held, all) = (count(person, &holds), count(person, &has_both));
+                format!("{held} of {all}")
             }),
-            ("hints", &|it| {
-                let hints = it.stages.values().map(|it| it.hints);
+            ("hints", &|person| {
+                let hints = person.stages.values().map(|work| work.hints);
                 hints.sum::<u32>().to_string()
             }),
         ],
-    ))
+    )
 }
 
-/// How the class voted and what it predicted, and a line for everybody who has begun the stage.
-fn of_stage(
+/// Returns how the class voted on a stage and what it predicted, and a line for everybody who has begun it. Nothing is returned for a
+/// stage that nobody has begun and on which the class has not voted.
+fn stage_blocks(
     room: &RoomState,
+    course: &Course,
     stage: &Stage,
-    voted: Option<(&Vote, VoteTally)>,
-    begun: &[(&Participant, &SharedWork)],
+    people: &[&Participant],
 ) -> Vec<SheetBlock> {
-    let passed = begun.iter().filter(|(_, it)| it.is_passed()).count();
-    // Where the class has not voted, the predictions stand for the votes.
-    let (vote, found) = match voted {
-        Some((vote, found)) => (vote.clone(), found),
-        None => {
-            let mut counts = vec![0; stage.prediction.choices.len()];
-            for choice in begun.iter().filter_map(|(_, it)| it.vote) {
-                counts.iter_mut().skip(choice).take(1).for_each(|n| *n += 1);
-            }
-            let rounds = vec![counts];
-            let found = VoteTally {
-                rounds,
-                ..predicted(room, stage)
-            };
-            (Vote::default(), found)
+    let mut begun: Vec<(&Participant, &SharedWork)> = Vec::new();
+    for person in people {
+        if let Some(work) = person.stages.get(&stage.id)
+            && work.has_begun()
+        {
+            begun.push((person, work));
         }
-    };
-    let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
+    }
+    let vote = room.class.votes.get(&stage.id);
+    if begun.is_empty() && vote.is_none() {
+        return Vec::new();
+    }
+    let tally =
+        tally(room, course, &stage.id).unwrap_or_else(|| prediction_tally(room, stage, &begun));
+    let passed = begun.iter().filter(|(_, work)| work.is_passed()).count();
     let mut blocks = vec![
         SheetBlock::Heading(format!(
             "{} {}: {passed} of {} passed",
@@ -257,100 +282,101 @@ fn of_stage(
             stage.title,
             begun.len()
         )),
-        SheetBlock::Intro(format!("{said} The answer is {}.", letter(answer))),
-        votes(&found),
+        SheetBlock::Intro(format!(
+            "{} The answer is {}.",
+            tally.prompt,
+            letter(stage.prediction.answer)
+        )),
+        SheetBlock::Table(vote_table(&tally)),
     ];
-    blocks.extend(ranges(stage, &found));
+    blocks.extend(range_scale(stage, &tally).map(SheetBlock::Scale));
+    let ballots = |person: &Participant| {
+        let rounds = [0, 1].map(|round| person.ballot(vote?, round));
+        let votes: Vec<String> = rounds.into_iter().flatten().map(letter).collect();
+        Some(votes.join(", then "))
+    };
     blocks.push(SheetBlock::Table(SheetTable::filled(
         begun,
         &[
-            ("name", &|(who, _)| room.name_of(who).to_owned()),
-            ("", &|(_, it)| it.state.clone()),
-            ("prediction", &|(_, it)| known(it.vote.map(letter))),
-            ("votes", &|(who, _)| {
-                let votes = [0, 1].map(|round| who.ballot(&vote, round));
-                let votes = votes.into_iter().flatten().map(letter);
-                votes.collect::<Vec<_>>().join(", then ")
+            ("name", &|(person, _)| room.name_of(person).to_owned()),
+            ("", &|(_, work)| work.state.clone()),
+            ("prediction", &|(_, work)| known(work.vote.map(letter))),
+            ("votes", &|(person, _)| ballots(person).unwrap_or_default()),
+            ("range", &|(_, work)| {
+                let range = work.range;
+                known(range.map(|[low, high]| format!("{} to {}", number(low), number(high))))
             }),
-            ("range", &|(_, it)| {
-                let said = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
-                known(it.range.map(said))
+            ("measured", &|(_, work)| known(work.measured.map(number))),
+            ("ratio of A to B", &|(_, work)| {
+                known(work.ratio.map(ratio_in_words))
             }),
-            ("measured", &|(_, it)| known(it.measured.map(number))),
-            ("ratio of A to B", &|(_, it)| known(it.ratio.map(spread))),
-            ("hints", &|(_, it)| it.hints.to_string()),
+            ("hints", &|(_, work)| work.hints.to_string()),
         ],
     )));
     blocks
 }
 
-/// The choices with their votes in each round.
-fn votes(found: &VoteTally) -> SheetBlock {
-    let rounds = |it: &usize| {
-        let votes = found.votes(*it);
-        let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
-        votes.join(", then ")
-    };
-    SheetBlock::Table(SheetTable::filled(
-        0..found.choices.len(),
-        &[
-            ("", &|it| letter(*it)),
-            ("choice", &|it| found.choices[*it].clone()),
-            ("votes", &rounds),
-        ],
-    ))
+/// Returns the predictions of a stage in the place of votes.
+fn prediction_tally(
+    room: &RoomState,
+    stage: &Stage,
+    begun: &[(&Participant, &SharedWork)],
+) -> VoteTally {
+    let mut counts = vec![0; stage.prediction.choices.len()];
+    for (_, work) in begun {
+        if let Some(count) = work.vote.and_then(|choice| counts.get_mut(choice)) {
+            *count += 1;
+        }
+    }
+    VoteTally {
+        rounds: vec![counts],
+        ..predicted(room, stage)
+    }
 }
 
-/// The ranges that were drawn, over the middle of what was measured.
-fn ranges(stage: &Stage, found: &VoteTally) -> Option<SheetBlock> {
-    let of = stage.estimate.as_ref();
-    let of = of.filter(|_| !found.ranges.is_empty())?;
-    let middle = |it| {
-        let (it, unit) = (number(it), &of.unit);
-        format!("the middle of what was measured is {it} {unit}")
+/// Returns the choices with their votes in each round.
+fn vote_table(tally: &VoteTally) -> SheetTable {
+    SheetTable::filled(
+        0..tally.choices.len(),
+        &[
+            ("", &|choice| letter(*choice)),
+            ("choice", &|choice| tally.choices[*choice].clone()),
+            ("votes", &|choice| tally.votes_in_words(*choice)),
+        ],
+    )
+}
+
+/// Returns the ranges that were drawn, over the middle of what was measured; `None` if there are none.
+fn range_scale(stage: &Stage, tally: &VoteTally) -> Option<RangeScale> {
+    let estimate = stage.estimate.as_ref()?;
+    if tally.ranges.is_empty() {
+        return None;
+    }
+    let measured = match tally.measured {
+        Some(middle) => format!(
+            "the middle of what was measured is {} {}",
+            number(middle),
+            estimate.unit
+        ),
+        None => "nothing was measured".to_owned(),
     };
-    let measured = found.measured.map(middle);
-    let measured = measured.unwrap_or("nothing was measured".to_owned());
-    Some(SheetBlock::Scale(RangeScale {
+    Some(RangeScale {
         said: format!(
             "{} {} ranges; {measured}",
-            bounded(of.prompt.trim(), 200),
-            found.ranges.len()
+            bounded(estimate.prompt.trim(), 200),
+            tally.ranges.len()
         ),
-        from: of.from,
-        to: of.to,
-        log: of.log,
-        ranges: found.ranges.iter().map(|it| (it[0], it[1])).collect(),
-        mark: found.measured,
+        from: estimate.from,
+        to: estimate.to,
+        log: estimate.log,
+        ranges: tally
+            .ranges
+            .iter()
+            .map(|[low, high]| (*low, *high))
+            .collect(),
+        mark: tally.measured,
         even: None,
-    }))
-}
-
-fn line(
-    out: &mut String,
-    who: &[&str; 3],
-    ballots: [Option<usize>; 2],
-    it: &SharedWork,
-    result: &RaceResult,
-) {
-    let mystery = result.mystery.as_ref();
-    let mut cells: Vec<String> = who
-        .iter()
-        .chain(&[it.state.as_str()])
-        .map(|text| cell(text))
-        .collect();
-    cells.extend([it.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
-    cells.extend([0, 1].map(|at| known(it.range.map(|range| range[at]))));
-    cells.push(known(it.measured));
-    cells.extend([0, 1, 2].map(|at| known(it.ratio.map(|ratio| ratio[at]))));
-    cells.extend([0, 1].map(|at| known(it.checks.map(|checks| checks[at]))));
-    cells.extend([
-        it.hints.to_string(),
-        known(mystery.map(|it| it.points)),
-        known(mystery.map(|it| it.seconds)),
-        known(mystery.map(|it| it.configurations)),
-    ]);
-    row(out, &cells);
+    })
 }
 
 #[cfg(test)]
@@ -373,7 +399,7 @@ mod tests {
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
         let mut room = RoomState::default();
-        let mut it = Participant {
+        let mut record = Participant {
             id: "1".to_owned(),
             name: "=cmd|' /C calc'!A0".to_owned(),
             sequence: 1,
@@ -386,9 +412,9 @@ mod tests {
             hints: 2,
             ..SharedWork::default()
         };
-        it.stages.insert("broken-init".to_owned(), shared);
-        it.races.insert("mystery 7-1".to_owned(), solved());
-        room.hear(it, 0).expect("heard");
+        record.stages.insert("broken-init".to_owned(), shared);
+        record.races.insert("mystery 7-1".to_owned(), solved());
+        room.hear(record, 0).expect("heard");
         let table = csv(&room);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
@@ -418,7 +444,7 @@ mod tests {
                 ratio: Some([1.2, 1.1, 1.3]),
                 ..SharedWork::default()
             };
-            let it = Participant {
+            let record = Participant {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 sequence: 1,
@@ -426,7 +452,7 @@ mod tests {
                 races: [("mystery 7-1".to_owned(), solved())].into(),
                 ..Participant::default()
             };
-            room.hear(it, 0).expect("heard");
+            room.hear(record, 0).expect("heard");
         }
         let text = sheet(&room, &course).text();
         for wanted in [

@@ -28,8 +28,8 @@ pub fn sheet(
     if !kept.is_empty() {
         blocks.push(kept.origin());
     }
-    blocks.extend(of_course(course, progress, mine, kept));
-    blocks.extend(journey.map(of_journey).into_iter().flatten());
+    blocks.extend(course_blocks(course, progress, mine, kept));
+    blocks.extend(journey.map(journey_blocks).into_iter().flatten());
     if let Some(session) = session {
         blocks.extend(session.blocks(false));
     }
@@ -37,7 +37,7 @@ pub fn sheet(
 }
 
 /// Returns the score, each stage that was begun, the exercises and the mysteries.
-fn of_course(
+fn course_blocks(
     course: &Course,
     progress: &Progress,
     mine: OwnConfig<'_>,
@@ -57,10 +57,10 @@ fn of_course(
     for stage in &course.stages {
         let known = progress.stage(&stage.id);
         if known.state >= StageState::Predicted {
-            blocks.extend(of_stage(stage, &known, mine, kept));
+            blocks.extend(stage_blocks(stage, &known, mine, kept));
         }
     }
-    blocks.extend(exercises(course, progress));
+    blocks.extend(exercise_blocks(course, progress));
     if !progress.mysteries.is_empty() {
         blocks.push(SheetBlock::Heading("Mysteries".to_owned()));
         let table = SheetTable::filled(
@@ -75,7 +75,7 @@ fn of_course(
     blocks
 }
 
-fn of_stage(
+fn stage_blocks(
     stage: &Stage,
     known: &StageProgress,
     mine: OwnConfig<'_>,
@@ -109,7 +109,7 @@ fn of_stage(
             even: Some(1.0),
         }));
     }
-    blocks.extend(kept.of_stage(stage.number));
+    blocks.extend(kept.curves_of_stage(stage.number));
     let changes = mine(stage).map_or_else(Vec::new, |mine| differences(stage, &mine));
     if !changes.is_empty() {
         blocks.push(SheetBlock::Table(SheetTable::filled(
@@ -238,7 +238,7 @@ fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
 }
 
 /// Returns the exercises that were begun, each with its result.
-fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
+fn exercise_blocks(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
     let begun: Vec<(&Exercise, StageProgress)> = course
         .exercises
         .iter()
@@ -272,7 +272,7 @@ fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
 }
 
 /// Returns the table of `perflings run all`.
-fn of_journey(journey: &LastJourney) -> [SheetBlock; 3] {
+fn journey_blocks(journey: &LastJourney) -> [SheetBlock; 3] {
     let LastJourney {
         device,
         preset,

@@ -102,12 +102,12 @@ impl RunReport {
     }
 
     /// Returns the curves of a stage, and the device and date of each.
-    pub fn of_stage(&self, stage: u32) -> Vec<SheetBlock> {
+    pub fn curves_of_stage(&self, stage: u32) -> Vec<SheetBlock> {
         let runs = self.runs(stage);
-        let mut blocks: Vec<SheetBlock> = curves(stage, &runs).into_iter().collect();
+        let mut blocks: Vec<SheetBlock> = loss_chart(stage, &runs).into_iter().collect();
         for run in runs {
-            let on = on(&run.run);
-            let date = dated(&run.date);
+            let on = device_in_words(&run.run);
+            let date = date_or_unknown(&run.date);
             blocks.push(SheetBlock::Remark(format!(
                 "{}: {on}, {date}",
                 run.run.name
@@ -125,7 +125,7 @@ impl RunReport {
         for stage in stages {
             let runs = self.runs(stage);
             let mut chart = if drawn || stage == 0 {
-                curves(stage, &runs)
+                loss_chart(stage, &runs)
             } else {
                 None
             };
@@ -153,15 +153,19 @@ impl RunReport {
         let Hello {
             version, os, cores, ..
         } = &self.hello;
-        let date = dated(&self.hello.date);
+        let date = date_or_unknown(&self.hello.date);
         SheetBlock::Intro(format!(
             "Measured on {date} by perflings {version}, {os}, {cores} cores."
         ))
     }
 }
 
-/// Returns true if both runs have one configuration of a stage. The slot does not matter.
+/// Returns true if both runs have one configuration of a stage. The slot does not matter, except where another program does not tell
+/// its configuration.
 fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
+    if one.description.is_foreign() && one.description.slot != other.description.slot {
+        return false;
+    }
     let in_slot = RunDescription {
         slot: one.description.slot,
         ..other.description.clone()
@@ -170,14 +174,14 @@ fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
 }
 
 /// Returns the words for the device of a run: `on EPYC 9654, 2 threads (cpu)`.
-fn on(run: &RunDescription) -> String {
+fn device_in_words(run: &RunDescription) -> String {
     match &run.device {
         Some(device) => format!("on {} ({})", device.name, device.kind),
         None => "on a device that is not told".to_owned(),
     }
 }
 
-fn dated(date: &str) -> &str {
+fn date_or_unknown(date: &str) -> &str {
     match date {
         "" => "date unknown",
         date => date,
@@ -185,7 +189,7 @@ fn dated(date: &str) -> &str {
 }
 
 /// Returns a chart with the losses of a stage's runs; `None` without a run of several points.
-fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
+fn loss_chart(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
     let mut curves = Vec::new();
     for run in runs.iter().filter(|run| run.curve.len() > 1) {
         let points = run.curve.iter();
@@ -227,7 +231,7 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
     let per_step = pair.tokens.map_or_else(String::new, |[a, b]| {
         format!(" for {a} and {b} tokens a step")
     });
-    let differs = differing(pair);
+    let differs = differing_keys(pair);
     let text = format!(
         "{verdict}: time of A over time of B {} (95 % interval), n = {} pairs. \
          A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.",
@@ -240,7 +244,7 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
 }
 
 /// Returns the keys in which A and B differ, or `nothing`.
-pub fn differing(pair: &Pair) -> String {
+pub fn differing_keys(pair: &Pair) -> String {
     match pair.differs.join(", ") {
         none if none.is_empty() => "nothing".to_owned(),
         differs => differs,
@@ -254,7 +258,7 @@ pub fn in_words(lint: &Lint) -> String {
 }
 
 /// Writes a loss with four digits after the point; NaN is written as NaN.
-pub fn short(x: Num) -> String {
+pub fn loss_in_words(x: Num) -> String {
     if x.0.is_finite() {
         format!("{:.4}", Digits(x.0))
     } else {
@@ -411,7 +415,7 @@ mod tests {
         );
     }
 
-    /// A file of the version before this one.
+    /// Reads a file that an earlier version wrote.
     #[test]
     fn runs_that_were_kept_are_read_back() {
         let kept = r#"{"hello":{"protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"},"sections":[{"started":STARTED,"date":"2026-11-20","first":[0,6.9],"last":[40,"NaN"],"curve":[[0,6.9],[2,6.8]],"every":2,"throughput":null,"kernels":null,"gradients":null,"memory":null,"lints":[],"ended":null,"others":null}],"pairs":[]}"#;

@@ -216,7 +216,7 @@ pub fn interval(x: f64, low: f64, high: f64) -> String {
 }
 
 /// Writes a measured ratio with its interval, or with a note that it has none.
-pub fn worth(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
+pub fn ratio_with_interval(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
     match low.zip(high) {
         Some((low, high)) => interval(ratio, low, high),
         None => format!("{} {NO_INTERVAL}", digits(ratio)),

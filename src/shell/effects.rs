@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread::Builder;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::editor::Editor;
 use super::exercise::{ExerciseRunner, as_it_began};
@@ -18,6 +18,7 @@ use super::replay::ReplaySource;
 use super::runs;
 use super::saving::Saving;
 use super::watch::FileWatch;
+use crate::app::opened::Opened;
 use crate::app::source::EventSource as _;
 use crate::app::{Effect, Message, source};
 use crate::class::member::Member;
@@ -34,7 +35,8 @@ use crate::pages::html;
 use crate::pages::report::RunReport;
 use crate::record::Recording;
 use crate::settings;
-use crate::tui::terminal;
+use crate::tui::theme::Theme;
+use crate::tui::{self, terminal};
 use protocol::handle::EngineCommand;
 use protocol::story::StreamStory;
 
@@ -99,10 +101,13 @@ impl Workshop {
         }
     }
 
-    /// Returns true if the effect opens an editor that draws on this terminal.
+    /// Returns true if the effect opens an editor or a screen that draws on this terminal.
     pub(super) fn needs_terminal(&self, effect: &Effect) -> bool {
-        let editor = self.editor.as_ref();
-        matches!(effect, Effect::OpenEditor { .. }) && editor.is_some_and(Editor::needs_terminal)
+        match effect {
+            Effect::OpenProfile { .. } => true,
+            Effect::OpenEditor { .. } => self.editor.as_ref().is_some_and(Editor::needs_terminal),
+            _ => false,
+        }
     }
 
     /// Carries out an effect. The result and the error are sentences for the screen; `None` if there is nothing to say.
@@ -166,6 +171,18 @@ impl Workshop {
                     text.display(),
                     page.file_name().unwrap_or_default().display()
                 )));
+            }
+            Effect::OpenProfile {
+                file,
+                theme,
+                markers,
+            } => {
+                let trace = gputrace::open(&file, &mut |_| {})
+                    .map_err(|error| anyhow!("{} {}", error.what, error.next))?;
+                let figures = gputrace::summary::summary(&trace);
+                let opened = Opened::new(trace, figures, &self.context.course.readings);
+                let abilities = terminal::abilities(|name| std::env::var(name).ok());
+                tui::opened::show(opened, &Theme::new(theme, markers, abilities))?;
             }
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);

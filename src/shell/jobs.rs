@@ -53,11 +53,8 @@ pub(super) fn measure(
             tell(ExerciseNews::Measured(Box::new(measured)));
         }
     };
-    BackgroundJob::begin(
-        Builder::new().name("measurement".to_owned()),
-        work,
-        broke_off,
-    )
+    let thread = Builder::new().name("measurement".to_owned());
+    BackgroundJob::begin(thread, work, broke_off)
 }
 
 /// Begins to check the kernels of an exercise. The last message has a verdict. The process that checks is kept for the next check.
@@ -83,11 +80,8 @@ pub(super) fn check(
         });
         let _ = outbox.send(checked(&job, report));
     };
-    BackgroundJob::begin(
-        Builder::new().name("kernel-check".to_owned()),
-        work,
-        broke_off,
-    )
+    let thread = Builder::new().name("kernel-check".to_owned());
+    BackgroundJob::begin(thread, work, broke_off)
 }
 
 fn news(exercise: &str, news: ExerciseNews) -> Message {

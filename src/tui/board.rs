@@ -1,13 +1,20 @@
 //! The instructor's board on the terminal: who is where, votes and races, and the keys that open them; and how to join, for the
 //! projector.
 
+mod act;
+mod join;
+mod people;
+mod results;
+mod wall;
+
+pub use act::{BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act};
+
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use crossterm::event::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
@@ -15,51 +22,63 @@ use super::keys::board::{BoardAction, action, footer};
 use super::panels::footer::line_of_keys;
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
-use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
-use super::votes::bars;
-use crate::class::board::{Board, ParticipantRow, Presence, Race, RaceRank, VoteTally, duration};
-use crate::course::save_file::letter;
-use protocol::units::or_dash;
-
-mod act;
-mod join;
-mod wall;
-
-pub use act::{BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act};
+use crate::class::board::Board;
 use act::{Typing, warnings};
 
-/// Time between two updates from the room.
+/// The time between two updates from the room.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a message stays.
+/// The time for which a message stays.
 const NOTICE: Duration = Duration::from_secs(8);
 
+/// The board on the screen.
+struct BoardSession<'a> {
+    room: &'a mut dyn RoomControl,
+    board: Board,
+    view: BoardView,
+    began: Instant,
+    /// The time of the last message.
+    told: Instant,
+}
+
 /// Shows the board until the instructor quits.
+///
+/// # Errors
+/// If the terminal fails.
 pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Result<SessionEnd> {
-    let (board, began) = (room.board(), Instant::now());
-    let mut state = (room, board, view, Instant::now());
+    let mut session = BoardSession {
+        board: room.board(),
+        room,
+        view,
+        began: Instant::now(),
+        told: Instant::now(),
+    };
     run::show(
-        &mut state,
+        &mut session,
         LOOK,
         SessionEnd::Signal,
-        |(room, board, view, told), frame| {
-            if told.elapsed() > NOTICE {
+        |session, frame| {
+            let BoardSession { room, view, .. } = session;
+            if session.told.elapsed() > NOTICE {
                 view.notice = None;
             }
-            *board = room.board();
-            (view.reached, view.open_s) = (room.reached(), began.elapsed().as_secs());
-            draw(frame, board, view, theme);
+            session.board = room.board();
+            view.reached = room.reached();
+            view.open_s = session.began.elapsed().as_secs();
+            draw(frame, &session.board, view, theme);
             None
         },
-        |(room, board, view, told), event| {
+        |session, event| {
             let Event::Key(key) = event else { return None };
+            let BoardSession { room, view, .. } = session;
             let asked = action(key, view.typing.is_some())?;
             if asked == BoardAction::Quit && view.asked == Some(Confirmation::Quit) {
                 return Some(SessionEnd::Quit);
             }
-            if let Some(said) = act(asked, &mut **room, board, view) {
-                (view.notice, *told) = (Some(said), Instant::now());
+            if let Some(said) = act(asked, &mut **room, &session.board, view) {
+                view.notice = Some(said);
+                session.told = Instant::now();
             }
             None
         },
@@ -80,38 +99,37 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
         BoardScreen::Board => draw_board(frame, rest, board, view, theme),
         BoardScreen::Join => join::draw(frame, rest, board, view, theme),
         BoardScreen::Wall => wall::draw(frame, rest, board, view, theme),
-        BoardScreen::Own => {
-            let own = view.own.iter().map(|it| Span::styled(it, theme.text));
-            let mut lines: Vec<_> = own
-                .flat_map(|it| text::wrap(&[it], wide, " ", "   "))
-                .collect();
-            if !view.serves() {
-                let said = " A room in a folder has no page of its own: see --page";
-                lines = vec![Line::raw(said)];
-            }
-            put(frame, rest, lines);
-        }
+        BoardScreen::Own => put(frame, rest, own_lines(view, wide, theme)),
     }
     theme.symbols.finish(frame.buffer_mut());
 }
 
-fn draw_board(
-    frame: &mut Frame<'_>,
-    mut rest: Rect,
-    board: &Board,
-    view: &BoardView,
-    theme: &Theme,
-) {
+/// Returns the instructor's own addresses.
+fn own_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if !view.serves() {
+        let said = " A room in a folder has no page of its own: see --page";
+        return vec![Line::raw(said)];
+    }
+    let mut lines = Vec::new();
+    for own in &view.own {
+        let own = [Span::styled(own, theme.text)];
+        lines.extend(text::wrap(&own, wide, " ", "   "));
+    }
+    lines
+}
+
+fn draw_board(frame: &mut Frame<'_>, area: Rect, board: &Board, view: &BoardView, theme: &Theme) {
+    let mut rest = area;
     let wide = usize::from(rest.width);
     let top = head(board, view, wide, theme);
     let rows = height(top.len());
     put(frame, take_top(&mut rest, rows), top);
-    let below = said(board, view, wide, theme);
-    let below_rows = height(below.len()).min(rest.height / 3);
-    put(frame, take_bottom(&mut rest, below_rows), below);
+    let messages = messages(board, view, wide, theme);
+    let rows = height(messages.len()).min(rest.height / 3);
+    put(frame, take_bottom(&mut rest, rows), messages);
     // The table keeps a few rows beside a vote or a race.
     if let Some(vote) = &board.vote {
-        let mut lines = votes(vote, wide, theme);
+        let mut lines = results::vote_lines(vote, wide, theme);
         if board.race.is_some() && !vote.open {
             lines.truncate(1);
         }
@@ -119,40 +137,41 @@ fn draw_board(
         put(frame, take_top(&mut rest, rows), lines);
     }
     if let Some(race) = &board.race {
-        let mut lines = ranks(race, wide, theme);
+        let mut lines = results::race_lines(race, wide, theme);
         let rows = height(lines.len()).min(rest.height / 2);
         let left_out = lines.len().saturating_sub(usize::from(rows));
         if left_out > 0 && rows > 1 {
             lines.truncate(usize::from(rows) - 1);
-            let said = format!("      and {} more", left_out + 1);
-            lines.push(Line::styled(said, theme.dim));
+            let more = format!("      and {} more", left_out + 1);
+            lines.push(Line::styled(more, theme.dim));
         }
         put(frame, take_top(&mut rest, rows), lines);
     }
-    people(frame, rest, board, view, theme);
+    people::draw(frame, rest, board, view, theme);
 }
 
-/// The counts, how to join, and the stages.
+/// Returns the counts, how to join, and the stages.
 fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let stuck = board.rows.iter().filter(|row| row.stuck).count();
     let mut spans = vec![
         Span::styled(" perflings room ", theme.title_focused),
         Span::styled(format!(" {} here", board.here), theme.strong),
     ];
-    let mut more = |n: usize, what: &str, style: Style| {
-        if n > 0 {
-            spans.push(Span::styled(format!(" · {n} {what}"), style));
+    for (count, what, style) in [
+        (board.not_started, "not started", theme.text),
+        (stuck, "long in one stage", theme.warning),
+        (board.raised, "raised a hand", theme.warning),
+    ] {
+        if count > 0 {
+            spans.push(Span::styled(format!(" · {count} {what}"), style));
         }
-    };
-    more(board.not_started, "not started", theme.text);
-    let stuck = board.rows.iter().filter(|row| row.stuck).count();
-    more(stuck, "long in one stage", theme.warning);
-    more(board.raised, "raised a hand", theme.warning);
-    for (is, said) in [
+    }
+    for (is_so, said) in [
         (board.closed, " closed "),
         (board.locked, " locked "),
         (board.names_required, " names "),
     ] {
-        if is {
+        if is_so {
             spans.push(Span::styled(said, theme.badge));
         }
     }
@@ -161,18 +180,26 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
         spans.push(Span::styled(said, theme.badge));
     }
     let mut lines = text::wrap(&spans, wide, "", " ");
-    let address = |it: &String| {
-        let said = format!("perflings --room {it} --name NICKNAME");
-        text::wrap(&[Span::styled(said, theme.text)], wide, " ", "   ")
-    };
-    lines.extend(view.places.get(view.place).into_iter().flat_map(address));
-    lines.extend(stages(board, view, wide, theme));
+    if let Some(place) = view.places.get(view.place) {
+        let said = format!("perflings --room {place} --name NICKNAME");
+        lines.extend(text::wrap(
+            &[Span::styled(said, theme.text)],
+            wide,
+            " ",
+            "   ",
+        ));
+    }
+    lines.extend(stage_lines(board, view, wide, theme));
     lines
 }
 
-/// Every stage with how many are in it and have passed it, the marked one with its title.
-fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut parts = Vec::new();
+/// Returns a line with every stage, how many are in it and have passed it, and a line about the marked one.
+fn stage_lines(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(marked) = board.stages.get(view.marked) else {
+        return Vec::new();
+    };
+    // Each stage in three forms, the widest first.
+    let mut stages = Vec::new();
     for (at, stage) in board.stages.iter().enumerate() {
         let style = theme.among(at == view.marked, theme.text);
         let (number, here, passed) = (stage.number, stage.here, stage.passed);
@@ -181,266 +208,104 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
             format!(" {number}: {here}/{passed} "),
             format!(" {number}:{here} "),
         ];
-        parts.push(forms.map(|said| (said, style)));
+        stages.push((forms, style));
     }
-    let wide_of = |form: usize| -> usize {
-        let widths = parts.iter().map(|part| text::width(&part[form].0));
+    let width_of = |form: usize| -> usize {
+        let widths = stages.iter().map(|(forms, _)| text::width(&forms[form]));
         widths.sum()
     };
-    let form = (0..2).find(|form| wide_of(*form) < wide).unwrap_or(2);
+    let form = (0..2).find(|form| width_of(*form) < wide).unwrap_or(2);
     let heading = ["", " here/passed", " here"][form];
-    let named = wide_of(form) + text::width(heading) < wide;
-    let heading = Span::styled(if named { heading } else { "" }, theme.dim);
-    let mut spans = vec![heading];
-    for part in parts {
-        let (said, style) = &part[form];
-        spans.push(Span::styled(said.clone(), *style));
+    let mut spans = Vec::new();
+    if width_of(form) + text::width(heading) < wide {
+        spans.push(Span::styled(heading, theme.dim));
     }
-    let Some(marked) = board.stages.get(view.marked) else {
-        return Vec::new();
-    };
-    let mut of = format!(" stage {} {}", marked.number, marked.title);
+    for (forms, style) in &stages {
+        spans.push(Span::styled(forms[form].clone(), *style));
+    }
+    let mut about = format!(" stage {} {}", marked.number, marked.title);
     if form > 0 {
-        of += &format!(": {} here, {} passed", marked.here, marked.passed);
+        about += &format!(": {} here, {} passed", marked.here, marked.passed);
     }
     if let Some(offer) = &board.offer {
-        of += &format!("; everybody is invited to {offer}");
+        about += &format!("; everybody is invited to {offer}");
     }
-    let mut lines = vec![Line::from(spans)];
-    lines.push(Line::styled(text::cut(&of, wide), theme.dim));
-    lines
-}
-
-/// The histogram of a vote, the second round beside the first.
-fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let state = match vote.open {
-        true => "the vote is open",
-        false => "the votes",
-    };
-    let again = if vote.round > 1 { ", second round" } else { "" };
-    let title = format!("{}: {state}{again}, {}", vote.named(), vote.who());
-    let mut lines = vec![rule(&title, wide, theme)];
-    if vote.stage == 0 {
-        let prompt = Span::styled(vote.prompt.clone(), theme.text);
-        lines.extend(text::wrap(&[prompt], wide, " ", " "));
-    }
-    let both = vote.rounds.len() > 1;
-    let bar = (wide / if both { 6 } else { 3 }).clamp(6, 40);
-    let right = vote.answer.as_ref();
-    for (at, choice) in vote.choices.iter().enumerate() {
-        let (mark, style) = match right {
-            Some(it) if it.choice == at => (theme.symbols.good, theme.good),
-            _ => (" ", theme.text),
-        };
-        let mut spans = vec![
-            Span::styled(mark, style),
-            Span::styled(format!("{}  ", letter(at)), theme.strong),
-        ];
-        spans.extend(bars(vote, at, bar, theme));
-        let indent = text::width_of(&spans);
-        let said = [Span::styled(choice.clone(), style)];
-        let left = wide.saturating_sub(indent + 1);
-        for line in text::wrap(&said, left, "", "") {
-            spans.extend(line.spans);
-            lines.push(Line::from(std::mem::take(&mut spans)));
-            spans.push(Span::raw(" ".repeat(indent)));
-        }
-    }
-    if let Some(answer) = right {
-        let reason = Span::styled(answer.reason.clone(), theme.text);
-        lines.extend(text::wrap(&[reason], wide, " ", " "));
-    }
-    if !vote.ranges.is_empty() {
-        let found = match vote.measured {
-            Some(truth) => {
-                let holds = |range: &&[f64; 2]| (range[0]..=range[1]).contains(&truth);
-                let held = vote.ranges.iter().filter(holds).count();
-                let measured = format!("{truth:.2} {}", vote.unit);
-                format!("{held} hold the measured {}", measured.trim_end())
-            }
-            None => "nothing is measured yet".to_owned(),
-        };
-        let said = format!(" {} ranges were drawn; {found}", vote.ranges.len());
-        lines.push(Line::styled(text::cut(&said, wide), theme.text));
-    }
-    lines
-}
-
-/// The race, the best first.
-fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let left = race
-        .left_s
-        .map_or_else(String::new, |left| format!(", {} left", duration(left)));
-    let mut lines = vec![rule(&format!("race: {}{left}", race.task), wide, theme)];
-    if race.ranks.is_empty() {
-        lines.push(Line::styled(" nobody has a result yet", theme.dim));
-    }
-    for rank in &race.ranks {
-        let place = or_dash(rank.place, |place| place.to_string());
-        let (name, figures) = (text::name(&rank.name, 24), text::left(&result(rank), 30));
-        let line = format!(" {place:>3}  {name}  {figures}  {}", rank.device);
-        let style = match rank.place {
-            Some(1) => theme.strong,
-            _ => theme.text,
-        };
-        lines.push(Line::styled(text::cut(&line, wide), style));
-    }
-    lines
-}
-
-/// A result in words.
-fn result(rank: &RaceRank) -> String {
-    match (rank.result.mystery, rank.result.ratio) {
-        (Some(it), _) if it.points > 0 => {
-            let (points, tried) = (it.points, it.configurations);
-            format!("{points} points, {}, {tried} tried", duration(it.seconds))
-        }
-        (Some(_), _) => "gave up".to_owned(),
-        (None, Some([ratio, low, high])) => format!("{ratio:.2}x [{low:.2}, {high:.2}]"),
-        (None, None) => String::new(),
-    }
-}
-
-#[rustfmt::skip]
-const COLUMNS: [FigureColumn; 7] = [
-    ("at", 12),
-    ("for", 12),
-    ("passed", 8),
-    ("checks", 8),
-    ("hints", 7),
-    ("best", 8),
-    ("hand", 8),
-];
-
-fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView, theme: &Theme) {
-    let wide = usize::from(rest.width);
-    let title = take_top(&mut rest, 1);
-    // Below it stands the head of the table. The chosen one is on the screen.
-    let high = usize::from(rest.height.saturating_sub(1));
-    let chosen = view.chosen(board);
-    let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
-    let (all, last) = (board.rows.len(), board.rows.len().min(skipped + high));
-    let said = match last - skipped < all {
-        true => format!("participants {} to {last} of {all}", skipped + 1),
-        false => "participants".to_owned(),
-    };
-    put(frame, title, rule(&said, wide, theme));
-    if board.rows.is_empty() {
-        let line = Line::styled(" nobody has joined yet", theme.dim);
-        return put(frame, rest, line);
-    }
-    let mut room = wide.saturating_sub(1 + 16);
-    let columns = Columns::fit(COLUMNS, &[0, 6, 1, 2, 5, 3, 4], &mut room);
-    let name = 16 + room.min(12);
-    let device = room.saturating_sub(12);
-    let device = device.saturating_sub(2);
-    let (named, on) = (text::left("name", name), text::cut("device", device));
-    let top = Line::styled(format!(" {named}{}  {on}", columns.heads()), theme.dim);
-    put(frame, take_top(&mut rest, 1), top);
-    let shown = board.rows.iter().enumerate().skip(skipped).take(high);
-    let lines = shown.map(|(at, row)| {
-        let selected = view.selected.contains(&row.id);
-        let style = match row.presence {
-            _ if chosen == Some(at) || selected => theme.selected,
-            Presence::Here => theme.text,
-            _ => theme.dim,
-        };
-        let mark = if selected { "*" } else { " " };
-        let named = format!("{mark}{}", text::name(&row.name, name));
-        let mut spans = vec![Span::styled(named, style)];
-        spans.extend(columns.cells(figures(row, style, theme)));
-        let on = format!("  {}", text::shorten(&row.device, device));
-        spans.push(Span::styled(on, theme.dim));
-        Line::from(spans)
-    });
-    put(frame, rest, lines.collect::<Vec<_>>());
-}
-
-fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style); 7] {
-    let at = match row.presence {
-        Presence::Left => "left".to_owned(),
-        Presence::Away => "away".to_owned(),
-        Presence::Here if row.at.parse::<u32>().is_ok() => format!("stage {}", row.at),
-        Presence::Here => row.at.clone(),
-    };
-    let long = match row.at.as_str() {
-        "" => String::new(),
-        _ => duration(row.at_s),
-    };
-    let checks = or_dash(row.checks, |[met, all]| format!("{met}/{all}"));
-    let hand = row.hand.map(|place| format!("hand {place}"));
-    [
-        (at, style),
-        (long, if row.stuck { theme.warning } else { style }),
-        (row.passed.to_string(), style),
-        (checks, style),
-        (row.hints.to_string(), style),
-        (or_dash(row.best, |it| format!("{it:.2}x")), style),
-        (hand.unwrap_or_default(), theme.warning),
+    vec![
+        Line::from(spans),
+        Line::styled(text::cut(&about, wide), theme.dim),
     ]
 }
 
-/// What could not be read, and the last message.
-fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mark = theme.symbols.warning;
-    let all = warnings(board);
-    let shown = all
-        .iter()
-        .filter(|warning| !view.dismissed.contains(*warning));
-    let shown: Vec<&String> = shown.collect();
-    let more = match shown.len() {
+/// Returns the last message, and the warnings that were not dismissed.
+fn messages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut warnings = warnings(board);
+    warnings.retain(|warning| !view.dismissed.contains(warning));
+    let more = match warnings.len() {
         0..=2 => String::new(),
-        faults => format!("; {} more", faults - 2),
+        count => format!("; {} more", count - 2),
     };
-    let faults = shown.iter().take(2);
-    let faults = faults.map(|fault| format!("{mark} {fault}{more}"));
-    let lines = view.notice.iter().cloned().chain(faults);
-    let wrapped = lines.flat_map(|line| {
-        let line = Span::styled(line, theme.warning);
-        text::wrap(&[line], wide, " ", "   ")
-    });
-    wrapped.collect()
+    let mark = theme.symbols.warning;
+    let mut messages: Vec<String> = view.notice.iter().cloned().collect();
+    for warning in warnings.iter().take(2) {
+        messages.push(format!("{mark} {warning}{more}"));
+    }
+    let mut lines = Vec::new();
+    for message in messages {
+        let message = [Span::styled(message, theme.warning)];
+        lines.extend(text::wrap(&message, wide, " ", "   "));
+    }
+    lines
 }
 
+/// Returns the last row: the line that is typed, or the keys.
 fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
-    if let Some((what, word)) = &view.typing {
-        let asked = match what {
-            Typing::Race => {
-                "race: a mystery's seed and level, or an exercise, such as 7 2, k04 or k04 15 min"
-            }
-            Typing::Question => "ask, such as \"Who has seen this?\" yes no",
-            Typing::Names => "select everybody whose name contains these letters; empty: nobody",
-        };
-        // The end of a long line is what is typed.
-        let left = wide.saturating_sub(text::width(word) + 4);
-        let asked = text::cut(asked, left);
-        let from = text::width(word).saturating_sub(wide.saturating_sub(text::width(&asked) + 4));
-        let end: String = word.chars().skip(from).collect();
-        return Line::styled(text::cut(&format!(" {asked}: {end}_"), wide), theme.strong);
+    if let Some((purpose, line)) = &view.typing {
+        let said = typed_line(*purpose, line, wide);
+        return Line::styled(text::cut(&said, wide), theme.strong);
     }
-    let line =
-        |named: &[(String, &'static str)], gap| line_of_keys(named.iter().cloned(), gap, theme);
-    let mut named = footer();
-    let open = match view.screen {
+    let mut keys = footer();
+    let shown = match view.screen {
         BoardScreen::Board => "",
         BoardScreen::Join => "join",
         BoardScreen::Own => "my page",
         BoardScreen::Wall => "wall",
     };
-    for (_, label) in named.iter_mut().filter(|it| it.1 == open) {
-        *label = "board";
+    for (_, label) in &mut keys {
+        // The key of the screen that is shown goes back to the board.
+        if *label == shown {
+            *label = "board";
+        }
     }
-    let wide_line = line(&named, "  ");
-    if wide_line.width() <= wide + 2 {
-        return wide_line;
+    let line =
+        |keys: &[(String, &'static str)], gap| line_of_keys(keys.iter().cloned(), gap, theme);
+    let with_wide_gaps = line(&keys, "  ");
+    if with_wide_gaps.width() <= wide + 2 {
+        return with_wide_gaps;
     }
     // The last one says how to quit; those before it go first.
-    while line(&named, " ").width() > wide + 1 && named.len() > 1 {
-        named.remove(named.len() - 2);
+    while line(&keys, " ").width() > wide + 1 && keys.len() > 1 {
+        keys.remove(keys.len() - 2);
     }
-    line(&named, " ")
+    line(&keys, " ")
 }
 
+/// Returns what to type, and the end of what is typed.
+fn typed_line(purpose: Typing, line: &str, wide: usize) -> String {
+    let asked = match purpose {
+        Typing::Race => {
+            "race: a mystery's seed and level, or an exercise, such as 7 2, k04 or k04 15 min"
+        }
+        Typing::Question => "ask, such as \"Who has seen this?\" yes no",
+        Typing::Names => "select everybody whose name contains these letters; empty: nobody",
+    };
+    let asked = text::cut(asked, wide.saturating_sub(text::width(line) + 4));
+    let room = wide.saturating_sub(text::width(&asked) + 4);
+    let hidden = text::width(line).saturating_sub(room);
+    let end: String = line.chars().skip(hidden).collect();
+    format!(" {asked}: {end}_")
+}
+
+/// Returns a rule with a title.
 fn rule(title: &str, wide: usize, theme: &Theme) -> Line<'static> {
     let rule = text::rule(theme.symbols.rule, title, wide);
     Line::styled(text::cut(&rule, wide), theme.border)

@@ -175,19 +175,14 @@ fn drawing_columns(app: &App) -> u16 {
         return 0;
     }
     let Some(stage) = app.stage() else { return 0 };
-    let widest = lesson::sections(app.reading().page().0, stage)
+    lesson::sections(app.reading().page().0, stage)
         .flat_map(|section| &section.blocks)
-        .map(|block| match block {
-            TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
-            _ => 0,
+        .filter_map(|block| match block {
+            TextBlock::Code { text: code, .. } => code.lines().map(text::width).max(),
+            _ => None,
         })
         .max()
-        .unwrap_or(0);
-    if widest > 0 {
-        height(widest + FRAME)
-    } else {
-        0
-    }
+        .map_or(0, |widest| height(widest + FRAME))
 }
 
 /// Returns the panels that may stand beside the lesson, the loss and the throughput, the most wanted first: the focused panel, those that

@@ -12,13 +12,13 @@ use strum::VariantArray;
 
 use super::keys::opened::{action, footer, help};
 use super::mouse::timeline_move;
-use super::panels::timeline;
+use super::panels::content::{Content, Inside};
+use super::panels::{draw_in_card, timeline};
 use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
 use super::surface::{
-    Scroll, Scrolled, centred, draw_card_frame, framed, height, inside, put, take_bottom,
-    take_left, take_top, widest,
+    Scroll, centred, height, panel_frame, put, take_bottom, take_left, take_top, widest,
 };
 use super::table::{Columns, FigureColumn};
 use super::text;
@@ -125,23 +125,26 @@ pub fn draw(frame: &mut Frame<'_>, opened: &Opened, theme: &Theme) {
     let foot = Line::styled(text::cut(&footer(wide), wide), theme.dim);
     put(frame, take_bottom(&mut rest, 1), foot);
     for (panel, place) in panels(area, opened) {
-        let (border, title_style) = if panel == opened.focus {
-            (theme.border_focused, theme.title_focused)
-        } else {
-            (theme.border, theme.title)
-        };
-        let title = (panel.into_str().to_owned(), title_style);
-        frame.render_widget(framed(title, "", border, place.width, theme), place);
+        let titles = (panel.into_str(), "");
+        let border = panel_frame(titles, panel == opened.focus, false, place.width, theme);
+        frame.render_widget(border, place);
         let inner = Block::bordered().inner(place);
         let (wide, high) = (usize::from(inner.width), usize::from(inner.height));
         let figures = &opened.figures;
-        let (lines, from) = match panel {
-            OpenedPanel::Kernels => (kernels(opened, wide, high, theme), 0),
-            OpenedPanel::Ledger => (ledger(figures, wide, theme), opened.scroll[0]),
-            OpenedPanel::Lints => (lints(figures, wide, theme), opened.scroll[1]),
-            OpenedPanel::Timeline => (timeline::lines(&opened.view, wide, high, theme), 0),
+        let content = match panel {
+            OpenedPanel::Kernels => kernels(opened, wide, theme),
+            OpenedPanel::Ledger => Content::text("", ledger(figures, wide, theme)),
+            OpenedPanel::Lints => Content::text("", lints(figures, wide, theme)),
+            OpenedPanel::Timeline => {
+                Content::text("", timeline::lines(&opened.view, wide, high, theme))
+            }
         };
-        frame.render_stateful_widget(Scrolled { lines, theme }, inner, &mut Scroll::at(from));
+        let from = match panel {
+            OpenedPanel::Ledger => opened.scroll[0],
+            OpenedPanel::Lints => opened.scroll[1],
+            OpenedPanel::Kernels | OpenedPanel::Timeline => 0,
+        };
+        frame.render_stateful_widget(Inside { content, theme }, inner, &mut Scroll::at(from));
     }
     if opened.help {
         let lines = help().into_iter().map(|(keys, text)| {
@@ -172,9 +175,9 @@ pub fn draw(frame: &mut Frame<'_>, opened: &Opened, theme: &Theme) {
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, from: u16, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    draw_card_frame((title, ""), theme.border_focused, theme, place, frame);
-    let scrolled = Scrolled { lines, theme };
-    frame.render_stateful_widget(scrolled, inside(place), &mut Scroll::at(from));
+    let content = Content::titled(title, lines);
+    let border = theme.border_focused;
+    draw_in_card(content, Scroll::at(from), place, border, theme, frame);
 }
 
 /// Returns the top line: the panels with their numbers, the count of lints, the name of the file and its format.
@@ -211,9 +214,9 @@ const COLUMNS: [FigureColumn; 6] = [
     ("wall", 8),
 ];
 
-fn kernels(opened: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the list of the kernels; of a trace without kernels the list of the host's operations.
+fn kernels<'a>(opened: &Opened, wide: usize, theme: &Theme) -> Content<'a> {
     let figures = &opened.figures;
-    let rows = figures.rows();
     let sum = format!(
         "{} kernels of {} names, {}; idle {}; median {}",
         digits(figures.kernels as f64, 0),
@@ -233,16 +236,12 @@ fn kernels(opened: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line
         "operation of the host, own time"
     };
     let top = text::left(heading, name_width) + &columns.heads();
-    let mut out = vec![
-        Line::styled(text::cut(&sum, wide), theme.strong),
-        Line::styled(text::cut(&top, wide), theme.dim),
-    ];
+    let mut out = Vec::new();
     if figures.table.is_empty() {
         out.push(Line::styled("no kernels: see the lints", theme.dim));
     }
-    let fits = high.saturating_sub(out.len());
-    let first = (opened.row + 1).saturating_sub(fits);
-    for (index, row) in rows.iter().enumerate().skip(first).take(fits) {
+    let selected = out.len() + opened.row;
+    for (index, row) in figures.rows().iter().enumerate() {
         let style = theme.among(index == opened.row, theme.text);
         let name = text::shorten(&sanitize::line(&row.short), name_width - 1);
         let mut spans = vec![Span::styled(text::left(&name, name_width), style)];
@@ -256,7 +255,14 @@ fn kernels(opened: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line
         ]));
         out.push(Line::from(spans));
     }
-    out
+    Content {
+        head: vec![
+            Line::styled(text::cut(&sum, wide), theme.strong),
+            Line::styled(text::cut(&top, wide), theme.dim),
+        ],
+        selected: Some(selected),
+        ..Content::text("", out)
+    }
 }
 
 fn ledger(summary: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {

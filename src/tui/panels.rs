@@ -4,7 +4,7 @@
 mod attempts;
 pub mod beat;
 pub mod cards;
-mod content;
+pub(super) mod content;
 mod devices;
 mod evidence;
 mod exercise;
@@ -44,12 +44,12 @@ use content::{Content, ContentOf, Inside};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::widgets::Clear;
 use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
 use super::surface::{
-    Scroll, closes, draw_card_frame, draw_reading, height, inside, inside_strip, is_strip,
-    panel_frame,
+    Scroll, closes, draw_reading, framed, height, inside, inside_strip, is_strip, panel_frame,
 };
 use super::theme::Theme;
 use crate::app::{App, Overlay};
@@ -82,18 +82,10 @@ pub struct CardRow {
     pub overlay: Overlay,
     /// Returns the columns that the card wants on a screen of this width, borders included.
     columns: fn(&App, u16) -> u16,
-    rows: CardRows,
+    /// True if the card has all rows of the screen, false if it has as many as its lines take.
+    is_high: bool,
     /// Returns the contents of the card inside its border.
     content: ContentOf,
-}
-
-/// The rows that a card wants.
-enum CardRows {
-    All,
-    /// As many rows as the lines of the card take.
-    Lines,
-    /// The number of rows that the function returns, borders included.
-    Some(fn(&App) -> u16),
 }
 
 /// Every panel, in the order in which they stand in a column of the largest layout.
@@ -116,21 +108,21 @@ pub const PANELS: [PanelRow; Panel::VARIANTS.len()] = [
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
 pub const CARDS: [CardRow; 15] = [
-    CardRow { overlay: Overlay::Help, columns: |_, wide| help::columns(wide), rows: CardRows::Lines, content: help::content },
-    CardRow { overlay: Overlay::Stages, columns: |_, _| 90, rows: CardRows::Lines, content: stages::content },
-    CardRow { overlay: Overlay::Devices, columns: |_, _| 90, rows: CardRows::Lines, content: devices::content },
-    CardRow { overlay: Overlay::Attempts, columns: |_, _| 100, rows: CardRows::Lines, content: attempts::content },
-    CardRow { overlay: Overlay::Log, columns: |_, _| 110, rows: CardRows::All, content: log::content },
-    CardRow { overlay: Overlay::Problems, columns: |_, _| 110, rows: CardRows::Some(log::rows_of_problems), content: log::problems },
-    CardRow { overlay: Overlay::Glossary, columns: |_, _| 84, rows: CardRows::All, content: glossary::content },
-    CardRow { overlay: Overlay::Solution, columns: |_, _| 100, rows: CardRows::All, content: solution::content },
-    CardRow { overlay: Overlay::Skipped, columns: |_, _| 84, rows: CardRows::All, content: skipped::content },
-    CardRow { overlay: Overlay::Summary, columns: |app, _| summary::widest(app), rows: CardRows::Lines, content: summary::content },
-    CardRow { overlay: Overlay::Kernel, columns: kernel::columns, rows: CardRows::All, content: kernel::content },
-    CardRow { overlay: Overlay::Lanes, columns: |_, _| 124, rows: CardRows::All, content: lanes::content },
-    CardRow { overlay: Overlay::Room, columns: |_, _| TEXT, rows: CardRows::Lines, content: room::content },
-    CardRow { overlay: Overlay::Vote, columns: |_, _| TEXT, rows: CardRows::Lines, content: room::vote },
-    CardRow { overlay: Overlay::Welcome, columns: |_, _| TEXT, rows: CardRows::Lines, content: welcome::content },
+    CardRow { overlay: Overlay::Help, columns: |_, wide| help::columns(wide), is_high: false, content: help::content },
+    CardRow { overlay: Overlay::Stages, columns: |_, _| 90, is_high: false, content: stages::content },
+    CardRow { overlay: Overlay::Devices, columns: |_, _| 90, is_high: false, content: devices::content },
+    CardRow { overlay: Overlay::Attempts, columns: |_, _| 100, is_high: false, content: attempts::content },
+    CardRow { overlay: Overlay::Log, columns: |_, _| 110, is_high: true, content: log::content },
+    CardRow { overlay: Overlay::Problems, columns: |_, _| 110, is_high: false, content: log::problems },
+    CardRow { overlay: Overlay::Glossary, columns: |_, _| 84, is_high: true, content: glossary::content },
+    CardRow { overlay: Overlay::Solution, columns: |_, _| 100, is_high: true, content: solution::content },
+    CardRow { overlay: Overlay::Skipped, columns: |_, _| 84, is_high: true, content: skipped::content },
+    CardRow { overlay: Overlay::Summary, columns: |app, _| summary::widest(app), is_high: false, content: summary::content },
+    CardRow { overlay: Overlay::Kernel, columns: kernel::columns, is_high: true, content: kernel::content },
+    CardRow { overlay: Overlay::Lanes, columns: |_, _| 124, is_high: true, content: lanes::content },
+    CardRow { overlay: Overlay::Room, columns: |_, _| TEXT, is_high: false, content: room::content },
+    CardRow { overlay: Overlay::Vote, columns: |_, _| TEXT, is_high: false, content: room::vote },
+    CardRow { overlay: Overlay::Welcome, columns: |_, _| TEXT, is_high: false, content: welcome::content },
 ];
 
 /// The columns of a card that holds a text.
@@ -140,15 +132,12 @@ impl CardRow {
     /// Returns the columns and rows that the card takes in an area.
     pub fn size(&self, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
         let width = (self.columns)(app, area.width).min(area.width);
-        let rows = match self.rows {
-            CardRows::All => area.height,
-            CardRows::Some(rows) => rows(app),
-            CardRows::Lines => {
-                let inner = inside(Rect { width, ..area });
-                height((self.content)(app, theme, inner).rows() + 2)
-            }
-        };
-        (width, rows)
+        if self.is_high {
+            return (width, area.height);
+        }
+        let inner = inside(Rect { width, ..area });
+        let rows = (self.content)(app, theme, inner).rows() + 2;
+        (width, height(rows))
     }
 }
 
@@ -232,7 +221,8 @@ pub fn draw_failure(body: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>)
     }
 }
 
-fn draw_in_card(
+/// Draws a card with its own background on top of everything. Returns how many lines they can scroll.
+pub(super) fn draw_in_card(
     content: Content<'_>,
     mut scroll: Scroll,
     area: Rect,
@@ -240,8 +230,11 @@ fn draw_in_card(
     theme: &Theme,
     frame: &mut Frame<'_>,
 ) -> u16 {
-    let title = content.title.as_deref().unwrap_or_default();
-    draw_card_frame((title, &content.aside), border, theme, area, frame);
+    let title = content.title.clone().unwrap_or_default();
+    let title = (title, theme.title_focused);
+    let block = framed(title, &content.aside, border, area.width, theme);
+    frame.render_widget(Clear, area);
+    frame.render_widget(block.style(theme.text), area);
     frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);
     scroll.limit
 }

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Borders, Clear, Paragraph, StatefulWidget, Widget};
+use ratatui::widgets::{Block, Borders, Paragraph, StatefulWidget, Widget};
 
 use super::chart::grid;
 use super::keys;
@@ -155,20 +155,6 @@ pub fn framed(
     }
     let aside = format!(" {} ", text::cut(aside, room));
     block.title(Line::styled(aside, theme.dim).right_aligned())
-}
-
-/// Draws a card's box on top of everything, with its own background.
-pub fn draw_card_frame(
-    (title, aside): (&str, &str),
-    border: Style,
-    theme: &Theme,
-    area: Rect,
-    frame: &mut Frame<'_>,
-) {
-    let title = (title.to_owned(), theme.title_focused);
-    frame.render_widget(Clear, area);
-    let block = framed(title, aside, border, area.width, theme).style(theme.text);
-    frame.render_widget(block, area);
 }
 
 /// Returns true where panels are drawn as strips under a rule, without boxes.

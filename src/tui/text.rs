@@ -134,8 +134,16 @@ pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
     title + &symbol.repeat(rest)
 }
 
+/// Holds two words together on one line.
+pub const NO_BREAK: &str = "\u{a0}";
+
+/// Returns true for a space at which a line may end.
+fn is_break(c: char) -> bool {
+    c.is_whitespace() && !NO_BREAK.contains(c)
+}
+
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with `rest`. A word that is
-/// longer than a line is broken. Runs without a space between them stay together.
+/// longer than a line is broken. Runs without a space between them stay together, and so do words with a no-break space between them.
 pub fn wrap(
     runs: &[Span<'_>],
     columns: usize,
@@ -153,8 +161,8 @@ pub fn wrap(
     };
     let mut word: Vec<(&str, Style)> = Vec::new();
     for run in runs {
-        for piece in run.content.split_inclusive(char::is_whitespace) {
-            let bare = piece.trim_end();
+        for piece in run.content.split_inclusive(is_break) {
+            let bare = piece.trim_end_matches(is_break);
             if !bare.is_empty() {
                 word.push((bare, run.style));
             }
@@ -197,6 +205,18 @@ pub fn longest<'a>(
         }
     }
     last
+}
+
+/// Joins parts to a line. While they are wider than `columns`, the parts of the highest rank are left out; parts of rank 0 always stay.
+pub fn ranked(mut parts: Vec<(u8, Span<'static>)>, columns: usize) -> Line<'static> {
+    let width =
+        |parts: &[(u8, Span<'_>)]| -> usize { parts.iter().map(|(_, part)| part.width()).sum() };
+    while width(&parts) > columns
+        && let Some(highest @ 1..) = parts.iter().map(|(rank, _)| *rank).max()
+    {
+        parts.retain(|(rank, _)| *rank < highest);
+    }
+    parts.into_iter().map(|(_, part)| part).collect()
 }
 
 /// The lines that `wrap` has written so far.
@@ -262,11 +282,12 @@ impl Page {
     }
 
     fn push(&mut self, text: &str, style: Style) {
+        let text = text.replace(NO_BREAK, " ");
         self.used += text.width();
         // The beginning of the line stays a span of its own.
         match self.line.as_mut_slice() {
-            [_, .., last] if last.style == style => last.content.to_mut().push_str(text),
-            _ => self.line.push(Span::styled(text.to_owned(), style)),
+            [_, .., last] if last.style == style => last.content.to_mut().push_str(&text),
+            _ => self.line.push(Span::styled(text, style)),
         }
     }
 }

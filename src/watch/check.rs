@@ -6,7 +6,7 @@ use super::follow::{Followed, FollowedFile};
 use super::line::{WatchEvent, read};
 use super::rank::not_after;
 
-/// What a file of watched lines holds, and its faults with their line numbers.
+/// A file of watched lines: the number of its lines and of its steps, and its faults with their line numbers.
 #[derive(Debug, Default, PartialEq)]
 pub struct CheckedFile {
     pub lines: u64,
@@ -18,13 +18,10 @@ pub struct CheckedFile {
 pub fn check(path: &Path) -> CheckedFile {
     let mut file = FollowedFile::new(path.to_owned());
     let mut out = CheckedFile::default();
-    let (mut greeted, mut last) = (false, None);
+    let mut greeted = false;
+    let mut last = None;
     loop {
-        let (before, followed) = (file.read_so_far(), file.poll());
-        if file.read_so_far() == before {
-            return out;
-        }
-        for piece in followed {
+        for piece in file.poll() {
             let (number, found) = match piece {
                 Followed::Line(number, text) => (number, read(&text)),
                 Followed::TooLong(number) => (number, Err("is longer than 1 MB".to_owned())),
@@ -34,7 +31,10 @@ pub fn check(path: &Path) -> CheckedFile {
             match found {
                 Err(why) => out.faults.push((number, why)),
                 Ok(line) => match line.event {
-                    WatchEvent::Hello(_) => (greeted, last) = (true, None),
+                    WatchEvent::Hello(_) => {
+                        greeted = true;
+                        last = None;
+                    }
                     WatchEvent::Run(run) => last = run.from_step.checked_sub(1),
                     WatchEvent::Step(step) => {
                         out.steps += 1;
@@ -50,6 +50,9 @@ pub fn check(path: &Path) -> CheckedFile {
                 let why = "is not `hello`: write {\"event\":\"hello\",\"protocol\":1,\"host\":\"…\"} first";
                 out.faults.push((1, why.to_owned()));
             }
+        }
+        if !file.is_behind() {
+            return out;
         }
     }
 }

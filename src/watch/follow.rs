@@ -8,8 +8,8 @@ use crate::files;
 
 /// The longest line that is read; of a longer one only its number is told.
 const LONGEST: usize = 1 << 20;
-/// Bytes read at a time, so that a file that grows fast cannot keep the screen from drawing.
-const AT_ONCE: u64 = 1 << 20;
+/// Bytes read at a time, so that a file that grows fast neither keeps the screen from drawing nor fills its memory.
+const AT_ONCE: u64 = 1 << 17;
 
 /// Something that a followed file showed.
 #[derive(Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub(super) struct FollowedFile {
     open: Option<(File, FileId)>,
     /// Bytes read so far.
     at: u64,
+    /// The last read found as much as is read at a time: there may be more.
+    is_behind: bool,
     /// The line that is not complete yet.
     part: Vec<u8>,
     /// The rest of the present line is left out.
@@ -61,6 +63,7 @@ impl FollowedFile {
             path,
             open: None,
             at: 0,
+            is_behind: false,
             part: Vec::new(),
             skips: false,
             lines: 0,
@@ -76,9 +79,10 @@ impl FollowedFile {
         }
     }
 
-    /// What was appended since the last call; nothing while the file is not there.
+    /// Returns what was appended since the last call; nothing while the file is not there.
     pub(super) fn poll(&mut self) -> Vec<Followed> {
         let mut out = Vec::new();
+        self.is_behind = false;
         let Ok(metadata) = std::fs::metadata(&self.path) else {
             return out;
         };
@@ -95,16 +99,18 @@ impl FollowedFile {
                 out.push(Followed::BegunAgain);
             }
             self.open = Some((file, id));
-            (self.at, self.lines, self.skips) = (0, 0, false);
+            self.at = 0;
+            self.lines = 0;
+            self.skips = false;
             self.part.clear();
         }
         self.read(&mut out);
         out
     }
 
-    /// Bytes read so far.
-    pub(super) fn read_so_far(&self) -> u64 {
-        self.at
+    /// Returns true if the next call reads more at once, without waiting for the program to write.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     fn read(&mut self, out: &mut Vec<Followed>) {
@@ -120,6 +126,7 @@ impl FollowedFile {
             return;
         }
         self.at += bytes.len() as u64;
+        self.is_behind = bytes.len() as u64 == AT_ONCE;
         for byte in bytes {
             if byte == b'\n' || self.bars && byte == b'\r' {
                 self.end_line(out);
@@ -201,7 +208,10 @@ mod tests {
         assert_eq!(file.poll(), bars);
         append(&path, &"x".repeat(3 * LONGEST));
         append(&path, "\nnext\n");
-        let seen: Vec<Followed> = (0..5).flat_map(|_| file.poll()).collect();
+        let mut seen = file.poll();
+        while file.is_behind() {
+            seen.extend(file.poll());
+        }
         assert_eq!(seen, [Followed::TooLong(4), line(5, "next")]);
     }
 }

@@ -14,14 +14,14 @@ pub const FOLDER_VARIABLE: &str = "PERFLINGS_WATCH";
 /// The file in the folder that the command writes its output to.
 pub const OUTPUT: &str = "output.log";
 
-/// How often it is asked whether the command has ended.
+/// The time between two questions whether the command has ended.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A command that was started.
 #[derive(Debug)]
 pub struct Job {
     child: Child,
-    /// As it was typed.
+    /// The command as it was typed.
     pub command: String,
     status: Option<ExitStatus>,
 }
@@ -60,7 +60,7 @@ impl Job {
         })
     }
 
-    /// Its end, once it has come; it does not wait.
+    /// Returns how the command ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -68,7 +68,7 @@ impl Job {
         self.status
     }
 
-    /// Waits for its end, and passes signals on meanwhile.
+    /// Waits until the command ends, and passes signals on meanwhile.
     pub fn wait(&mut self, signals: &mut Signals) -> ExitStatus {
         loop {
             if let Some(status) = self.ended() {
@@ -117,7 +117,7 @@ const TERMINATE: i32 = 15;
 #[cfg(not(unix))]
 const KILL: i32 = 9;
 
-/// A command that is asked to end more often than this is killed.
+/// The number of signals that the command may ignore; the next one kills it.
 const ASKED: usize = 2;
 
 /// Signals that came to us and are meant for the command.
@@ -133,28 +133,28 @@ impl Signals {
     /// # Errors
     /// When the system does not let us take them.
     pub fn take() -> std::io::Result<Self> {
-        let it = Self::default();
+        let signals = Self::default();
         #[cfg(unix)]
         {
             use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
             for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-                let latest = Arc::clone(&it.latest);
+                let latest = Arc::clone(&signals.latest);
                 signal_hook::flag::register_usize(signal, latest, signal as usize)?;
             }
         }
-        Ok(it)
+        Ok(signals)
     }
 
-    /// The signal that came since the last call, to be passed on; one that kills once the command was asked often enough.
+    /// Returns the signal that came since the last call; `SIGKILL` in its place once the command has ignored several.
     pub fn to_pass_on(&mut self) -> Option<i32> {
-        let signal = self.latest.swap(0, Ordering::SeqCst);
-        let signal = i32::try_from(signal).ok().filter(|signal| *signal > 0)?;
+        let latest = self.latest.swap(0, Ordering::SeqCst);
+        let signal = i32::try_from(latest).ok().filter(|signal| *signal > 0)?;
         self.seen += 1;
         Some(if self.seen > ASKED { KILL } else { signal })
     }
 }
 
-/// The exit code that we end with for the command's end: its own, or 128 and the signal, as a shell has it.
+/// Returns the exit code that `perflings` ends with: that of the command, or 128 and the number of the signal that ended it, as in a shell.
 pub fn code_of(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

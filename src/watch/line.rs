@@ -8,7 +8,7 @@ use protocol::{
     ForeignRun, Gradients, Hello, LogMessage, Memory, Num, PROTOCOL, PhaseTimes, Slot, Step,
 };
 
-/// One line: when it was written, in seconds since the program began to write, and what it says.
+/// One line that a program wrote: its event, and the time in seconds since the program began to write.
 #[derive(Debug, Deserialize)]
 pub(super) struct WatchLine {
     #[serde(default)]
@@ -17,7 +17,7 @@ pub(super) struct WatchLine {
     pub event: WatchEvent,
 }
 
-/// What a program says of its training.
+/// An event of a training, as `docs/watch.md` describes it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum WatchEvent {
@@ -85,7 +85,7 @@ pub(super) struct WatchStep {
     pub loss: Option<Num>,
     pub profiled: bool,
     pub phases: BTreeMap<String, f64>,
-    /// Time of it that the program spent on being watched.
+    /// The time in which the program served the watching.
     pub own_ms: Option<f64>,
 }
 
@@ -96,7 +96,10 @@ impl WatchStep {
     /// The step as an event. Without a length of its own it has that of its phases.
     pub(super) fn into_step(self, slot: Slot) -> Step {
         let phase = |name: &str| self.phases.get(name).copied();
-        let told: f64 = PHASES.iter().filter_map(|name| phase(name)).sum();
+        let told = PHASES
+            .iter()
+            .filter_map(|name| phase(name))
+            .fold(0.0, |sum, ms| sum + ms);
         let ms = self.ms.unwrap_or(told);
         let phases = (!self.phases.is_empty()).then(|| PhaseTimes {
             forward: phase("forward").unwrap_or_default(),
@@ -119,7 +122,7 @@ impl WatchStep {
         }
     }
 
-    /// What cannot be about this step, with the field that says it.
+    /// Returns the first field that no step can have, and what to write instead; `None` if there is none.
     fn fault(&self) -> Option<String> {
         let unknown = self
             .phases
@@ -143,10 +146,8 @@ impl WatchStep {
 /// Reads a line; the error says which field or column is wrong and what to write.
 pub(super) fn read(text: &str) -> Result<WatchLine, String> {
     let line: WatchLine = protocol::read(text).map_err(|why| {
-        let nan = ["NaN", "Infinity"]
-            .iter()
-            .find(|word| text.contains(**word));
-        match nan.filter(|_| !text.contains("\"NaN\"")) {
+        let bare = |word: &&str| text.contains(*word) && !text.contains("\"NaN\"");
+        match ["NaN", "Infinity"].into_iter().find(bare) {
             Some(word) => {
                 format!("{why}; JSON has no {word}: write it as text, \"NaN\" or \"inf\"")
             }

@@ -9,7 +9,7 @@ use protocol::{KernelRow, Lint, StepProfile};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// A trace that was read: its rows as a profile of ours, and what it shows to be wrong.
+/// A trace that was read, as a profile of one step and its lints.
 #[derive(Debug)]
 pub(super) struct ReadProfile {
     pub profile: StepProfile,
@@ -22,23 +22,22 @@ const HOST: f64 = 0.30;
 
 /// Reads a trace. A file that cannot be read becomes a profile without rows that says why.
 pub(super) fn read(path: &Path, written: &WrittenProfile, on_cpu: bool) -> ReadProfile {
-    let (slot, step) = (written.slot, written.step);
+    let file = Some(path.display().to_string());
     match gputrace::open(path, &mut |_| {}) {
         Ok(trace) => {
-            // What the program does not tell is read off the trace: from the first event to the last.
+            // A program may leave the length of its step out. The trace has it: from its first event to its last.
             let whole = trace.span(|_| true);
             let span = whole.map(|(from, to)| from.abs_diff(to) as f64 / NS_PER_MS);
-            of_summary(
-                &summary(&trace),
-                written,
-                written.ms.or(span).unwrap_or_default(),
-                on_cpu,
-            )
+            let length_ms = written.ms.or(span).unwrap_or_default();
+            let mut read = of_summary(&summary(&trace), written, length_ms, on_cpu);
+            read.profile.file = file;
+            read
         }
         Err(error) => ReadProfile {
             profile: StepProfile {
-                slot,
-                step,
+                slot: written.slot,
+                step: written.step,
+                file,
                 reason: Some(format!("{} {}", error.what, error.next)),
                 ..StepProfile::default()
             },
@@ -92,15 +91,16 @@ fn of_summary(
     }
 }
 
-/// A row for each name that is shown, the longest first: kernels may differ in what their short name leaves out.
+/// Returns a row for each short name, the longest first. Kernels whose full names differ may share one.
 fn rows(figures: &Summary) -> Vec<KernelRow> {
     let mut rows: Vec<KernelRow> = Vec::new();
     for row in figures.rows() {
         let calls = u32::try_from(row.calls).unwrap_or(u32::MAX);
-        let (ms, op) = (row.total_ns as f64 / NS_PER_MS, row.family.label());
+        let ms = row.total_ns as f64 / NS_PER_MS;
+        let op = row.family.label();
         let known = rows
             .iter_mut()
-            .find(|it| it.part == row.short && it.op == op);
+            .find(|known| known.part == row.short && known.op == op);
         match known {
             Some(known) => {
                 known.calls = known.calls.saturating_add(calls);
@@ -122,12 +122,13 @@ fn rows(figures: &Summary) -> Vec<KernelRow> {
     rows
 }
 
-/// The lints of a profile that mean something for one step of a training that is known to run. `idle` is the share of an unprofiled step
-/// in which the device has no kernel. A training on the CPU has no device; a copy is at fault where the device waits for it, because
-/// every training copies its batches; and the device waits for the host only where it does so without the profiler, too.
+/// Returns the lints of a profile that hold for one step of a running training. `idle` is the share of an unprofiled step, 0 to 1, in
+/// which the device has no kernel. A training on the CPU has no device. Every training copies its batches, so a copy is at fault only
+/// where the device waits for it. The profiler slows the host down, so launches are at fault only where the device waits without it, too.
 fn lints(figures: &Summary, idle: f64, on_cpu: bool) -> Vec<Lint> {
-    let ledger = figures.ledger.filter(|it| it.wall > 0);
-    let waits_for_copies = ledger.is_some_and(|it| it.copies as f64 > COPIES * it.wall as f64);
+    let waits_for_copies = figures.ledger.is_some_and(|ledger| {
+        ledger.wall > 0 && ledger.copies as f64 > COPIES * ledger.wall as f64
+    });
     let counts = |name: &str| match name {
         "no-device-activity" => !on_cpu,
         "copy-in-step" => waits_for_copies,

@@ -1,4 +1,4 @@
-//! One process of a training: what it says, how fast it is, and since when it is silent.
+//! One process of a training: its events, its rate, and the time since it fell silent.
 
 use std::collections::VecDeque;
 
@@ -26,14 +26,16 @@ pub(super) struct WrittenProfile {
     pub file: String,
 }
 
-/// What the lines of a process came to.
+/// The events, profiles and faults that the new lines of a process hold.
 #[derive(Debug, Default)]
 pub(super) struct RankNews {
     /// Each with its time in seconds since the program began to write.
     pub events: Vec<(f64, Event)>,
     pub profiles: Vec<WrittenProfile>,
-    /// Lines that could not be read: number, and why.
-    pub faults: Vec<(u64, String)>,
+    /// Lines that could not be read: the place with the reason, and the reason alone.
+    pub faults: Vec<(String, String)>,
+    /// The file has more that is not read yet.
+    pub is_behind: bool,
 }
 
 /// A process whose file is followed.
@@ -45,9 +47,11 @@ pub(super) struct WatchedRank {
     heard_ms: Option<u64>,
     stepped_ms: Option<u64>,
     host: Option<String>,
-    pub run: ForeignRun,
+    run: ForeignRun,
     /// The slot that its events are about now.
     pub slot: Slot,
+    /// Another training is watched beside this one.
+    apart: bool,
     step: Option<u64>,
     times: StepTimes,
     /// The milliseconds of a step that the program spends on being watched.
@@ -64,7 +68,7 @@ pub(super) struct WatchedRank {
 }
 
 impl WatchedRank {
-    pub(super) fn new(number: u32, file: FollowedFile) -> Self {
+    pub(super) fn new(number: u32, file: FollowedFile, slot: Slot, apart: bool) -> Self {
         Self {
             number,
             file,
@@ -72,7 +76,8 @@ impl WatchedRank {
             stepped_ms: None,
             host: None,
             run: ForeignRun::default(),
-            slot: Slot::A,
+            slot,
+            apart,
             step: None,
             times: StepTimes::default(),
             own: StepTimes::default(),
@@ -85,7 +90,7 @@ impl WatchedRank {
         }
     }
 
-    /// What it wrote since the last call.
+    /// Returns what the process wrote since the last call.
     pub(super) fn poll(&mut self, now_ms: u64) -> RankNews {
         let mut news = RankNews::default();
         for followed in self.file.poll() {
@@ -93,19 +98,29 @@ impl WatchedRank {
             match followed {
                 Followed::BegunAgain => self.begin_again(),
                 Followed::TooLong(line) => {
-                    news.faults.push((line, "is longer than 1 MB".to_owned()));
+                    self.note_fault(line, "is longer than 1 MB".to_owned(), &mut news);
                 }
-                Followed::Line(line, text) => match read(&text) {
-                    Ok(read) => {
-                        if let Err(why) = self.take(read.t, read.event, now_ms, &mut news) {
-                            news.faults.push((line, why));
-                        }
+                Followed::Line(line, text) => {
+                    let taken = read(&text)
+                        .and_then(|read| self.take(read.t, read.event, now_ms, &mut news));
+                    if let Err(why) = taken {
+                        self.note_fault(line, why, &mut news);
                     }
-                    Err(why) => news.faults.push((line, why)),
-                },
+                }
             }
         }
+        news.is_behind = self.file.is_behind();
         news
+    }
+
+    fn note_fault(&self, line: u64, why: String, news: &mut RankNews) {
+        let training = match (self.apart, self.slot) {
+            (false, _) => "",
+            (true, Slot::A) => "A, ",
+            (true, Slot::B) => "B, ",
+        };
+        let place = format!("{training}rank {}, line {line}: {why}", self.number);
+        news.faults.push((place, why));
     }
 
     /// Takes in what a line says; the error says why it is not shown.
@@ -124,10 +139,9 @@ impl WatchedRank {
                 Event::Hello(hello.into())
             }
             WatchEvent::Run(run) => {
-                self.run = ForeignRun { slot, ..run };
-                self.run.rank.get_or_insert(self.number);
+                self.run = run;
                 self.step = self.run.from_step.checked_sub(1);
-                Event::Run(self.run.clone())
+                self.begins()
             }
             WatchEvent::Step(step) => return self.take_step(t, step, now_ms, news),
             WatchEvent::Gradients(gradients) => {
@@ -152,8 +166,10 @@ impl WatchedRank {
             WatchEvent::Ended { why } => {
                 self.ended = Some(why.clone().unwrap_or_default());
                 let Some(why) = why else { return Ok(()) };
-                let (level, text) = ("error".to_owned(), format!("The training ended: {why}"));
-                Event::Log(LogMessage { level, text })
+                Event::Log(LogMessage {
+                    level: "error".to_owned(),
+                    text: format!("The training ended: {why}"),
+                })
             }
         };
         news.events.push((t, told));
@@ -173,8 +189,8 @@ impl WatchedRank {
         if self.run.name.is_empty() {
             // It told nothing of its run: this is all that is known.
             self.run.name = format!("rank {}", self.number);
-            (self.run.slot, self.run.from_step) = (self.slot, step.step);
-            news.events.push((t, Event::Run(self.run.clone())));
+            self.run.from_step = step.step;
+            news.events.push((t, self.begins()));
         }
         let own_ms = step.own_ms;
         let step = step.into_step(self.slot);
@@ -206,39 +222,54 @@ impl WatchedRank {
         self.ended.is_some()
     }
 
-    /// The command that it belonged to has ended: it cannot go on, even if it did not say that it was over.
+    /// Notes that its command has ended. The process cannot go on, even if it did not say that it was over.
     pub(super) fn end(&mut self, why: String) {
         self.ended.get_or_insert(why);
     }
 
-    /// The job was begun again: nothing is known of the new run.
+    /// Forgets the run, because the job was begun again.
     fn begin_again(&mut self) {
         self.forget_steps();
-        (self.run, self.step, self.ended) = Default::default();
+        self.run = ForeignRun::default();
+        self.step = None;
+        self.ended = None;
     }
 
-    /// What is counted over steps begins anew.
+    /// Begins the statistics of steps anew.
     fn forget_steps(&mut self) {
-        (self.times, self.own) = Default::default();
+        self.times = StepTimes::default();
+        self.own = StepTimes::default();
         self.phases.clear();
-        (self.told_s, self.steps) = (None, 0);
+        self.told_s = None;
+        self.steps = 0;
     }
 
-    /// Begins to be B: what it says from now on is of a run that goes on from here.
+    /// Makes later events those of B, a run that goes on from the latest step. Returns the event with which it begins.
     pub(super) fn become_b(&mut self) -> Event {
         self.slot = Slot::B;
-        self.run.slot = Slot::B;
         self.run.from_step = self.step.map_or(self.run.from_step, |step| step + 1);
         self.forget_steps();
-        Event::Run(self.run.clone())
+        self.begins()
     }
 
-    /// Its rate so far, where steps came since it was asked last; `None` where it does not tell how many samples a step has, or when.
+    /// Returns the event with which its run begins in its slot.
+    fn begins(&self) -> Event {
+        Event::Run(ForeignRun {
+            slot: self.slot,
+            apart: self.apart,
+            rank: self.run.rank.or(Some(self.number)),
+            ..self.run.clone()
+        })
+    }
+
+    /// Returns the rate so far; `None` if no step came since the last call, or if the program does not tell the samples of a step or when
+    /// it was written.
     pub(super) fn throughput(&mut self) -> Option<Throughput> {
         if !std::mem::take(&mut self.has_new_steps) {
             return None;
         }
-        let (step_ms, samples) = (self.times.spread()?, self.run.samples? as f64);
+        let step_ms = self.times.spread()?;
+        let samples = self.run.samples? as f64;
         let (first, last) = self.told_s.filter(|(first, last)| last > first)?;
         let per_s = 1e3 / step_ms.median;
         Some(Throughput {
@@ -260,7 +291,7 @@ impl WatchedRank {
         typical_phases(&phases)
     }
 
-    /// What is shown of it.
+    /// Returns the line of the screen about this process. `now_ms` is the reader's clock.
     pub(super) fn reading(&self, now_ms: u64) -> RankReading {
         let median = |times: &StepTimes| times.spread().map(|spread| spread.median);
         let step_ms = median(&self.times);
@@ -271,6 +302,7 @@ impl WatchedRank {
             (goes_on && passed_ms as f64 >= long_ms).then_some(passed_ms / 1000)
         };
         RankReading {
+            slot: self.slot,
             rank: self.run.rank.unwrap_or(self.number),
             host: self.host.clone(),
             step: self.step,

@@ -1,15 +1,16 @@
-//! A training of another program as a source of events: the lines of one of its processes, what the command printed, the profiles of
-//! its steps, and what follows from them: rates and lints.
+//! The trainings of other programs as a source of events: the lines of the first process of each, the output of the command, the profiles
+//! of steps, and the rates and lints that follow from them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::follow::{Followed, FollowedFile};
 use super::job::{Job, OUTPUT};
 use super::profile::{self, ReadProfile};
-use super::rank::{WatchedRank, WrittenProfile};
+use super::rank::{RankNews, WatchedRank, WrittenProfile};
 use crate::app::source::{EventSource, FromEngine, ReplayControl};
 use protocol::lints::lints;
 use protocol::story::StreamStory;
@@ -31,13 +32,25 @@ pub enum WatchPlace {
     File(PathBuf),
 }
 
-/// A training that is followed.
-pub struct WatchSource {
+/// One training: the files of its processes, of which the first is shown.
+struct Training {
     place: WatchPlace,
+    /// The slot that its events are about until the learner marks a moment as B.
+    slot: Slot,
+    /// Another training is watched beside it.
+    apart: bool,
     ranks: Vec<WatchedRank>,
-    /// What was heard of the process that is shown.
+    /// The latest profile that is not read yet.
+    waiting: Option<WrittenProfile>,
+}
+
+/// The trainings that are watched: one, or two side by side.
+pub struct WatchSource {
+    trainings: Vec<Training>,
+    /// The story of the processes that are shown.
     story: StreamStory,
     output: Option<FollowedFile>,
+    /// The command that we started. It writes to the place of the last training.
     job: Option<Job>,
     began: Instant,
     looked: Option<Instant>,
@@ -45,24 +58,90 @@ pub struct WatchSource {
     news: VecDeque<FromEngine>,
     profiles: (Sender<ReadProfile>, Receiver<ReadProfile>),
     reading_profile: bool,
-    waiting: Option<WrittenProfile>,
-    /// What the latest profile showed to be wrong, by slot.
+    /// The lints of the latest profile, by slot.
     profile_lints: [Vec<Lint>; 2],
     over: bool,
 }
 
+impl Training {
+    /// Returns what its processes wrote since the last call. Events and profiles are those of the first process.
+    fn poll(&mut self, now_ms: u64) -> RankNews {
+        self.find_ranks();
+        let mut all = RankNews::default();
+        for (at, rank) in self.ranks.iter_mut().enumerate() {
+            let news = rank.poll(now_ms);
+            all.faults.extend(news.faults);
+            all.is_behind |= news.is_behind;
+            if at == 0 {
+                all.events = news.events;
+                self.waiting = news
+                    .profiles
+                    .into_iter()
+                    .next_back()
+                    .or(self.waiting.take());
+            }
+        }
+        all
+    }
+
+    /// Takes in files of processes that were not there before.
+    fn find_ranks(&mut self) {
+        let folder = match &self.place {
+            WatchPlace::Folder(folder) => folder,
+            WatchPlace::File(path) => {
+                if self.ranks.is_empty() {
+                    self.ranks.push(self.new_rank(0, path.clone()));
+                }
+                return;
+            }
+        };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return;
+        };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let Some(number) = rank_of(&path) else {
+                continue;
+            };
+            // The first one is shown: a lower number may come only while nothing was shown.
+            let at = self.ranks.partition_point(|rank| rank.number < number);
+            if self.ranks.get(at).is_none_or(|rank| rank.number != number) {
+                self.ranks.insert(at, self.new_rank(number, path));
+            }
+        }
+    }
+
+    fn new_rank(&self, number: u32, path: PathBuf) -> WatchedRank {
+        WatchedRank::new(number, FollowedFile::new(path), self.slot, self.apart)
+    }
+
+    /// Returns true if nothing more will come: each process said that it is over. Beside another training, one that fell silent does not
+    /// keep the comparison from its end.
+    fn is_over(&self, now_ms: u64) -> bool {
+        let is_over = |rank: &WatchedRank| {
+            rank.has_ended() || self.apart && rank.reading(now_ms).silent_s.is_some()
+        };
+        !self.ranks.is_empty() && self.ranks.iter().all(is_over)
+    }
+}
+
 impl WatchSource {
-    /// Follows a place; with the command that writes there, if we started it.
-    pub fn new(place: WatchPlace, job: Option<Job>) -> Self {
-        let folder = place.folder().to_owned();
+    /// Follows a place, or two, of which the first is A and the second B. `job` is the command that writes to the last one, if we started
+    /// it.
+    pub fn new(places: Vec<WatchPlace>, job: Option<Job>) -> Self {
+        let apart = places.len() > 1;
         let now = Instant::now();
-        Self {
-            output: job
-                .as_ref()
-                .map(|_| FollowedFile::output(folder.join(OUTPUT))),
+        let slots = [Slot::A, Slot::B];
+        let trainings = places.into_iter().zip(slots).map(|(place, slot)| Training {
             place,
+            slot,
+            apart,
             ranks: Vec::new(),
+            waiting: None,
+        });
+        let mut source = Self {
+            trainings: trainings.collect(),
             story: StreamStory::default(),
+            output: None,
             job,
             began: now,
             looked: None,
@@ -70,35 +149,40 @@ impl WatchSource {
             news: VecDeque::new(),
             profiles: channel(),
             reading_profile: false,
-            waiting: None,
             profile_lints: Default::default(),
             over: false,
-        }
+        };
+        source.output = source.output_file().map(FollowedFile::output);
+        source
     }
 
-    /// What was heard of the process that is shown.
+    /// Returns the file that the command writes its output to, if we started one.
+    fn output_file(&self) -> Option<PathBuf> {
+        self.job.as_ref()?;
+        Some(self.trainings.last()?.place.folder().join(OUTPUT))
+    }
+
+    /// Returns the story of the processes that are shown.
     pub fn story(&self) -> &StreamStory {
         &self.story
     }
 
-    /// What is watched, as it was named.
+    /// Returns the names of what is watched, as they were typed.
     pub fn name(&self) -> String {
-        match (&self.job, &self.place) {
-            (Some(job), _) => job.command.clone(),
-            (None, WatchPlace::Folder(place) | WatchPlace::File(place)) => {
-                place.display().to_string()
-            }
+        let mut names: Vec<String> = self
+            .trainings
+            .iter()
+            .map(|training| training.place.name())
+            .collect();
+        if let (Some(job), Some(last)) = (&self.job, names.last_mut()) {
+            last.clone_from(&job.command);
         }
+        names.join(" beside ")
     }
 
-    /// The command, if we started one.
+    /// Returns the command, if we started one.
     pub fn job_mut(&mut self) -> Option<&mut Job> {
         self.job.as_mut()
-    }
-
-    /// Returns true if nothing more will come: the command ended, or each process said that it is over.
-    pub fn is_over(&self) -> bool {
-        self.over
     }
 
     fn now_ms(&self) -> u64 {
@@ -111,8 +195,7 @@ impl WatchSource {
     }
 
     fn tell_at(&mut self, t: f64, event: Event) {
-        self.story
-            .hear(&event, self.began.elapsed().as_millis() as u64);
+        self.story.hear(&event, self.now_ms());
         self.news
             .push_back(FromEngine::Line(StreamLine { t, event }));
     }
@@ -125,91 +208,65 @@ impl WatchSource {
     fn look(&mut self) {
         // The command's end is asked for first, so that what it wrote last is read.
         let ended = self.job.as_mut().and_then(Job::ended);
-        self.find_ranks();
         let now_ms = self.now_ms();
-        for at in 0..self.ranks.len() {
-            let news = self.ranks[at].poll(now_ms);
-            let number = self.ranks[at].number;
+        let mut is_behind = false;
+        for at in 0..self.trainings.len() {
+            let news = self.trainings[at].poll(now_ms);
+            is_behind |= news.is_behind;
             for (line, why) in news.faults {
-                let text = format!("rank {number}, line {line}: {why}");
-                self.news
-                    .push_back(FromEngine::Malformed { line: text, why });
-            }
-            if at > 0 {
-                continue;
+                self.news.push_back(FromEngine::Malformed { line, why });
             }
             for (t, event) in news.events {
                 self.tell_at(t, event);
             }
-            self.waiting = news
-                .profiles
-                .into_iter()
-                .next_back()
-                .or(self.waiting.take());
         }
         self.read_output();
+        is_behind |= self.output.as_ref().is_some_and(FollowedFile::is_behind);
+        self.looked = (!is_behind).then(Instant::now);
         self.read_profiles();
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             self.tell_rates();
         }
-        let all_ended = !self.ranks.is_empty() && self.ranks.iter().all(WatchedRank::has_ended);
-        let reads = self.reading_profile || self.waiting.is_some();
-        if !(self.over || reads) && (ended.is_some() || self.job.is_none() && all_ended) {
+        let all_over = self
+            .trainings
+            .iter()
+            .all(|training| training.is_over(now_ms));
+        let is_reading = is_behind
+            || self.reading_profile
+            || self
+                .trainings
+                .iter()
+                .any(|training| training.waiting.is_some());
+        if !(self.over || is_reading) && (ended.is_some() || self.job.is_none() && all_over) {
             self.end(ended);
         }
-        if self.over && self.job.is_none() && !all_ended {
+        if self.over && self.job.is_none() && !all_over {
             // The job was begun again.
             self.over = false;
         }
     }
 
-    fn end(&mut self, status: Option<std::process::ExitStatus>) {
+    fn end(&mut self, status: Option<ExitStatus>) {
         self.over = true;
-        if let Some(status) = status {
-            let why = match status.success() {
-                true => String::new(),
-                false => format!("the command ended: {status}"),
-            };
-            let ranks = self.ranks.iter_mut();
-            ranks.for_each(|rank| rank.end(why.clone()));
-        }
-        self.tell_rates();
-        let slot = self.ranks.first().map_or(Slot::A, |rank| rank.slot);
-        let shown = self.story.slot(slot);
-        if let Some(finished) = shown.summary() {
-            self.tell(Event::Finished(Box::new(finished)));
-        }
         let reason = match status {
             Some(status) => format!("the command ended: {status}"),
             None => "each process said that it is over".to_owned(),
         };
-        self.news.push_back(FromEngine::Gone { reason });
-    }
-
-    /// Files of processes that were not there before.
-    fn find_ranks(&mut self) {
-        let WatchPlace::Folder(folder) = &self.place else {
-            if let (WatchPlace::File(path), true) = (&self.place, self.ranks.is_empty()) {
-                self.ranks
-                    .push(WatchedRank::new(0, FollowedFile::new(path.clone())));
-            }
-            return;
-        };
-        let Ok(entries) = std::fs::read_dir(folder) else {
-            return;
-        };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(number) = rank_of(&path) else {
-                continue;
-            };
-            let at = self.ranks.partition_point(|rank| rank.number < number);
-            if self.ranks.get(at).is_none_or(|rank| rank.number != number) {
-                // The first one is shown: a lower number may come only while nothing was shown.
-                self.ranks
-                    .insert(at, WatchedRank::new(number, FollowedFile::new(path)));
+        if let (Some(status), Some(training)) = (status, self.trainings.last_mut()) {
+            let why = if status.success() { "" } else { &reason };
+            training
+                .ranks
+                .iter_mut()
+                .for_each(|rank| rank.end(why.to_owned()));
+        }
+        self.tell_rates();
+        for slot in [Slot::A, Slot::B] {
+            if let Some(finished) = self.story.slot(slot).summary() {
+                self.tell(Event::Finished(Box::new(finished)));
             }
         }
+        self.news.push_back(FromEngine::Gone { reason });
     }
 
     fn read_output(&mut self) {
@@ -227,8 +284,9 @@ impl WatchSource {
             .collect();
         let more = printed.len().saturating_sub(PRINTED_AT_ONCE);
         printed.drain(..more);
-        if more > 0 {
-            let file = self.place.folder().join(OUTPUT);
+        if more > 0
+            && let Some(file) = self.output_file()
+        {
             self.log(
                 "info",
                 format!("{more} more lines are in {}", file.display()),
@@ -248,23 +306,22 @@ impl WatchSource {
         if self.reading_profile {
             return;
         }
-        let Some(written) = self.waiting.take() else {
+        let mut trainings = self.trainings.iter_mut();
+        let Some((folder, written)) = trainings
+            .find_map(|training| Some((training.place.folder(), training.waiting.take()?)))
+        else {
             return;
         };
         let file = written.file.as_str();
         // The line may come from another host: only a plain name of this folder is opened.
-        let is_plain = Path::new(&file)
-            .file_name()
-            .is_some_and(|name| name == file);
+        let is_plain = Path::new(file).file_name().is_some_and(|name| name == file);
         if !is_plain {
-            self.log(
-                "warn",
-                format!("the profile `{file}` is no name of a file in the folder"),
-            );
+            let text = format!("the profile `{file}` is no name of a file in the folder");
+            self.log("warn", text);
             return;
         }
         let on_cpu = self.story.slot(written.slot).description.on_cpu();
-        let (path, answer) = (self.place.folder().join(file), self.profiles.0.clone());
+        let (path, answer) = (folder.join(file), self.profiles.0.clone());
         let thread = std::thread::Builder::new().name("profile".to_owned());
         let begun = thread.spawn(move || {
             let _ = answer.send(profile::read(&path, &written, on_cpu));
@@ -272,46 +329,52 @@ impl WatchSource {
         self.reading_profile = begun.is_ok();
     }
 
-    /// Tells what each process does, and the rate and the lints of the one that is shown.
+    /// Tells what each process does, and the rates and the lints of those that are shown.
     fn tell_rates(&mut self) {
         let now_ms = self.now_ms();
-        let ranks: Vec<RankReading> = self.ranks.iter().map(|it| it.reading(now_ms)).collect();
+        let all = self.trainings.iter().flat_map(|training| &training.ranks);
+        let ranks: Vec<RankReading> = all.map(|rank| rank.reading(now_ms)).collect();
         if ranks != self.story.ranks {
             self.tell(Event::Ranks { ranks });
         }
-        let Some(shown) = self.ranks.first_mut() else {
-            return;
-        };
-        let slot = shown.slot;
-        if let Some(throughput) = shown.throughput() {
-            self.tell(Event::Throughput(throughput));
-        }
-        let run = self.story.slot(slot);
-        let mut found = lints(run);
-        found.extend(self.profile_lints[slot as usize].iter().cloned());
-        if run.has_begun() && found != run.lints {
-            self.tell(Event::Lints { slot, lints: found });
+        for at in 0..self.trainings.len() {
+            let Some(shown) = self.trainings[at].ranks.first_mut() else {
+                continue;
+            };
+            let slot = shown.slot;
+            if let Some(throughput) = shown.throughput() {
+                self.tell(Event::Throughput(throughput));
+            }
+            let run = self.story.slot(slot);
+            let mut found = lints(run);
+            found.extend(self.profile_lints[slot as usize].iter().cloned());
+            if run.has_begun() && found != run.lints {
+                self.tell(Event::Lints { slot, lints: found });
+            }
         }
     }
 }
 
 impl WatchPlace {
-    /// The folder that profiles and output are in.
+    /// Returns the folder that profiles and output are in.
     pub fn folder(&self) -> &Path {
         match self {
             Self::Folder(folder) => folder,
             Self::File(file) => crate::files::folder(file),
         }
     }
+
+    fn name(&self) -> String {
+        let (Self::Folder(path) | Self::File(path)) = self;
+        path.display().to_string()
+    }
 }
 
-/// The number of the process that writes `rank-7.jsonl`.
+/// Returns the number of the process that writes `rank-7.jsonl`; `None` for another file.
 fn rank_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
-    name.strip_prefix("rank-")?
-        .strip_suffix(".jsonl")?
-        .parse()
-        .ok()
+    let number = name.strip_prefix("rank-")?.strip_suffix(".jsonl")?;
+    number.parse().ok()
 }
 
 impl EventSource for WatchSource {
@@ -319,7 +382,6 @@ impl EventSource for WatchSource {
 
     fn try_recv(&mut self) -> Option<FromEngine> {
         if self.news.is_empty() && self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
-            self.looked = Some(Instant::now());
             self.look();
         }
         self.news.pop_front()
@@ -331,10 +393,17 @@ impl EventSource for WatchSource {
 
     fn replay(&mut self, control: ReplayControl) {
         if control == ReplayControl::MarkB
-            && let Some(shown) = self.ranks.first_mut()
+            && let [training] = self.trainings.as_mut_slice()
         {
-            let begins = shown.become_b();
-            self.tell(begins);
+            training.slot = Slot::B;
+            let begins: Vec<Event> = training
+                .ranks
+                .iter_mut()
+                .map(WatchedRank::become_b)
+                .collect();
+            if let Some(first) = begins.into_iter().next() {
+                self.tell(first);
+            }
         }
     }
 }
@@ -363,6 +432,14 @@ mod tests {
     const RUN: &str = r#"{"event":"run","name":"train.py","classes":1000}"#;
     const ENDED: &str = r#"{"event":"ended"}"#;
 
+    /// Follows these folders.
+    fn follow(folders: &[&Path]) -> WatchSource {
+        let places = folders
+            .iter()
+            .map(|folder| WatchPlace::Folder(folder.to_path_buf()));
+        WatchSource::new(places.collect(), None)
+    }
+
     /// Everything that comes now; files are looked at once more than is needed.
     fn heard(source: &mut WatchSource) -> Vec<FromEngine> {
         source.look();
@@ -372,7 +449,7 @@ mod tests {
     #[test]
     fn a_folder_of_two_processes_shows_the_first_one_and_its_lints() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        let mut source = follow(&[folder.path()]);
         assert_eq!(heard(&mut source), [], "nobody has written yet");
         write(
             folder.path(),
@@ -400,10 +477,10 @@ mod tests {
         let steps: Vec<Option<u64>> = ranks.map(|rank| rank.step).collect();
         assert_eq!(steps, [Some(1), Some(7)]);
         write(folder.path(), 0, &[ENDED]);
-        assert!(!source.is_over(), "the other process goes on");
+        assert!(!source.over, "the other process goes on");
         write(folder.path(), 1, &[ENDED]);
         let news = heard(&mut source);
-        assert!(matches!(news.last(), Some(FromEngine::Gone { .. })) && source.is_over());
+        assert!(matches!(news.last(), Some(FromEngine::Gone { .. })) && source.over);
         let finished = source
             .story()
             .slot(Slot::A)
@@ -424,7 +501,7 @@ mod tests {
     #[test]
     fn what_comes_after_the_mark_is_a_run_of_b_that_goes_on() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        let mut source = follow(&[folder.path()]);
         write(
             folder.path(),
             0,
@@ -450,7 +527,7 @@ mod tests {
     #[test]
     fn a_profile_of_another_folder_is_not_opened() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut source = WatchSource::new(WatchPlace::Folder(folder.path().to_owned()), None);
+        let mut source = follow(&[folder.path()]);
         let profile = r#"{"event":"profile","step":3,"file":"../secret.json"}"#;
         write(folder.path(), 0, &[HELLO, RUN, profile]);
         let news = heard(&mut source);
@@ -459,5 +536,64 @@ mod tests {
             _ => false,
         });
         assert!(warned && !source.reading_profile);
+    }
+
+    #[test]
+    fn a_second_folder_is_b_and_goes_on_with_no_weights_of_a() {
+        let folders = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
+        let [first, second] = folders.each_ref().map(|folder| folder.path());
+        let mut source = follow(&[first, second]);
+        let resumed = r#"{"event":"run","name":"train.py","classes":1000,"from_step":500}"#;
+        write(
+            first,
+            0,
+            &[
+                HELLO,
+                RUN,
+                r#"{"event":"step","step":0,"loss":6.9,"ms":20}"#,
+            ],
+        );
+        write(
+            second,
+            0,
+            &[
+                HELLO,
+                resumed,
+                r#"{"event":"step","step":500,"loss":3.5,"ms":10}"#,
+            ],
+        );
+        write(
+            first,
+            0,
+            &[r#"{"event":"step","step":1,"loss":6.8,"ms":20}"#],
+        );
+        heard(&mut source);
+        write(
+            first,
+            0,
+            &[r#"{"event":"step","step":600,"loss":3.1,"ms":20}"#],
+        );
+        heard(&mut source);
+        let [a, b] = [Slot::A, Slot::B].map(|slot| source.story().slot(slot));
+        assert_eq!((a.own_loss(), a.was_left()), (Some((600, 3.1)), false));
+        assert_eq!((b.own_loss(), b.went_on_from), (Some((500, 3.5)), None));
+        source.tell_rates();
+        let ranks = source.story().ranks.iter();
+        let slots: Vec<(Slot, Option<u64>)> = ranks.map(|rank| (rank.slot, rank.step)).collect();
+        assert_eq!(slots, [(Slot::A, Some(600)), (Slot::B, Some(500))]);
+        let before = source.story().clone();
+        source.replay(ReplayControl::MarkB);
+        assert_eq!(
+            before.slot(Slot::B).number,
+            source.story().slot(Slot::B).number,
+            "B is taken"
+        );
+        write(second, 0, &[ENDED]);
+        heard(&mut source);
+        assert!(!source.over, "A goes on");
+        write(first, 0, &[ENDED]);
+        heard(&mut source);
+        let finished = [Slot::A, Slot::B].map(|slot| source.story().slot(slot).finished.is_some());
+        assert_eq!((finished, source.over), ([true, true], true));
     }
 }

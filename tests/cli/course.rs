@@ -252,7 +252,7 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     let said = learner.run(&args);
     assert!(said.err.contains("your answers in"), "{}", said.err);
     assert!(
-        said.out.contains("`a,b` is not an order of all of them"),
+        said.out.contains("`a,b` does not put all of them in order"),
         "{}",
         said.out
     );
@@ -329,4 +329,35 @@ fn an_author_begins_with_examples_that_pass_and_reads_every_fault_at_once() {
     let said = learner.run(&["course", "check", "--text", "--course", "own"]);
     let nearest = "the nearest known figure is `{{run.phases.optimizer}}`";
     assert!(said.out.contains(nearest), "{}", said.out);
+}
+
+#[test]
+fn an_answer_that_does_not_follow_from_its_recording_or_profile_is_refused() {
+    let learner = Learner::new();
+    learner.run(&["init", "copy"]).succeeds(&[]);
+    let check = |label: &str| {
+        let args = ["course", "check", label, "--text", "--course", "copy"];
+        learner.run(&args)
+    };
+    for (label, folder, right) in [("d03", "d03-missing-time", "a"), ("d06", "d06-idle", "d")] {
+        check(label).succeeds(&["passed: "]);
+        let file = learner.path(&format!("copy/exercises/{folder}/exercise.toml"));
+        let text = std::fs::read_to_string(&file).expect("there");
+        for wrong in ["a", "b", "c", "d"]
+            .into_iter()
+            .filter(|letter| *letter != right)
+        {
+            let declared = text.replace(
+                &format!("\nanswer = \"{right}\""),
+                &format!("\nanswer = \"{wrong}\""),
+            );
+            std::fs::write(&file, declared).expect("written");
+            let said = check(label);
+            assert_eq!(said.code, Some(1), "{}", said.out);
+            let follows = format!("write `answer = \"{right}\"`");
+            for part in [&follows, "asks for", "the recording gives"] {
+                assert!(said.out.contains(part), "{part}: {}", said.out);
+            }
+        }
+    }
 }

@@ -177,7 +177,7 @@ fn what_is_broken_is_shown_as_broken() {
         }
         edit(&learner, file, from, to);
         let said = learner.run(&["list", "--course", "copy"]);
-        let broken = |it: &&str| it.split_whitespace().take(2).eq([name, "broken"]);
+        let broken = |line: &&str| line.split_whitespace().take(2).eq([name, "broken"]);
         let line = said.out.lines().find(broken);
         let line = line.unwrap_or_else(|| panic!("{file}: {}\n{}", said.out, said.err));
         assert!(line.contains(file), "{line}");

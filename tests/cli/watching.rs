@@ -52,6 +52,17 @@ fn the_example_in_the_documentation_is_accepted() {
     }
 }
 
+/// The command ends while most of what it printed is not read yet.
+#[test]
+fn what_a_command_printed_last_is_shown_after_long_lines() {
+    let learner = Learner::new();
+    let said = watched(
+        &learner,
+        "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last",
+    );
+    said.succeeds(&["(line 1 is longer than 1 MB)\nlast\n"]);
+}
+
 #[test]
 fn what_a_command_prints_is_shown_and_its_exit_code_is_ours() {
     let learner = Learner::new();
@@ -155,9 +166,9 @@ fn lines_of_every_sort_are_shown_or_named() {
         let told = said
             .err
             .lines()
-            .find(|it| it.contains(&format!("line {line}:")));
+            .find(|problem| problem.contains(&format!("line {line}:")));
         assert!(
-            told.is_some_and(|it| it.contains(why)),
+            told.is_some_and(|problem| problem.contains(why)),
             "{line}: {}",
             said.err
         );
@@ -187,7 +198,8 @@ fn lines_come_from_standard_input_until_it_closes() {
     let mut process = learner.process(&["watch", "-"]);
     process.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = process.stderr(Stdio::piped()).spawn().expect("starts");
-    let text = format!("{HELLO}\n{}\n{}\n", step(0, "4.5"), step(1, "4.25"));
+    let [first, second] = [step(0, "4.5"), step(1, "4.25")];
+    let text = format!("{HELLO}\n{first}\n{second}\n{{\"event\":\"st");
     let mut input = process.stdin.take().expect("a pipe");
     input.write_all(text.as_bytes()).expect("written");
     drop(input);
@@ -236,7 +248,8 @@ fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
     };
     let copies_ms = |lines: &[serde_json::Value]| {
         let profiles = lines.iter().filter(|line| line["event"] == "kernels");
-        let rows = profiles.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let rows =
+            profiles.flat_map(|profile| profile["rows"].as_array().cloned().unwrap_or_default());
         let copies = rows.filter(|row| row["op"] == "copy");
         copies.filter_map(|row| row["ms"].as_f64()).sum::<f64>()
     };
@@ -276,7 +289,7 @@ fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
     let (_, bits) = watched("stage-9");
     let zeros = |lines: &[serde_json::Value]| {
         let audits = lines.iter().filter(|line| line["event"] == "gradients");
-        let rows = audits.flat_map(|it| it["rows"].as_array().cloned().unwrap_or_default());
+        let rows = audits.flat_map(|audit| audit["rows"].as_array().cloned().unwrap_or_default());
         let shares = rows.filter_map(|row| row["zero_pct"].as_f64());
         shares.fold(0.0, f64::max)
     };
@@ -304,4 +317,110 @@ fn kernels_are_those_of_the_profiler_s_own_table() {
     let device_ms = profile.expect("a profile")["device_ms"].as_f64();
     let device_ms = device_ms.expect("a time");
     assert!((device_ms - 9.718_091).abs() < 1e-3, "{device_ms}");
+}
+
+/// The folder of a training that was recorded on an H200.
+fn recorded(name: &str) -> String {
+    format!("{}/tests/data/watched/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    let lines = text.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+#[test]
+fn a_profile_of_a_watched_step_has_the_figures_that_open_has() {
+    let learner = Learner::new();
+    for name in ["healthy", "stage-2", "stage-4", "stage-5"] {
+        let folder = recorded(name);
+        let recording = format!("{name}.jsonl");
+        learner
+            .run(&["watch", &folder, "--record", &recording])
+            .succeeds(&[]);
+        let lines = json_lines(&fs::read_to_string(learner.path(&recording)).expect("a recording"));
+        let mut profiles = lines.iter().filter(|line| line["event"] == "kernels");
+        let profile = profiles.next_back().expect("a profile");
+        let trace = profile["file"].as_str().expect("its file");
+        let opened = &json_lines(&learner.run(&["open", trace, "--json"]).out)[0];
+        assert_eq!(profile["launches"], opened["launches"], "{name}");
+        assert_eq!(profile["unique"], opened["distinct_names"], "{name}");
+        let device_ns = (profile["device_ms"].as_f64().expect("a time") * 1e6).round();
+        assert_eq!(Some(device_ns), opened["kernel_ns"].as_f64(), "{name}");
+        let rows = profile["rows"].as_array().expect("rows");
+        let calls = rows.iter().filter_map(|row| row["calls"].as_u64());
+        assert_eq!(Some(calls.sum()), opened["kernels"].as_u64(), "{name}");
+        let known = opened["lints"].as_array().expect("lints").iter();
+        let known: Vec<&str> = known.filter_map(|lint| lint["name"].as_str()).collect();
+        let of_profile = ["launch-bound", "one-kernel-dominates", "sync-in-step"];
+        let mut told = lines
+            .iter()
+            .filter(|line| line["event"] == "lints")
+            .flat_map(|line| line["lints"].as_array().cloned().unwrap_or_default());
+        assert!(
+            told.all(|lint| {
+                let name = lint["name"].as_str().unwrap_or_default();
+                !of_profile.contains(&name) || known.contains(&name)
+            }),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_second_folder_stands_beside_the_first_one_as_b() {
+    let learner = Learner::new();
+    let [healthy, strides] = ["healthy", "stage-2"].map(recorded);
+    let said = learner.run(&["watch", &healthy, &strides, "--record", "both.jsonl"]);
+    said.succeeds(&[
+        "\nB: stage 2, fault on NVIDIA H200",
+        "A step of B takes",
+        "% more time than one of A.",
+        "this is more",
+    ]);
+    let lines = json_lines(&fs::read_to_string(learner.path("both.jsonl")).expect("a recording"));
+    for event in ["run", "step", "kernels", "throughput", "finished"] {
+        let of_event = lines.iter().filter(|line| line["event"] == event);
+        let slots: Vec<&str> = of_event.filter_map(|line| line["slot"].as_str()).collect();
+        assert!(
+            slots.contains(&"a") && slots.contains(&"b"),
+            "{event}: {slots:?}"
+        );
+    }
+    let reported = learner.run(&["report", "both.jsonl"]);
+    reported.succeeds(&["## stage 3, healthy", "## B: stage 2, fault"]);
+}
+
+#[test]
+fn a_command_is_watched_beside_an_earlier_folder_that_never_said_it_was_over() {
+    let learner = Learner::new();
+    let earlier = format!("{HELLO}\n{}\n{}\n", step(0, "4.5"), step(1, "4.25"));
+    fs::create_dir(learner.path("before")).expect("created");
+    learner.write("before/rank-0.jsonl", earlier);
+    let script = format!(
+        "printf '%s\\n' '{HELLO}' '{}' '{ENDED}' > \"$PERFLINGS_WATCH/rank-0.jsonl\"; exit 3",
+        step(0, "3.5")
+    );
+    let said = learner.run(&[
+        "watch",
+        "before",
+        "after",
+        "--record",
+        "both.jsonl",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    said.fails(3, &["exit status: 3"]);
+    assert!(
+        said.out.contains("4.25") && said.out.contains("3.5"),
+        "{}",
+        said.out
+    );
+    assert!(learner.path("after/rank-0.jsonl").exists());
+    let said = learner.run(&["watch", "-", "-"]);
+    said.fails(2, &["standard input can be one of the two"]);
 }

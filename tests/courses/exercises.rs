@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use perflings::course::check::Metric;
 use perflings::course::exercise::config::answers;
 use perflings::course::exercise::{Detective, Exercise};
 use perflings::course::{Course, CourseFiles};
+use perflings::judge::detective::problems;
 use perflings::record::Recording;
 use protocol::{Event, StreamLine};
 
@@ -71,6 +73,70 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
     let first_answer = all[0].1.question.answer;
     let mut questions = all.iter().map(|(_, detective)| &detective.question);
     assert!(questions.any(|question| question.answer != first_answer));
+}
+
+/// Returns what is wrong with this answer to a recorded run.
+fn problems_of_answer(detective: &Detective, answer: usize) -> Vec<String> {
+    let mut declared = detective.clone();
+    declared.question.answer = answer;
+    let recorded = detective.finished().expect("a whole recording");
+    let lints: Vec<&str> = protocol::lints::names().collect();
+    let problems = problems(&declared, "exercise.toml", &recorded, &lints);
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn of_every_recorded_run_only_the_declared_answer_follows() {
+    let course = Course::builtin();
+    for (exercise, detective) in detectives(&course) {
+        let right = detective.question.answer;
+        for answer in 0..4 {
+            let problems = problems_of_answer(detective, answer);
+            if answer == right {
+                assert_eq!(problems, [""; 0], "{}", exercise.id);
+                continue;
+            }
+            let text = problems.join("\n");
+            let letter = ["a", "b", "c", "d"][right];
+            for part in [
+                format!("exercise.toml:{}", detective.answer_line),
+                "asks for ".to_owned(),
+                "the recording gives ".to_owned(),
+                format!("write `answer = \"{letter}\"`"),
+            ] {
+                assert!(text.contains(&part), "{} {answer}: {text}", exercise.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_a_recording_cannot_decide_is_told() {
+    let course = Course::builtin();
+    let (_, sprint) = detectives(&course)[1];
+    let answer = sprint.question.answer;
+    let mut silent = sprint.clone();
+    silent.shows[0].clear();
+    let told = problems_of_answer(&silent, answer).join("\n");
+    assert!(
+        told.contains("where a is right; write a table `[[shows.a]]`"),
+        "{told}"
+    );
+    let mut twice = sprint.clone();
+    twice.shows[1] = sprint.shows[answer].clone();
+    let told = problems_of_answer(&twice, answer).join("\n");
+    assert!(told.contains("shows b as well as the answer"), "{told}");
+    let mut unmeasured = sprint.clone();
+    unmeasured.shows[answer][0].metric = Metric::Figure("grad.loss_scale".to_owned());
+    let told = problems_of_answer(&unmeasured, answer).join("\n");
+    assert!(
+        told.contains("did not measure it; write a condition"),
+        "{told}"
+    );
+    let mut misspelt = sprint.clone();
+    misspelt.shows[0][0].metric = Metric::Lint("ledger-opn".to_owned());
+    let told = problems_of_answer(&misspelt, answer).join("\n");
+    assert!(told.contains("ledger-open"), "{told}");
 }
 
 /// Copies one file of the built-in course over another, and returns the problems of that course.

@@ -40,7 +40,7 @@ fn only_what_fits_gets_in() {
             &learner,
             &swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])
         ),
-        Err("`N` is no size of `norm1`".to_owned())
+        Err("`N` is not a size of `norm1`".to_owned())
     );
     assert!(
         adopt(&learner, &swap("norm1", &["nonsense"]))

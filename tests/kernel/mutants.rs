@@ -41,9 +41,9 @@ fn there_are_enough_of_them_for_every_exercise() {
     for (right, count) in [(false, 600), (true, 150)] {
         let all = made(&solutions, right, count);
         assert_eq!(all.len(), count);
-        let texts: HashSet<&str> = all.iter().map(|it| it.text.as_str()).collect();
+        let texts: HashSet<&str> = all.iter().map(|mutant| mutant.text.as_str()).collect();
         assert_eq!(texts.len(), count, "each once");
-        let kernels: HashSet<usize> = all.iter().map(|it| it.kernel).collect();
+        let kernels: HashSet<usize> = all.iter().map(|mutant| mutant.kernel).collect();
         assert_eq!(kernels.len(), solutions.len());
         assert_eq!(
             all,

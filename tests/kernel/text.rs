@@ -203,7 +203,7 @@ fn bindings() {
         "s * up[i]",
         "s",
         "7:23 `var<storage, read_write> up: array<f32>;`: `up` is never read: an unused binding is removed, and the buffers no longer match",
-        "a kernel that uses all of its 3 buffers",
+        "a kernel that uses each of its 3 buffers",
     );
     refused(
         "var<storage, read_write> gate",

@@ -43,7 +43,7 @@ fn run(
     }
     let times: usize = std::env::var("TIMES")
         .ok()
-        .and_then(|it| it.parse().ok())
+        .and_then(|text| text.parse().ok())
         .unwrap_or(1);
     let mut least = f64::INFINITY;
     let before = buffers.clone();
@@ -55,7 +55,11 @@ fn run(
         report = result.unwrap_or_else(|error| panic!("{file}: {error}"));
         least = least.min(began.elapsed().as_secs_f64() * 1e3);
     }
-    let accesses: u64 = report.accesses.iter().map(|it| it.loads + it.stores).sum();
+    let accesses: u64 = report
+        .accesses
+        .iter()
+        .map(|access| access.loads + access.stores)
+        .sum();
     println!(
         "{file} {sizes:?}: {least:.2} ms, {} steps, {accesses} accesses",
         report.steps
@@ -379,7 +383,7 @@ fn every_barrier_is_needed() {
                 report
                     .findings
                     .iter()
-                    .any(|it| it.kind == FindingKind::Race),
+                    .any(|finding| finding.kind == FindingKind::Race),
                 "{exercise} {line}"
             );
         }

@@ -1,6 +1,7 @@
 //! The instructor's board on the terminal, at every size and in ASCII, and its keys.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use perflings::app::{Markers, ThemeName};
 use perflings::class::board::Board;
@@ -11,6 +12,7 @@ use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, a
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Cell;
 
 use super::participant;
 
@@ -25,15 +27,16 @@ fn room() -> (RoomState, Course) {
         ('c', "佐藤"),
         ('d', "\u{1b}[2JEve"),
     ] {
-        let mut it = participant(digit, name);
-        it.here.clone_from(&course.stages[2].id);
-        (it.here_s, it.raised) = (700, digit == 'c');
+        let mut record = participant(digit, name);
+        record.here.clone_from(&course.stages[2].id);
+        record.here_s = 700;
+        record.raised = digit == 'c';
         let shared = SharedWork {
             vote: Some(1),
             range: Some([1.0, 2.0]),
             ..SharedWork::default()
         };
-        it.stages.insert(course.stages[0].id.clone(), shared);
+        record.stages.insert(course.stages[0].id.clone(), shared);
         let result = RaceResult {
             ratio: Some([1.0, 0.9, 1.1]),
             mystery: Some(MysteryResult {
@@ -42,17 +45,17 @@ fn room() -> (RoomState, Course) {
                 configurations: 2,
             }),
         };
-        it.races.insert("mystery 7-1".to_owned(), result);
-        room.hear(it, 700_000).expect("heard");
+        record.races.insert("mystery 7-1".to_owned(), result);
+        room.hear(record, 700_000).expect("heard");
     }
     obey(&mut room, &InstructorRequest::OpenVote(stage.clone()));
     let round = room.class.votes[&stage].number().expect("a round");
     for digit in ['a', 'b', 'c', 'd'] {
-        let mut it = room.people[&digit.to_string().repeat(32)].record.clone();
-        it.sequence = 2;
-        it.here_s = 700;
-        it.ballots.insert(round, 1);
-        room.hear(it, 700_000).expect("heard");
+        let mut record = room.people[&digit.to_string().repeat(32)].record.clone();
+        record.sequence = 2;
+        record.here_s = 700;
+        record.ballots.insert(round, 1);
+        room.hear(record, 700_000).expect("heard");
     }
     for order in [
         InstructorRequest::CloseVote,
@@ -82,59 +85,73 @@ fn screen(
         .expect("drawn");
     let buffer = terminal.backend().buffer();
     let cells = buffer.content.chunks(usize::from(columns));
-    let line = |row: &[ratatui::buffer::Cell]| row.iter().map(|it| it.symbol()).collect::<String>();
-    cells.map(|row| line(row) + "\n").collect()
+    let line = |row: &[Cell]| row.iter().map(Cell::symbol).collect::<String>() + "\n";
+    cells.map(line).collect()
+}
+
+const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 36), (200, 50)];
+
+/// Draws a board in its first view.
+fn first_screen(board: &Board, size: (u16, u16), markers: Markers) -> String {
+    screen(board, &mut BoardView::default(), size, markers)
 }
 
 #[test]
-fn the_board_at_every_size() {
+fn the_board_shows_people_and_votes_at_every_size() {
     let (room, course) = room();
     let board = Board::of(&room, &course, 700_000);
-    for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        let text = screen(&board, &mut BoardView::default(), size, Markers::Braille);
+    for size in SIZES {
+        let text = first_screen(&board, size, Markers::Braille);
+        // A sentence may go on in the next line.
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let sentences = words.join(" ");
         for part in [
             "4 here",
             "1 raised a hand",
             "stage 1: the votes, 4 of 4",
-            "Ana (2)",
             "11 min",
             "hand 1",
             "q quit",
         ] {
-            let kept = part != "Ana (2)" || size.1 > 16;
-            // A sentence may go on in the next line.
-            let words: Vec<&str> = text.split_whitespace().collect();
-            assert!(
-                !kept || words.join(" ").contains(part),
-                "{part} at {size:?}:\n{text}"
-            );
+            assert!(sentences.contains(part), "{part} at {size:?}:\n{text}");
         }
-        // Bare pairs of numbers are named where there is room.
-        let named =
-            text.contains(" here, ") && size.0 >= 200 || text.contains(" here/passed 1: 0/");
-        assert!(named || size.0 < 120, "{size:?}:\n{text}");
-        let ascii = screen(&board, &mut BoardView::default(), size, Markers::Ascii);
-        assert!(ascii.is_ascii(), "{ascii}");
+        let has_all_names = size.1 > 16;
+        assert!(!has_all_names || sentences.contains("Ana (2)"), "{text}");
     }
-    for (columns, rows) in [(1, 1), (20, 3), (59, 8), (300, 2)] {
-        screen(
-            &board,
-            &mut BoardView::default(),
-            (columns, rows),
-            Markers::Dots,
-        );
+}
+
+#[test]
+fn the_numbers_of_a_stage_are_named_on_a_wide_board() {
+    let (room, course) = room();
+    let board = Board::of(&room, &course, 700_000);
+    for (size, named) in [((120, 36), " here/passed 1: 0/"), ((200, 50), " here, ")] {
+        let text = first_screen(&board, size, Markers::Braille);
+        assert!(text.contains(named), "{size:?}:\n{text}");
+    }
+}
+
+#[test]
+fn the_board_is_drawn_in_ascii_and_on_the_smallest_terminals() {
+    let (room, course) = room();
+    let board = Board::of(&room, &course, 700_000);
+    for size in SIZES {
+        let text = first_screen(&board, size, Markers::Ascii);
+        assert!(text.is_ascii(), "{text}");
+    }
+    for size in [(1, 1), (20, 3), (59, 8), (300, 2)] {
+        first_screen(&board, size, Markers::Dots);
     }
 }
 
 /// A room that only notes its orders.
-struct Noted(Vec<InstructorRequest>, Course);
+struct NotingRoom {
+    course: Course,
+    orders: Vec<InstructorRequest>,
+}
 
-impl RoomControl for Noted {
+impl RoomControl for NotingRoom {
     fn board(&mut self) -> Board {
         Board::default()
-    }
-    fn stage(&self, at: usize) -> Option<String> {
-        self.1.stages.get(at).map(|stage| stage.id.clone())
     }
     fn race(&self, named: &str) -> Result<InstructorRequest, String> {
         if named == "7 2" {
@@ -143,55 +160,119 @@ impl RoomControl for Noted {
             Err(format!("no {named}"))
         }
     }
-    fn answer(&self, stage: u32) -> Option<(String, String)> {
-        let stage = self.1.stages.iter().find(|it| it.number == stage)?;
+    fn answer(&self, number: u32) -> Option<(String, String)> {
+        let stage = self.course.stage(number)?;
         Some((stage.id.clone(), "why".to_owned()))
     }
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
-        self.0.push(order);
+        self.orders.push(order);
         Ok(())
     }
 }
 
+/// An instructor at the board of the class.
+struct Instructor {
+    class: RoomState,
+    room: NotingRoom,
+    view: BoardView,
+}
+
+impl Instructor {
+    fn new() -> Self {
+        let (class, course) = room();
+        let orders = Vec::new();
+        Self {
+            class,
+            room: NotingRoom { course, orders },
+            view: BoardView::default(),
+        }
+    }
+
+    fn board(&self) -> Board {
+        Board::of(&self.class, &self.room.course, 0)
+    }
+
+    /// Takes some actions. Returns the last sentence that the board says about them.
+    fn act(&mut self, actions: &[BoardAction]) -> Option<String> {
+        let board = self.board();
+        let mut last = None;
+        for action in actions {
+            last = act(*action, &mut self.room, &board, &mut self.view).or(last);
+        }
+        last
+    }
+
+    /// Takes some actions. Returns the orders that they give to the room.
+    fn orders(&mut self, actions: &[BoardAction]) -> Vec<InstructorRequest> {
+        self.act(actions);
+        std::mem::take(&mut self.room.orders)
+    }
+
+    /// Returns the id of a stage, counted from 0.
+    fn stage(&self, at: usize) -> String {
+        self.room.course.stages[at].id.clone()
+    }
+
+    /// Returns the ids of the participants with these names.
+    fn ids(&self, names: &[&str]) -> BTreeSet<String> {
+        let board = self.board();
+        let rows = board.rows.iter();
+        rows.filter(|row| names.contains(&row.name.as_str()))
+            .map(|row| row.id.clone())
+            .collect()
+    }
+}
+
+/// Returns the actions of typing a word and confirming it.
+fn typed(begin: BoardAction, word: &str) -> Vec<BoardAction> {
+    let mut actions = vec![begin];
+    actions.extend(word.chars().map(BoardAction::Type));
+    actions.push(BoardAction::Take);
+    actions
+}
+
 #[test]
-fn keys_become_orders() {
-    let (mut room, course) = room();
-    let id = course.stages[1].id.clone();
-    let mut host = Noted(Vec::new(), course.clone());
-    let mut view = BoardView::default();
-    let mut ask = |asked: &[BoardAction], room: &RoomState, view: &mut BoardView| {
-        let board = Board::of(room, &course, 0);
-        let said = asked
-            .iter()
-            .filter_map(|one| act(*one, &mut host, &board, view))
-            .last();
-        (std::mem::take(&mut host.0), said)
-    };
+fn the_vote_key_opens_the_vote_of_the_marked_stage_and_closes_it() {
+    let mut instructor = Instructor::new();
+    let opened = InstructorRequest::OpenVote(instructor.stage(1));
+    let orders = instructor.orders(&[BoardAction::Mark(1), BoardAction::Vote]);
+    assert_eq!(orders, slice::from_ref(&opened));
+    obey(&mut instructor.class, &opened);
+    let orders = instructor.orders(&[BoardAction::Vote]);
+    assert_eq!(orders, [InstructorRequest::CloseVote]);
+}
+
+#[test]
+fn the_answer_is_shown_for_a_vote_that_is_over() {
+    let mut instructor = Instructor::new();
+    let stage = instructor.stage(1);
+    for order in [
+        InstructorRequest::OpenVote(stage.clone()),
+        InstructorRequest::CloseVote,
+    ] {
+        obey(&mut instructor.class, &order);
+    }
+    let reason = "why".to_owned();
     assert_eq!(
-        ask(&[BoardAction::Mark(1), BoardAction::Vote], &room, &mut view).0,
-        [InstructorRequest::OpenVote(id.clone())]
+        instructor.orders(&[BoardAction::Answer]),
+        [InstructorRequest::ShowAnswer { stage, reason }]
     );
-    obey(&mut room, &InstructorRequest::OpenVote(id));
-    assert_eq!(
-        ask(&[BoardAction::Vote], &room, &mut view).0,
-        [InstructorRequest::CloseVote]
-    );
-    assert_eq!(
-        ask(&[BoardAction::Offer], &room, &mut view).0,
-        [InstructorRequest::Offer(None)]
-    );
-    let other = InstructorRequest::Offer(Some(course.stages[2].id.clone()));
-    let asked = [
-        BoardAction::Mark(1),
-        BoardAction::Offer,
-        BoardAction::Mark(-1),
-    ];
-    assert_eq!(ask(&asked, &room, &mut view).0, [other]);
-    assert_eq!(
-        ask(&[BoardAction::Close], &room, &mut view).0,
-        [InstructorRequest::Close(true)]
-    );
-    let named = [
+}
+
+#[test]
+fn the_offer_key_takes_back_the_offer_of_the_marked_stage_or_offers_another() {
+    let mut instructor = Instructor::new();
+    let taken_back = instructor.orders(&[BoardAction::Mark(1), BoardAction::Offer]);
+    assert_eq!(taken_back, [InstructorRequest::Offer(None)]);
+    let other = InstructorRequest::Offer(Some(instructor.stage(2)));
+    let offered = instructor.orders(&[BoardAction::Mark(1), BoardAction::Offer]);
+    assert_eq!(offered, [other]);
+}
+
+#[test]
+fn a_typed_race_begins_and_an_unknown_one_is_refused_with_the_reason() {
+    let mut instructor = Instructor::new();
+    let with_mistake = [
         BoardAction::Race,
         BoardAction::Type('7'),
         BoardAction::Type('x'),
@@ -200,68 +281,73 @@ fn keys_become_orders() {
         BoardAction::Type('2'),
         BoardAction::Take,
     ];
-    assert_eq!(
-        ask(&named, &room, &mut view).0,
-        [InstructorRequest::Race(Some("mystery 7-2".to_owned()))]
-    );
-    let wrong = [BoardAction::Race, BoardAction::Type('9'), BoardAction::Take];
-    assert_eq!(
-        ask(&wrong, &room, &mut view),
-        (Vec::new(), Some("no 9".to_owned()))
-    );
-    assert_eq!(
-        ask(
-            &[
-                BoardAction::Mark(-9),
-                BoardAction::Mark(99),
-                BoardAction::Choose(-5)
-            ],
-            &room,
-            &mut view
-        )
-        .0,
-        []
-    );
-    assert_eq!(view.marked, course.stages.len() - 1);
-    // Somebody is removed when it was asked for twice, one after the other.
+    let race = InstructorRequest::Race(Some("mystery 7-2".to_owned()));
+    assert_eq!(instructor.orders(&with_mistake), [race]);
+    let refused = instructor.act(&typed(BoardAction::Race, "9"));
+    assert_eq!(refused.as_deref(), Some("no 9"));
+    assert_eq!(instructor.room.orders, []);
+}
+
+#[test]
+fn the_room_is_closed_with_one_key() {
+    let orders = Instructor::new().orders(&[BoardAction::Close]);
+    assert_eq!(orders, [InstructorRequest::Close(true)]);
+}
+
+#[test]
+fn marks_stay_within_the_stages_and_the_participants() {
+    let mut instructor = Instructor::new();
+    let far = [
+        BoardAction::Mark(-9),
+        BoardAction::Mark(99),
+        BoardAction::Choose(-5),
+    ];
+    assert_eq!(instructor.orders(&far), []);
+    let last = instructor.room.course.stages.len() - 1;
+    assert_eq!(instructor.view.marked, last);
+}
+
+#[test]
+fn a_participant_is_removed_if_the_key_is_pressed_twice_in_a_row() {
+    let mut instructor = Instructor::new();
     let once = [
         BoardAction::Choose(1),
         BoardAction::Remove,
         BoardAction::Choose(1),
     ];
-    let (orders, said) = ask(&once, &room, &mut view);
-    assert!(orders.is_empty() && said.is_some_and(|it| it.contains("keep them out")));
-    let board = Board::of(&room, &course, 0);
+    let question = instructor.act(&once).expect("a question");
+    assert!(question.contains("keep them out"), "{question}");
+    assert_eq!(instructor.room.orders, []);
     let twice = [
         BoardAction::Choose(-9),
         BoardAction::Remove,
         BoardAction::Remove,
         BoardAction::LetIn,
     ];
+    let first = instructor.board().rows[0].id.clone();
     assert_eq!(
-        ask(&twice, &room, &mut view).0,
+        instructor.orders(&twice),
         [
-            InstructorRequest::Remove([board.rows[0].id.clone()].into()),
+            InstructorRequest::Remove([first].into()),
             InstructorRequest::LetIn
         ]
     );
-    // Many at once: by a part of their names, or one by one.
-    let named = [
-        BoardAction::SelectNamed,
-        BoardAction::Type('A'),
-        BoardAction::Type('n'),
-        BoardAction::Take,
-        BoardAction::Remove,
-        BoardAction::Remove,
-    ];
-    let ids = |names: &[&str]| -> BTreeSet<String> {
-        let rows = board.rows.iter().filter(|it| names.contains(&&*it.name));
-        rows.map(|it| it.id.clone()).collect()
-    };
-    let both = InstructorRequest::Remove(ids(&["Ana", "Ana (2)"]));
-    let (orders, said) = ask(&named, &room, &mut view);
-    assert_eq!(orders, [both]);
-    assert!(said.is_some_and(|it| it.contains("kept out: 2 participants")));
+}
+
+#[test]
+fn several_participants_are_selected_by_a_part_of_their_names_and_removed() {
+    let mut instructor = Instructor::new();
+    instructor.act(&typed(BoardAction::SelectNamed, "An"));
+    let sentence = instructor.act(&[BoardAction::Remove, BoardAction::Remove]);
+    let sentence = sentence.expect("an answer");
+    assert!(sentence.contains("kept out: 2 participants"), "{sentence}");
+    let both = instructor.ids(&["Ana", "Ana (2)"]);
+    assert_eq!(instructor.room.orders, [InstructorRequest::Remove(both)]);
+}
+
+#[test]
+fn several_participants_are_selected_one_by_one_and_removed() {
+    let mut instructor = Instructor::new();
     let one_by_one = [
         BoardAction::Choose(-9),
         BoardAction::Select,
@@ -269,39 +355,32 @@ fn keys_become_orders() {
         BoardAction::Remove,
         BoardAction::Remove,
     ];
-    let first_two = board.rows[..2].iter().map(|it| it.id.clone()).collect();
+    let board = instructor.board();
+    let first_two = board.rows[..2].iter().map(|row| row.id.clone()).collect();
     assert_eq!(
-        ask(&one_by_one, &room, &mut view).0,
+        instructor.orders(&one_by_one),
         [InstructorRequest::Remove(first_two)]
     );
+}
+
+#[test]
+fn other_screens_lead_back_to_the_board() {
+    let mut instructor = Instructor::new();
     for screen in [BoardScreen::Join, BoardScreen::Own] {
-        let asked = [screen, BoardScreen::Board].map(BoardAction::Show);
-        ask(&asked, &room, &mut view);
-        assert!(view.screen == BoardScreen::Board);
+        instructor.act(&[screen, BoardScreen::Board].map(BoardAction::Show));
+        assert!(instructor.view.screen == BoardScreen::Board);
     }
-    // The answer is for a vote that is over.
-    obey(&mut room, &InstructorRequest::CloseVote);
-    let answer = InstructorRequest::ShowAnswer {
-        stage: course.stages[1].id.clone(),
-        reason: "why".to_owned(),
-    };
-    assert_eq!(ask(&[BoardAction::Answer], &room, &mut view).0, [answer]);
 }
 
 #[test]
 fn the_board_asks_before_the_class_ends() {
-    let (room, course) = room();
-    let board = Board::of(&room, &course, 0);
-    let mut host = Noted(Vec::new(), course);
-    let mut view = BoardView {
-        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
-        ..BoardView::default()
-    };
-    let said = act(BoardAction::Quit, &mut host, &board, &mut view).expect("a question");
-    assert!(said.contains("end the class for 4 here"), "{said}");
-    assert_eq!(view.asked, Some(Confirmation::Quit));
-    act(BoardAction::Mark(1), &mut host, &board, &mut view);
-    assert_eq!(view.asked, None, "another key is no");
+    let mut instructor = Instructor::new();
+    instructor.view.own = vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()];
+    let question = instructor.act(&[BoardAction::Quit]).expect("a question");
+    assert!(question.contains("end the class for 4 here"), "{question}");
+    assert_eq!(instructor.view.asked, Some(Confirmation::Quit));
+    instructor.act(&[BoardAction::Mark(1)]);
+    assert_eq!(instructor.view.asked, None, "another key is no");
 }
 
 #[test]
@@ -315,9 +394,9 @@ fn how_to_join_is_shown_without_anything_of_the_instructors() {
         own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
         ..BoardView::default()
     };
-    for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
-        for of in [BoardScreen::Board, BoardScreen::Join] {
-            view.screen = of;
+    for size in SIZES {
+        for shown in [BoardScreen::Board, BoardScreen::Join] {
+            view.screen = shown;
             let text = screen(&board, &mut view, size, Markers::Braille);
             assert!(!text.contains("secretkey"), "{text}");
         }

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use perflings::class::board::Presence;
 use perflings::class::folder::RoomFolder;
 use perflings::class::handle::{OpenError, RoomHandle, RoomLooker};
+use perflings::class::link::RoomNews;
 use perflings::class::link::{InstructorLink, ParticipantLink};
 use perflings::class::member::Member;
-use perflings::class::news::RoomNews;
 use perflings::class::record::InstructorRequest;
 use perflings::course::Course;
 
@@ -26,7 +26,7 @@ fn open(dir: &tempfile::TempDir) -> RoomHandle {
 
 fn names(handle: &RoomHandle) -> Vec<String> {
     let board = handle.board();
-    board.rows.into_iter().map(|it| it.name).collect()
+    board.rows.into_iter().map(|row| row.name).collect()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     let mut other = RoomLooker::new(dir.path().to_owned(), Course::builtin());
     let seen = other.board().expect("the log");
     assert_eq!(
-        (seen.rows.len(), seen.vote.is_some_and(|it| it.open)),
+        (seen.rows.len(), seen.vote.is_some_and(|vote| vote.open)),
         (1, true)
     );
     other.order(&InstructorRequest::CloseVote).expect("written");
@@ -74,7 +74,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     wait("the room", || {
         other.order(&reopen).expect("left or obeyed");
         let board = other.board().expect("the log");
-        board.vote.is_some_and(|it| it.open).then_some(())
+        board.vote.is_some_and(|vote| vote.open).then_some(())
     });
 }
 
@@ -105,7 +105,7 @@ fn clocks_of_other_machines_do_not_matter() {
         board
             .rows
             .iter()
-            .all(|it| it.presence == Presence::Here && it.at_s < 10)
+            .all(|row| row.presence == Presence::Here && row.at_s < 10)
     );
 }
 

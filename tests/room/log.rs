@@ -71,7 +71,7 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
     );
     assert_eq!(late["vote"]["counts"][1], 1);
     assert_eq!(
-        room.handle.board().vote.map(|it| it.who()).as_deref(),
+        room.handle.board().vote.map(|vote| vote.who()).as_deref(),
         Some("1 of 2 here")
     );
     // After a reload, with the next question open, the phone shows its own past choices.
@@ -226,7 +226,10 @@ impl Served {
             Ok(answer)
         };
         let answer = ask().unwrap_or_default();
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         (status.unwrap_or(0), body.to_owned())
     }
@@ -250,7 +253,8 @@ impl Drop for Served {
 fn log_in(base: &std::path::Path) -> Vec<Value> {
     let mut rooms = std::fs::read_dir(base).expect("rooms");
     let room = rooms.next().expect("a room").expect("an entry").path();
-    let (entries, _, damaged) = read(&room.join(LOG)).expect("read");
+    let found = read(&room.join(LOG)).expect("read");
+    let (entries, damaged) = (found.entries, found.damaged);
     assert_eq!(damaged, None);
     let value = |entry| serde_json::to_value(entry).expect("plain data");
     entries.iter().map(value).collect()
@@ -295,9 +299,9 @@ fn a_killed_room_loses_nothing_that_was_answered() {
         let board: Value = serde_json::from_str(&board).expect("the board");
         assert_eq!(board["vote"]["open"], true, "an open vote is still open");
         let lines = log_in(dir.path());
-        let ballots = lines.iter().filter(|it| it.get("ballot").is_some());
+        let ballots = lines.iter().filter(|line| line.get("ballot").is_some());
         let voters: Vec<&str> = ballots
-            .filter_map(|it| it["ballot"]["who"].as_str())
+            .filter_map(|line| line["ballot"]["who"].as_str())
             .collect();
         for voter in &counted {
             assert!(
@@ -329,7 +333,7 @@ fn a_full_disk_counts_nothing_and_says_so() {
     }
     let joined = log_in(dir.path())
         .iter()
-        .filter(|it| it.get("joined").is_some())
+        .filter(|line| line.get("joined").is_some())
         .count();
     assert!((3..30).contains(&counted), "{counted}");
     assert_eq!(joined, counted, "exactly those who were answered");
@@ -339,6 +343,6 @@ fn a_full_disk_counts_nothing_and_says_so() {
     assert!(
         board["faults"][0]
             .as_str()
-            .is_some_and(|it| it.contains("could not be written"))
+            .is_some_and(|sentence| sentence.contains("could not be written"))
     );
 }

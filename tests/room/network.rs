@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use perflings::class::client::Http;
 use perflings::class::handle::RoomHandle;
+use perflings::class::link::RoomNews;
 use perflings::class::link::{ParticipantLink, RoomError};
 use perflings::class::member::Member;
-use perflings::class::news::RoomNews;
 use perflings::class::record::{
     ClassState, InstructorRequest, MOST_BYTES, Participant, RaceResult,
 };
-use perflings::class::server::{RoomSecrets, bind, host};
+use perflings::class::secrets::RoomSecrets;
+use perflings::class::server::{bind, host};
 use perflings::course::Course;
 
 use super::{news, participant, wait};
@@ -61,7 +62,10 @@ impl Room {
             answer.extend_from_slice(&part[..n]);
         }
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         (status.unwrap_or(0), answer)
     }
 
@@ -75,12 +79,12 @@ impl Room {
 
     fn names(&self) -> Vec<String> {
         let board = self.handle.board();
-        board.rows.into_iter().map(|it| it.name).collect()
+        board.rows.into_iter().map(|row| row.name).collect()
     }
 }
 
-fn json(it: &Participant) -> Vec<u8> {
-    serde_json::to_vec(it).expect("plain data")
+fn json(participant: &Participant) -> Vec<u8> {
+    serde_json::to_vec(participant).expect("plain data")
 }
 
 #[test]
@@ -125,10 +129,10 @@ fn guessing_codes_is_slowed_down() {
             .collect();
         tries
             .into_iter()
-            .map(|it| it.join().expect("answered"))
+            .map(|thread| thread.join().expect("answered"))
             .collect::<Vec<_>>()
     });
-    let forbidden = statuses.iter().filter(|it| **it == 403).count();
+    let forbidden = statuses.iter().filter(|status| **status == 403).count();
     assert!((15..50).contains(&forbidden), "{statuses:?}");
     assert!(statuses.contains(&429));
     assert!(
@@ -273,8 +277,8 @@ fn the_page_is_served_and_follows_the_board() {
         .expect("shared");
     let mut lines = BufReader::new(stream)
         .lines()
-        .map(|it| it.expect("an event"));
-    let data = lines.find(|it| it.contains("Ana")).expect("the board");
+        .map(|line| line.expect("an event"));
+    let data = lines.find(|line| line.contains("Ana")).expect("the board");
     assert!(data.starts_with("data: {"), "{data}");
     assert_eq!(room.send(b"GET /events/learners HTTP/1.1\r\n\r\n").0, 403);
 }

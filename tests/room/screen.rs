@@ -3,7 +3,7 @@
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
-use perflings::class::news::RoomNews;
+use perflings::class::link::RoomNews;
 use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
@@ -91,7 +91,7 @@ fn the_class_votes_twice() {
     assert!(
         effects
             .iter()
-            .any(|it| matches!(it, Effect::Save(ProgressChange::Stage(..))))
+            .any(|effect| matches!(effect, Effect::Save(ProgressChange::Stage(..))))
     );
     let known = app.lesson.learner.progress.stage(&id).prediction;
     assert!(matches!(known, Some(Prediction::Choice { choice: 2, .. })));
@@ -106,7 +106,7 @@ fn the_class_votes_twice() {
         &mut app,
         Message::Room(RoomNews::Class(Box::new(room.class_of(&"a".repeat(32))))),
     );
-    let told = app.view.notice.as_ref().map(|it| it.text.clone());
+    let told = app.view.notice.as_ref().map(|notice| notice.text.clone());
     assert_eq!(told.as_deref(), Some("Your vote c is counted"));
     for order in [InstructorRequest::CloseVote, open] {
         obey(&mut room, &order, &course);
@@ -146,7 +146,7 @@ fn an_offer_is_only_an_offer() {
     said(&mut app, &[order]);
     act(&mut app, Action::TakeUp);
     assert_eq!(
-        app.mode.mystery().map(|it| it.name()).as_deref(),
+        app.mode.mystery().map(|mystery| mystery.name()).as_deref(),
         Some("7-2")
     );
     // What is nowhere to be found is no offer.
@@ -212,14 +212,14 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     };
     update(&mut app, Message::Room(lost(true)));
     assert!(matches!(
-        app.class.as_ref().map(|it| &it.link),
+        app.class.as_ref().map(|class| &class.link),
         Some(Link::Lost(_))
     ));
     let told = app
         .view
         .notice
         .as_ref()
-        .map(|it| it.text.clone())
+        .map(|notice| notice.text.clone())
         .unwrap_or_default();
     assert_eq!(
         told,
@@ -230,7 +230,7 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
         .view
         .notice
         .as_ref()
-        .map(|it| it.text.clone())
+        .map(|notice| notice.text.clone())
         .unwrap_or_default();
     assert_eq!(told, "The room is closed; you go on alone");
     update(&mut app, Message::Room(lost(false)));

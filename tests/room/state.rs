@@ -22,7 +22,7 @@ fn record(id: &str, name: &str, sequence: u64) -> Participant {
 
 fn names(room: &RoomState) -> Vec<&str> {
     let people = room.people.values();
-    people.map(|it| room.name_of(&it.record)).collect()
+    people.map(|person| room.name_of(&person.record)).collect()
 }
 
 #[test]
@@ -331,13 +331,13 @@ fn counted_by_hand(lines: &[String], number: u64) -> BTreeMap<u64, u32> {
         .collect();
     let undone: Vec<u64> = lines
         .iter()
-        .filter_map(|it| it["undone"]["line"].as_u64())
+        .filter_map(|line| line["undone"]["line"].as_u64())
         .collect();
     let mut ballots: BTreeMap<String, u64> = BTreeMap::new();
     let mut open = None;
     for line in lines
         .iter()
-        .filter(|it| !undone.contains(&it["n"].as_u64().expect("n")))
+        .filter(|line| !undone.contains(&line["n"].as_u64().expect("n")))
     {
         if let Some(round) = line["vote-opened"]["round"].as_u64() {
             open = Some(round);

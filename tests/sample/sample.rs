@@ -393,6 +393,7 @@ pub(crate) fn kernels(run: &RunSpec, step: u64) -> Event {
         launches_by_phase: [96, 226, 76],
         reason: None,
         request: 0,
+        file: None,
     })
 }
 

@@ -445,7 +445,88 @@ fn a_watched_training_shows_each_process_and_what_it_does_not_report() {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(!shown.contains("running train.py"), "{shown}");
+    assert!(!shown.contains("n next"), "no stage follows: {shown}");
     act(&mut app, Action::MarkB);
     let small = text_at((60, 16), &mut app);
     assert!(small.contains("rank 1: silent"), "{small}");
+    assert_eq!(
+        act(&mut app, Action::OpenProfile),
+        [],
+        "no profile was written"
+    );
+    let profile = StepProfile {
+        file: Some("run/trace-3.json.gz".to_owned()),
+        ..StepProfile::default()
+    };
+    hear(&mut app, Event::Kernels(profile));
+    let opened = act(&mut app, Action::OpenProfile);
+    assert!(
+        matches!(opened.as_slice(), [Effect::OpenProfile { file, .. }] if file.ends_with("trace-3.json.gz")),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn two_watched_trainings_stand_side_by_side_each_with_its_processes() {
+    let recording = Replay {
+        file: "before beside after".to_owned(),
+        device: Device::default(),
+        date: String::new(),
+        stage: None,
+        paused: false,
+        speed: 1.0,
+        unsolved: false,
+        watched: true,
+    };
+    let options = Options {
+        recording: Some(recording),
+        ..Options::default()
+    };
+    let mut app = session::begin(Course::builtin(), options).0;
+    for (slot, ms) in [(Slot::A, 20.0), (Slot::B, 15.0)] {
+        let run = ForeignRun {
+            slot,
+            name: "train.py".to_owned(),
+            device: Some(Device {
+                kind: "gpu".to_owned(),
+                name: format!("GPU of {slot:?}"),
+            }),
+            apart: true,
+            ..ForeignRun::default()
+        };
+        hear(&mut app, Event::Run(run));
+        for step in 0..64 {
+            let step = Step {
+                slot,
+                step,
+                ms,
+                loss: Some(Num(4.0)),
+                ..Step::default()
+            };
+            hear(&mut app, Event::Step(step));
+        }
+    }
+    let of_b = |number, forward| RankReading {
+        slot: Slot::B,
+        ..rank(number, forward, None)
+    };
+    let ranks = vec![rank(0, 9.0, Some(34)), of_b(0, 5.0), of_b(1, 5.0)];
+    hear(&mut app, Event::Ranks { ranks });
+    let shown = text_at((200, 50), &mut app);
+    for text in [
+        "A: train.py on a host that is not told: GPU of A",
+        "B: train.py on a host that is not told: GPU of B",
+        "Processes of A",
+        "Processes of B",
+        "A step of B takes 25.0 % less time than one of A.",
+        "A and B ran on different devices.",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(
+        !shown.contains("The others wait"),
+        "A is no process of B: {shown}"
+    );
+    assert!(!shown.contains("rank 0: silent"), "B goes on: {shown}");
+    assert_eq!(act(&mut app, Action::MarkB), [], "B is taken");
 }

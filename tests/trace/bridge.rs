@@ -70,7 +70,7 @@ fn every_script_is_python() {
     let parse = "import ast, sys; [ast.parse(open(it).read()) for it in sys.argv[1:]]";
     let (_, scripts) = course();
     let mut arguments = vec!["-c", parse];
-    arguments.extend(scripts.iter().map(|it| it.to_str().unwrap()));
+    arguments.extend(scripts.iter().map(|script| script.to_str().unwrap()));
     match python(&arguments) {
         Some(said) => said.unwrap(),
         None => println!("skipped: no python3"),
@@ -89,17 +89,17 @@ fn every_script_shows_symptom_and_remedy() {
 fn the_trace_that_is_shipped_is_small_and_keeps_its_figures() {
     let path = root().join("assets/eager.json.gz");
     assert!(std::fs::metadata(&path).unwrap().len() < 150_000);
-    let it = gputrace::summary::summary(&gputrace::open(&path, &mut |_| {}).unwrap());
+    let figures = gputrace::summary::summary(&gputrace::open(&path, &mut |_| {}).unwrap());
     assert_eq!(
-        (it.kernels, it.distinct_names, it.kernel_ns),
+        (figures.kernels, figures.distinct_names, figures.kernel_ns),
         (3620, 48, 18_445_605)
     );
-    let steps: Vec<u64> = it
+    let steps: Vec<u64> = figures
         .steps
         .unwrap()
         .iter()
         .map(|step| step.dur_ns / 1000)
         .collect();
     assert_eq!(steps, [55_487, 48_002]);
-    assert!(it.lints.iter().any(|lint| lint.name == "launch-bound"));
+    assert!(figures.lints.iter().any(|lint| lint.name == "launch-bound"));
 }

@@ -16,10 +16,10 @@ use strum::VariantArray;
 
 use super::fixtures::{self, bytes};
 
-fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
+fn shown(viewer: &Opened, size: (u16, u16), markers: Markers) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
-    terminal.draw(|frame| draw(frame, it, &theme)).unwrap();
+    terminal.draw(|frame| draw(frame, viewer, &theme)).unwrap();
     terminal.backend().to_string()
 }
 
@@ -33,23 +33,23 @@ fn opened() -> Opened {
 /// All panels of a trace on one large screen.
 pub(crate) fn shown_at_once(trace: Trace) -> String {
     let figures = summary(&trace);
-    let it = Opened::new(trace, figures, &[]);
-    shown(&it, (250, 80), Markers::Braille)
+    let viewer = Opened::new(trace, figures, &[]);
+    shown(&viewer, (250, 80), Markers::Braille)
 }
 
 #[test]
 fn every_panel_is_drawn_at_every_size() {
-    let mut it = opened();
+    let mut viewer = opened();
     for size in [(1, 1), (20, 6), (60, 16), (80, 24), (140, 40), (250, 80)] {
         for panel in OpenedPanel::VARIANTS {
-            it.focus = *panel;
+            viewer.focus = *panel;
             for markers in Markers::VARIANTS {
-                shown(&it, size, *markers);
+                shown(&viewer, size, *markers);
             }
         }
     }
-    it.focus = OpenedPanel::Timeline;
-    let screen = shown(&it, (80, 24), Markers::Braille);
+    viewer.focus = OpenedPanel::Timeline;
+    let screen = shown(&viewer, (80, 24), Markers::Braille);
     for wanted in [
         "step 1",
         "forward",
@@ -59,24 +59,24 @@ fn every_panel_is_drawn_at_every_size() {
     ] {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
-    it.focus = OpenedPanel::Kernels;
-    let screen = shown(&it, (80, 24), Markers::Braille);
+    viewer.focus = OpenedPanel::Kernels;
+    let screen = shown(&viewer, (80, 24), Markers::Braille);
     for wanted in ["cutlass_80_simt_sgemm_nt", "calls", "30 kernels of 5 names"] {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
-    let screen = shown(&it, (160, 50), Markers::Braille);
+    let screen = shown(&viewer, (160, 50), Markers::Braille);
     for wanted in ["kernels", "host-bound", "timeline", "why:"] {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
-    assert!(shown(&it, (160, 50), Markers::Ascii).is_ascii());
+    assert!(shown(&viewer, (160, 50), Markers::Ascii).is_ascii());
 }
 
 #[test]
 fn the_mouse_marks_zooms_and_drags() {
-    let mut it = opened();
-    it.focus = OpenedPanel::Timeline;
+    let mut viewer = opened();
+    viewer.focus = OpenedPanel::Timeline;
     let area = Rect::new(0, 0, 80, 24);
-    let does = |it: &mut Opened, kind, column, row| {
+    let does = |viewer: &mut Opened, kind, column, row| {
         let modifiers = KeyModifiers::NONE;
         let event = MouseEvent {
             kind,
@@ -84,70 +84,74 @@ fn the_mouse_marks_zooms_and_drags() {
             row,
             modifiers,
         };
-        let asked = mouse(event, it, area).expect("the timeline is under the pointer");
-        it.act(asked);
+        let asked = mouse(event, viewer, area).expect("the timeline is under the pointer");
+        viewer.act(asked);
     };
     let left = MouseButton::Left;
-    let before = it.view.seen;
+    let before = viewer.view.seen;
     // Below the lanes there is time, too.
-    does(&mut it, MouseEventKind::ScrollUp, 40, 17);
-    let near = it.view.seen;
+    does(&mut viewer, MouseEventKind::ScrollUp, 40, 17);
+    let near = viewer.view.seen;
     assert!(
         near.0 > before.0 && near.1 < before.1,
         "{before:?} {near:?}"
     );
-    does(&mut it, MouseEventKind::Down(left), 50, 3);
-    let marked = it.view.slice;
+    does(&mut viewer, MouseEventKind::Down(left), 50, 3);
+    let marked = viewer.view.slice;
     assert!(marked.is_some());
-    does(&mut it, MouseEventKind::Drag(left), 40, 17);
+    does(&mut viewer, MouseEventKind::Drag(left), 40, 17);
     let column = (near.1 - near.0) / 64;
-    let moved = it.view.seen.0 - near.0;
+    let moved = viewer.view.seen.0 - near.0;
     assert!(
         (9 * column..=11 * column).contains(&moved),
         "{moved} {column}"
     );
     assert_eq!(
-        (it.view.slice, it.view.seen.1 - it.view.seen.0),
+        (viewer.view.slice, viewer.view.seen.1 - viewer.view.seen.0),
         (marked, near.1 - near.0)
     );
 }
 
 #[test]
 fn a_lint_leads_to_its_page_of_the_course() {
-    let mut it = opened();
-    let page = it.figures.lints.iter().find_map(|lint| page_of(lint.name));
-    assert_eq!(it.pages.first().map(|it| it.file.as_str()), page);
-    let pages = it.pages.clone();
+    let mut viewer = opened();
+    let page = viewer
+        .figures
+        .lints
+        .iter()
+        .find_map(|lint| page_of(lint.name));
+    assert_eq!(viewer.pages.first().map(|page| page.file.as_str()), page);
+    let pages = viewer.pages.clone();
     for text in &pages {
-        it.act(OpenedAction::Page);
+        viewer.act(OpenedAction::Page);
         for by in [0, 999] {
-            it.act(OpenedAction::Move(by));
-            let screen = shown(&it, (80, 24), Markers::Braille);
+            viewer.act(OpenedAction::Move(by));
+            let screen = shown(&viewer, (80, 24), Markers::Braille);
             assert!(screen.contains(&text.title), "{screen}");
         }
     }
-    it.act(OpenedAction::Page);
-    assert!(!shown(&it, (80, 24), Markers::Braille).contains("In PyTorch"));
+    viewer.act(OpenedAction::Page);
+    assert!(!shown(&viewer, (80, 24), Markers::Braille).contains("In PyTorch"));
 }
 
 #[test]
 fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
-    let mut it = opened();
-    it.act(OpenedAction::Name);
-    let screen = shown(&it, (120, 30), Markers::Braille);
+    let mut viewer = opened();
+    viewer.act(OpenedAction::Name);
+    let screen = shown(&viewer, (120, 30), Markers::Braille);
     assert!(
         screen.contains("full name") && screen.contains("void at::native::vectorized"),
         "{screen}"
     );
-    it.act(OpenedAction::Name);
+    viewer.act(OpenedAction::Name);
     // The first is a copy that has no launch in this file.
-    it.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
-    it.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
-    let screen = shown(&it, (80, 24), Markers::Braille);
+    viewer.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
+    viewer.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
+    let screen = shown(&viewer, (80, 24), Markers::Braille);
     assert!(screen.contains("before by "), "{screen}");
-    it.act(OpenedAction::Timeline(TimelineMove::Link));
-    let screen = shown(&it, (80, 24), Markers::Braille);
+    viewer.act(OpenedAction::Timeline(TimelineMove::Link));
+    let screen = shown(&viewer, (80, 24), Markers::Braille);
     assert!(screen.contains("what it launched begins"), "{screen}");
-    it.act(OpenedAction::Help);
-    assert!(shown(&it, (120, 40), Markers::Braille).contains("the previous step"));
+    viewer.act(OpenedAction::Help);
+    assert!(shown(&viewer, (120, 40), Markers::Braille).contains("the previous step"));
 }

@@ -98,7 +98,7 @@ fn leaving_asks_while_a_question_is_open() {
     let stage = app.stage().expect("a stage").clone();
     app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
-    assert!(question(&app).starts_with("A question is still open; go on"));
+    assert!(question(&app).starts_with("A question is still open. Go on"));
     act(&mut app, Action::No);
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));

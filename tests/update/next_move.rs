@@ -37,14 +37,14 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
             assert!(sentence.contains(part), "{part}: {sentence}");
         }
     };
-    assert_not_passed(&app, &["as the stage was found", "<Knobs>"]);
+    assert_not_passed(&app, &["still the stage as found", "<Knobs>"]);
     app.bench.comparison.config_b = stage.fixed.clone();
     app.lesson.learner.report = None;
     assert_not_passed(&app, &["has not run", "<Toggle>"]);
     let mut other = stage.broken.clone();
     other.train.seed += 1;
     save_and_train(&mut app, other.clone(), 6);
-    assert_not_passed(&app, &["Not met so far", "<Knobs> changes B"]);
+    assert_not_passed(&app, &["Not met so far", "<Knobs>: change B"]);
     save_and_train(&mut app, stage.fixed.clone(), 6);
     assert_not_passed(&app, &["Not measured", "it is faster", "<Pair>"]);
     act(&mut app, Action::Pair);

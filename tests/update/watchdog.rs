@@ -39,7 +39,7 @@ fn a_silent_device_is_reported_and_a_restart_replaces_the_engine() {
         let mut app = hanging(reports_device);
         assert_eq!(
             next_move(&app),
-            "The engine is alive, but its device has not answered for 14 s: <Restart> starts a new one"
+            "The engine is alive, but its device has not answered for 14 s. <Restart>: start a new engine"
         );
         let effects = act(&mut app, Action::Restart);
         assert_eq!(effects[0], Effect::Restart);

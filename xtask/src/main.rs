@@ -86,7 +86,7 @@ fn wheel() -> Result<()> {
         .args(["build", "--release", "--locked", "--offline", "--strip"])
         .args(["--out", "../target/dist"])
         .current_dir("python");
-    done(&mut maturin, "It comes with `pip install maturin`.")
+    run(&mut maturin, "It comes with `pip install maturin`.")
 }
 
 /// Builds the program and returns its path. Its bytes contain no path of this machine. Cargo names the files of a checkout by relative paths, so the

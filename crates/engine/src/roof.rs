@@ -187,7 +187,7 @@ fn measured(opened: &OpenDevice) -> Result<Roof> {
     let load = others.filter(|share| uses_cores(&opened.info) && machine::disturbs(*share));
     roof.flops.load = load;
     roof.bytes.load = load;
-    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
+    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
     Ok(roof)
 }
 

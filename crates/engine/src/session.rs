@@ -162,7 +162,7 @@ impl Session<'_> {
                 Work::Training(trainer) => trainer.request_profile(request),
                 _ if request == 0 => {}
                 _ => {
-                    let error = anyhow!("no run is in progress whose steps could be profiled");
+                    let error = anyhow!("no run is in progress, so there is no step to profile");
                     self.fail(request, FailedKind::Refused, &error);
                 }
             },
@@ -324,7 +324,7 @@ impl Session<'_> {
     /// Fails when there is no run, the change needs new parameters, or the configuration has a problem.
     fn apply(&mut self, request: u64, run: RunSpec) -> Result<()> {
         let Work::Training(trainer) = &mut self.work else {
-            bail!("no run is in progress that could change");
+            bail!("no run is in progress, so there is nothing to change");
         };
         ensure!(
             trainer.spec.config.keeps_parameters(&run.config),

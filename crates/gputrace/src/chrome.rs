@@ -274,15 +274,15 @@ impl ChromeReader {
         let range = is_async.then(|| format!("{}\n{cat}\n{name}", label(event.id)));
         let mut lane = self.lane(&process, &thread);
         let base = lane;
+        let edge = |slice: u32, name: Option<u32>| Edge {
+            time: start,
+            slice,
+            name,
+            event: number,
+        };
         if matches!(phase, "e" | "E") {
-            let edge = Edge {
-                time: start,
-                slice: NONE,
-                name: event.name.as_ref().map(|name| self.out.name(name)),
-                event: number,
-            };
-            self.add_edge(range, base, edge);
-            return;
+            let id = event.name.as_ref().map(|name| self.out.name(name));
+            return self.add_edge(range, base, edge(NONE, id));
         }
         let mut end = start;
         if phase == "X" {
@@ -316,13 +316,7 @@ impl ChromeReader {
             return;
         };
         if phase != "X" {
-            let edge = Edge {
-                time: start,
-                slice,
-                name: Some(id),
-                event: number,
-            };
-            self.add_edge(range, base, edge);
+            self.add_edge(range, base, edge(slice, Some(id)));
         }
         let correlation = whole(args.correlation);
         if !kind.on_device() {

@@ -74,7 +74,7 @@ pub fn figures(summary: &Summary) -> Vec<(&'static str, String)> {
     }
     if let Some(device) = &summary.shared_device {
         let text = format!(
-            "several processes name device {device}: the file does not tell whether it is one"
+            "several processes name device {device}: the file does not say whether they share one device"
         );
         rows.push(("shared device", text));
     }
@@ -139,7 +139,8 @@ pub fn stragglers(summary: &Summary) -> Option<String> {
     }
     let Some(arrivals) = &summary.arrivals else {
         return Some(format!(
-            "Who arrives last at collectives: {ABSENT}, they have no sequence numbers. A long wait is no slow rank."
+            "Who arrives last at collectives: {ABSENT}, because collectives have no sequence numbers in it. A long wait does not show \
+             which rank is slow."
         ));
     };
     let mut late: Vec<String> = Vec::new();
@@ -189,7 +190,7 @@ pub fn ledger(ledger: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5]
     ]
 }
 
-/// A number with some decimals and its thousands separated. A number that would read 0 or fill a screen has an exponent.
+/// Shows a number with some decimals and its thousands separated. A number that would read 0 or fill a screen gets an exponent.
 fn show(number: f64, decimals: usize) -> String {
     let least = 0.5 * 10_f64.powi(-(decimals as i32));
     if number >= 1e15 || (number > 0.0 && number < least) {

@@ -91,7 +91,8 @@ pub(crate) fn set_aside_outliers(trace: &mut Trace, order: &[u32]) -> Range<usiz
         let doubt = Doubt {
             kind: DoubtKind::Aside,
             count: outside as u64,
-            why: "Its time is far outside of all others: it is set aside.".to_owned(),
+            why: "Its time is far outside the times of all other events, so it is left out."
+                .to_owned(),
             first: format!("{}, {distance} from the others", trace.name(one.name)),
         };
         trace.doubts.push(doubt);
@@ -142,7 +143,7 @@ pub(crate) fn shorten(trace: &mut Trace) {
     let doubt = Doubt {
         kind: DoubtKind::Contradicts,
         count: too_long.len() as u64,
-        why: "Its length covers kernels that ran after it on its own stream: it is counted up to the beginning of the next."
+        why: "Its length covers kernels that ran after it on its own stream, so it is counted only up to the beginning of the next kernel."
             .to_owned(),
         first: format!("{}, {}", trace.name(first.name), time(first.ns())),
     };

@@ -60,7 +60,7 @@ fn found(why: String, next: &str) -> Option<LintReason> {
 fn truncated_file(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let why = trace.truncated.as_ref()?;
     found(
-        format!("{why} The part before has {} kernels.", f.kernels),
+        format!("{why} The part before that has {} kernels.", f.kernels),
         "Copy the file again, or stop the profiler properly (`prof.stop()`, not `kill -9`) and record fewer steps.",
     )
 }
@@ -87,7 +87,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
                 .to_owned()
         }
         _ if trace.unknown_device.is_some() => format!(
-            "The file shows work of a device whose records are not known here ({}): kernels cannot be told from it.",
+            "The file shows work of a device whose records are not known ({}), so no kernels can be read.",
             trace.unknown_device.as_deref().unwrap_or_default()
         ),
         (0, 0) => "The file has neither kernels nor calls that launch kernels.".to_owned(),
@@ -100,7 +100,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
     };
     let general = match trace.format {
         _ if trace.unknown_device.is_some() => {
-            "Open it with the tools of the device's vendor; what the host did is shown here all the same."
+            "Open it with the tools of the device's vendor; the work of the host is shown here."
         }
         _ if trace.slices.is_empty() && f.bad_rows > 0 => {
             "Export it again: each event needs its time (`ts`, in microseconds), and one of phase X its length (`dur`)."

@@ -70,7 +70,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// A detail with nothing but the size of a launch and of its workgroups.
+    /// Makes a detail with the size of a launch and of its workgroups, and nothing else.
     pub(crate) fn from_launch(grid: Option<[u32; 3]>, block: Option<[u32; 3]>) -> Self {
         Self {
             grid,

@@ -224,7 +224,8 @@ pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
         trace.doubts.push(Doubt {
             kind: DoubtKind::Unlinked,
             count: unlinked.len() as u64,
-            why: "Its correlation number is that of a call of several processes, and its time fits them: it is linked with none."
+            why: "Calls of several processes have its correlation number, and its time fits more than one of them, so it is linked with \
+             none."
                 .to_owned(),
             first: trace.name(first.name).to_owned(),
         });

@@ -66,15 +66,9 @@ pub fn open_folder(
 
 /// Returns the files of a folder by name, without hidden files.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let unreadable = |error: std::io::Error| {
-        OpenError::new(
-            format!("cannot be read: {error}."),
-            "Check the path and its permissions.",
-        )
-    };
     let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in std::fs::read_dir(folder).map_err(OpenError::unreadable)? {
+        let path = entry.map_err(OpenError::unreadable)?.path();
         let is_hidden = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));

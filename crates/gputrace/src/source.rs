@@ -41,6 +41,12 @@ impl OpenError {
             next: next.into(),
         }
     }
+
+    /// Returns the error for a file or a folder that the system does not open.
+    pub(crate) fn unreadable(error: io::Error) -> Self {
+        let what = format!("cannot be read: {error}.");
+        Self::new(what, "Check the path and its permissions.")
+    }
 }
 
 impl fmt::Display for OpenError {
@@ -105,13 +111,7 @@ impl<R: Read> Read for Counted<R> {
 impl<'a> TraceSource<'a> {
     /// Opens a file and reads its first bytes.
     pub fn open(path: &Path, progress: &'a mut dyn FnMut(ReadProgress)) -> Result<Self, OpenError> {
-        let unreadable = |error: io::Error| {
-            OpenError::new(
-                format!("cannot be read: {error}."),
-                "Check the path and its permissions.",
-            )
-        };
-        let (file, total) = file::stream(path).map_err(unreadable)?;
+        let (file, total) = file::stream(path).map_err(OpenError::unreadable)?;
         let name = path
             .file_name()
             .unwrap_or(path.as_os_str())

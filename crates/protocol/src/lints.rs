@@ -72,7 +72,7 @@ fn recent_losses(run: &RunStory) -> Vec<f64> {
 fn first_loss(run: &RunStory) -> Option<LintReason> {
     let first = run.first_loss().filter(|first| first.is_finite())?;
     let uniform = run.description.ln_vocab?;
-    if first <= thresholds::FIRST_LOSS_HIGH * uniform {
+    if first <= thresholds::highest_first_loss(uniform) {
         return None;
     }
     Some((
@@ -107,7 +107,7 @@ fn gradient_coverage(run: &RunStory) -> Option<LintReason> {
                 "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
                 audit.params_pct, audit.with_grad, audit.tensors
             ),
-            "Find the first tensor, counted from the loss, that has none: the graph is cut between the two.",
+            "Go back from the loss to the first tensor without a gradient: the graph is cut there.",
         )
     })
 }
@@ -281,7 +281,7 @@ fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned."
+            "After {steps} steps the loss is still {mean:.3}. Guessing gives {uniform:.3}, and this data can be learned."
         ),
         "Check that gradients arrive and that the optimizer changes the weights.",
     ))
@@ -314,7 +314,7 @@ fn loss_stuck(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is {now:.3} as it was at first: {before:.3}, both means of {RECENT} steps."
+            "After {steps} steps the loss is still {now:.3}. At first it was {before:.3}; both are means of {RECENT} steps."
         ),
         "Check that gradients arrive, that the optimizer has these parameters, and the learning rate.",
     ))

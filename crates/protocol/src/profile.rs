@@ -89,6 +89,9 @@ pub struct StepProfile {
     /// The number of the `profile` command that this profile answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub request: u64,
+    /// The trace file that another program wrote of the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// The profiles of a run in the form of its summary.

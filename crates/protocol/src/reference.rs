@@ -46,8 +46,12 @@ impl Reference {
     /// # Errors
     /// Fails when the text is not WGSL, or when it names an unknown size.
     pub fn parse(spec: &KernelSpec, sizes: &Sizes) -> Result<Self, String> {
-        let filled = template::fill(&spec.reference, sizes)
-            .map_err(|unknown| format!("the reference names no size with `{}`", unknown.name))?;
+        let filled = template::fill(&spec.reference, sizes).map_err(|unknown| {
+            format!(
+                "the reference names `{}`, which is not a size of this exercise",
+                unknown.name
+            )
+        })?;
         let shader =
             Shader::parse(&filled.text).map_err(|error| format!("the reference: {error}"))?;
         Ok(Self { shader })

@@ -119,12 +119,18 @@ pub struct ForeignRun {
     pub tokens: Option<u64>,
     /// The step at which the run begins: above 0 if it goes on from a checkpoint.
     pub from_step: u64,
+    /// It trains beside a run of the other slot and never goes on with that run's weights.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// The state of one process of a watched training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RankReading {
+    /// The slot of the training that it belongs to.
+    #[serde(skip_serializing_if = "Slot::is_a")]
+    pub slot: Slot,
     pub rank: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

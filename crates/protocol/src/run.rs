@@ -79,6 +79,11 @@ impl Slot {
             Self::B => Self::A,
         }
     }
+
+    /// Returns true for A, which events do not name where a slot was added to them later.
+    pub(crate) fn is_a(&self) -> bool {
+        *self == Self::A
+    }
 }
 
 /// A run to make.

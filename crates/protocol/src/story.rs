@@ -8,6 +8,8 @@
 //!   with that run's curve and figures. Else it is a new run, which records the slot whose weights it took.
 //! - If another configuration trained the weights in between, a run keeps the loss and the gradients from before that
 //!   ([`RunStory::own_loss`]), because later figures belong to weights that both trained.
+//! - Two trainings of other programs that are watched side by side never go on with each other's weights: a run that begins later goes
+//!   on with the weights of its own slot.
 //! - The two sides of a paired comparison measure times only. Their steps belong to no run. If a configuration never ran alone, its side is
 //!   shown as a run of pairs.
 //!
@@ -120,7 +122,8 @@ impl StreamStory {
             self.begin_run(run, at_ms);
         }
         self.current[slot as usize] = self.slot(slot).number;
-        if slot == Slot::B {
+        // A later run of another program does not repeat an earlier one: only its latest run stands beside B.
+        if slot == Slot::B && self.slot(Slot::A).description.hash.is_some() {
             self.show_longest_a();
         }
         self.share_peaks();
@@ -130,7 +133,15 @@ impl StreamStory {
         let slot = run.slot;
         let from_step = run.from_step;
         let training = self.training.take();
-        let before = if from_step > 0 { training } else { None };
+        let before = match (from_step, run.apart) {
+            (0, _) => None,
+            (_, false) => training,
+            (_, true) => self.current(slot).map(|own| Training {
+                number: own.number,
+                slot,
+                weights: own.weights,
+            }),
+        };
         if let Some(before) = before
             && let Some(trained) = self.numbered(before.number)
         {

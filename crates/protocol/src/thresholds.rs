@@ -15,9 +15,13 @@ pub const ZEROS_PERCENT: f64 = 1.0;
 pub const BACKWARD_SHORT: f64 = 0.5;
 /// The share of ln V within which a mean loss counts as guessing.
 pub const LOSS_STUCK: f64 = 0.02;
-/// The largest ordinary first loss, in multiples of ln V. A larger one means that the initial weights make confident wrong predictions;
-/// those of `normal-0.02` begin within 1 % of ln V.
-pub const FIRST_LOSS_HIGH: f64 = 1.1;
+/// Returns the first loss in nats above which the initial weights make confident wrong predictions: those of a standard normal
+/// distribution lose several times ln V. Logits of a standard deviation of 1 lose half a nat more than guessing, which is much of ln V
+/// where there are few classes; the usual initial weights stay below that.
+pub fn highest_first_loss(ln_vocab: f64) -> f64 {
+    (1.1 * ln_vocab).max(ln_vocab + 0.5)
+}
+
 /// The share of ln V by which the first loss of a mystery's solution may differ from ln V.
 pub const FIRST_LOSS_NEAR: f64 = 0.03;
 /// The nats by which a loss must lie below ln V to count as learning, or below the data's entropy to count as a leak.

@@ -62,7 +62,7 @@ impl ParsedText {
             .map_err(refused_at_launch)?;
         let counts = spec
             .counts(&shape.sizes)
-            .map_err(|why| whole(why, "another count in exercise.toml"))?;
+            .map_err(|why| whole(why, "another `count` in exercise.toml"))?;
         Ok(Self {
             shader: Shader::new(module, info, &filled.text),
             filled,

@@ -4,12 +4,12 @@
 use protocol::config::{Data, RunConfig};
 use protocol::random::Rng;
 
-/// Successors each token of the chain may have.
+/// Each token of the chain has at most this many successors.
 const SUCCESSORS: usize = 8;
-/// Sweeps of the power iteration for the stationary distribution; the chain mixes in far fewer.
+/// The power iteration for the stationary distribution has this many sweeps; the chain mixes in far fewer.
 const SWEEPS: usize = 200;
 
-/// Inputs and the tokens that follow them, `batch × context` each, row-major.
+/// A batch has inputs and the tokens that follow them, `batch × context` each, row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub inputs: Vec<i32>,
@@ -19,7 +19,7 @@ pub struct Batch {
 /// A source of batches.
 #[derive(Clone, Debug)]
 pub struct BatchSource {
-    /// `None` for noise.
+    /// The chain is `None` if the data is noise.
     chain: Option<Chain>,
     batch: usize,
     context: usize,
@@ -31,13 +31,13 @@ pub struct BatchSource {
 #[derive(Clone, Debug)]
 struct Chain {
     next: Vec<Vec<(i32, f64)>>,
-    /// Cumulative stationary distribution, from which each row starts.
+    /// Each row starts from this cumulative stationary distribution.
     stationary: Vec<f64>,
     entropy: f64,
 }
 
 impl BatchSource {
-    /// The source a configuration asks for.
+    /// Makes the source that a configuration asks for.
     pub fn new(config: &RunConfig) -> Self {
         let chain = || Chain::new(config.model.vocab, config.train.seed);
         Self {
@@ -49,7 +49,7 @@ impl BatchSource {
         }
     }
 
-    /// Entropy rate in nats: no model can have a lower expected loss.
+    /// Returns the entropy rate in nats. No model can have a lower expected loss.
     pub fn entropy(&self) -> f64 {
         let uniform = || (self.vocab as f64).ln();
         self.chain
@@ -57,7 +57,7 @@ impl BatchSource {
             .map_or_else(uniform, |chain| chain.entropy)
     }
 
-    /// The batch of one step.
+    /// Returns the batch of one step.
     pub fn batch(&self, step: u64) -> Batch {
         let mut rng = Rng::named(self.seed, "batch", step);
         let mut inputs = Vec::with_capacity(self.batch * self.context);

@@ -24,18 +24,19 @@ use parameters::{Block, Parameters, Projections};
 use protocol::config::{Gradient, Loss, ModelConfig, RunConfig, Swiglu};
 use weights::Weight;
 
-/// The network on one device.
+/// The model is the network on one device.
 #[derive(Clone, Debug)]
 pub struct Model {
     versions: Versions,
     parameters: Parameters,
     device: Device,
-    /// True if f16 products may use them.
+    /// This is true if f16 products may use the device's matrix cores.
     matrix_cores: bool,
 }
 
 impl Model {
-    /// Mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of `scale`.
+    /// Returns the mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of
+    /// `scale`.
     pub fn loss(&self, tokens: &Tokens, scale: Option<&LossScale>) -> Tensor<2> {
         let loss = CrossEntropy {
             targets: tokens.targets.clone(),
@@ -49,7 +50,7 @@ impl Model {
         apply(Scope::outside("loss"), loss, [logits]) // [1, 1]
     }
 
-    /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
+    /// Returns the logits `[n, vocab]`. `seen` collects the residual stream on the way.
     pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
         let head = self.parameters.embedding(); // [vocab, d]
         let mut x = self.blocks(tokens, seen.as_deref_mut()); // [n, d]
@@ -61,7 +62,7 @@ impl Model {
         self.versions.linear(Scope::outside("head"), h, head) // [n, vocab]
     }
 
-    /// The loss `[1, 1]` in one operation with the head, so that no logits of the whole batch exist.
+    /// Computes the loss `[1, 1]` in one operation with the head, so that the logits of the whole batch never exist.
     fn head_and_loss(&self, tokens: &Tokens, loss: CrossEntropy) -> Tensor<2> {
         let head = self.parameters.embedding(); // [vocab, d]
         let mut x = self.blocks(tokens, None); // [n, d]
@@ -75,7 +76,7 @@ impl Model {
         apply(Scope::outside("head"), op, [h, head.value.clone()]) // [1, 1]
     }
 
-    /// The residual stream `[n, d]` after the last block.
+    /// Returns the residual stream `[n, d]` after the last block.
     fn blocks(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Residual<'_> {
         let (table, inputs) = (self.parameters.embedding(), tokens.inputs.clone()); // [vocab, d], [n]
         let mut x = Residual::embedding(&self.versions, table, inputs); // [n, d]
@@ -134,7 +135,7 @@ impl Model {
         x.add(at("mlp.down"), y, block.down); // [n, d]
     }
 
-    /// The output of the last norm; where the norm is detached, without history: nothing below learns.
+    /// Returns the output of the last norm. A detached norm's output has no history, so that nothing below it learns.
     fn attached(&self, h: Input) -> Input {
         match self.config().gradient {
             Gradient::Attached => h,
@@ -146,9 +147,9 @@ impl Model {
     }
 }
 
-/// What surrounds the computation: parameters, knobs, the reference.
+/// These methods set the model up: parameters, knobs, the reference.
 impl Model {
-    /// The network with these weights, in the order of [`weights::names`].
+    /// Makes the network with these weights, which are in the order of [`weights::names`].
     ///
     /// # Errors
     /// When the weights are not those of the configuration.
@@ -169,13 +170,13 @@ impl Model {
         self
     }
 
-    /// Takes on knobs that keep the parameters, and another context.
+    /// Takes over the run's knobs and context. The parameters stay.
     pub fn reconfigure(&mut self, run: &RunConfig) {
         self.versions.set(run.model.clone(), run.train.context);
         self.set_format(Format::of(run, self.matrix_cores));
     }
 
-    /// Products on matrix cores read f16 copies of the parameters, which the optimizer keeps up to date.
+    /// Sets the format of products. Products on matrix cores read f16 copies of the parameters, which the optimizer keeps up to date.
     fn set_format(&mut self, format: Format) {
         self.versions.format = format;
         if format != Format::Native {
@@ -187,33 +188,33 @@ impl Model {
         }
     }
 
-    /// The number format of its products.
+    /// Returns the number format of the model's products.
     pub fn format(&self) -> Format {
         self.versions.format
     }
 
-    /// Sizes, and which version of each operation runs.
+    /// Returns the model's sizes, and which version of each operation runs.
     pub fn config(&self) -> &ModelConfig {
         &self.versions.config
     }
 
-    /// Tokens of one sequence.
+    /// Returns the number of tokens of one sequence.
     pub fn context(&self) -> usize {
         self.versions.context
     }
 
-    /// Every parameter, in a fixed order.
+    /// Returns every parameter, in the order of [`weights::names`].
     pub fn parameters(&self) -> Vec<&Parameter> {
         self.parameters.all.iter().collect()
     }
 
-    /// The same parameters, to be replaced by an optimizer.
+    /// Returns every parameter, so that an optimizer can replace its value.
     pub fn parameters_mut(&mut self) -> Vec<&mut Parameter> {
         self.parameters.all.iter_mut().collect()
     }
 
-    /// The plain reference over sequences of `context` tokens, on the same device with the same weights, without
-    /// gradients: every operation in the version that the table of knobs names, contiguous, attached, in f32.
+    /// Returns the plain reference over sequences of `context` tokens: this model on the same device with the same weights, without
+    /// gradients. Every operation has the version that the table of knobs names for the reference, and computes in f32.
     pub fn reference(&self, context: usize) -> Self {
         let mut plain = self.without_gradients();
         plain.versions.set(self.config().reference(), context);
@@ -221,7 +222,7 @@ impl Model {
         plain
     }
 
-    /// The same network on plain tensors: a forward pass keeps nothing for a backward one.
+    /// Returns this network on plain tensors, whose forward pass keeps nothing for a backward pass.
     pub fn without_gradients(&self) -> Self {
         let mut plain = self.clone();
         for parameter in plain.parameters_mut() {
@@ -230,7 +231,7 @@ impl Model {
         plain
     }
 
-    /// Strides in elements, of q, k and v as the attention operation reads them.
+    /// Returns the strides of q, k and v, in elements, with which the attention operation reads them.
     pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
         self.versions.attention_strides()
     }

@@ -62,7 +62,8 @@ use learner_kernel::LivePart;
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
 
-/// Whether a learner's kernels gave what the part's own give, which is asked of the first launches only; marks the span if so.
+/// Returns true if a learner's kernels gave what the part's own kernels give, and then marks the span. Only the first launches are
+/// compared.
 fn agrees<B: Kernels, const N: usize>(
     live: &LivePart,
     found: &[Float<B>],
@@ -86,27 +87,27 @@ fn agrees<B: Kernels, const N: usize>(
 
 /// A differentiable operation with `N` float inputs and one output.
 pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
-    /// Its name in the kernel table: `linear`, `rms-norm`…
+    /// This is the operation's name in the kernel table: `linear`, `rms-norm`…
     const NAME: &'static str;
 
     /// What the forward pass keeps for the backward pass.
     type Saved<B: Kernels>: Clone + Debug + Send + 'static;
 
-    /// [`Self::NAME`], or one for more than that in one launch.
+    /// Returns [`Self::NAME`], or the name of several operations in one launch.
     fn name(&self) -> &'static str {
         Self::NAME
     }
 
-    /// Which version computes: `library` for burn's primitives, or the name of one of ours.
+    /// Returns the version that computes: `library` for burn's primitives, or the name of one of ours.
     fn version(&self) -> &'static str;
 
-    /// The output, and what the backward pass needs.
+    /// Returns the output, and what the backward pass needs.
     fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Self::Saved<B>);
 
-    /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
+    /// Returns the gradients of the inputs from what `forward` saved and the gradient of the output.
     fn backward<B: Kernels>(&self, saved: Self::Saved<B>, dy: Float<B>) -> [Float<B>; N];
 
-    /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
+    /// Does the forward pass with a learner's kernel that has replaced this part; `None` if the kernel does not fit.
     fn forward_live<B: Kernels>(
         &self,
         _live: &LivePart,
@@ -115,7 +116,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
         None
     }
 
-    /// As `backward`, likewise.
+    /// Does the backward pass with a learner's kernel that has replaced this part; `None` if the kernel does not fit.
     fn backward_live<B: Kernels>(
         &self,
         _live: &LivePart,
@@ -125,13 +126,13 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
         None
     }
 
-    /// The input whose gradient from elsewhere is there before this operation's own, and which [`Self::backward_onto`] adds to
-    /// it: one pass over memory less than letting burn add the two. None for most operations.
+    /// Returns the input whose gradient from another reader is there before this operation's own. [`Self::backward_onto`] adds the two,
+    /// which saves a pass over memory. Most operations return `None`.
     fn adds_onto(&self) -> Option<usize> {
         None
     }
 
-    /// [`Self::backward`], with `earlier` added to the gradient of the input that [`Self::adds_onto`] names.
+    /// Does [`Self::backward`] and adds `earlier` to the gradient of the input that [`Self::adds_onto`] names.
     fn backward_onto<B: Kernels>(
         &self,
         saved: Self::Saved<B>,
@@ -142,7 +143,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
         self.backward::<B>(saved, dy)
     }
 
-    /// Floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
+    /// Returns the floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
     fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost);
 }
 
@@ -151,7 +152,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
 pub struct Parameter {
     pub name: String,
     pub value: Tensor<2>,
-    /// The value in f16, where products on matrix cores read it: who changes the value changes this, too.
+    /// This is the value in f16, if products on matrix cores read it. Whoever changes the value changes this copy, too.
     pub operand: Option<Tensor<2>>,
 }
 
@@ -196,7 +197,7 @@ pub fn apply<O: Operation<N>, const N: usize>(
 #[derive(Clone, Debug)]
 struct Call<O> {
     op: O,
-    /// Of its spans, forward and backward.
+    /// This is the scope of the operation's spans, forward and backward.
     rows: [cost::SpanRow; 2],
 }
 

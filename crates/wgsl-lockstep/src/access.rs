@@ -1,4 +1,4 @@
-//! Loads and stores of a machine: their faults and their counts.
+//! Loads and stores of the active lanes: their faults and their counts.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,26 @@ use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInn
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
-use super::execute::{EarlyEnd, Interpreter, copy_lanes};
+use super::execute::copy_lanes;
 use super::finding::{Finding, FindingKind, OtherAccess};
+use super::interpreter::{EarlyEnd, Interpreter};
 use super::memory::{By, Conflict, Epochs};
 use super::value::{LaneValues, Mask, Outside, Root};
-use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
+use super::{Access, AccessCount, AccessKind, OUTSIDE, Unwritten};
 
 /// A place in the source with one kind of access to shared memory.
 pub(crate) struct Site {
     span: Span,
     kind: AccessKind,
-    /// Variable, and accesses by single invocations.
+    /// For each variable that is accessed here, its number and the accesses by single invocations.
     counts: Vec<(usize, u64)>,
 }
 
 impl Interpreter<'_> {
-    /// The number of a site.
+    /// Returns the number of a site.
+    ///
+    /// # Errors
+    /// When a program has more sites than a stamp can name.
     pub(crate) fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
         let range = span.to_range().unwrap_or_default();
         let key = (range.start as u32, range.end as u32, kind);
@@ -37,6 +41,7 @@ impl Interpreter<'_> {
         Ok(site)
     }
 
+    /// Loads what a pointer points to into `out`.
     pub(crate) fn load(
         &mut self,
         frame: usize,
@@ -47,9 +52,10 @@ impl Interpreter<'_> {
     ) -> Result<(), EarlyEnd> {
         let node = &self.codes[frame].nodes[pointer.index()];
         let (words, lanes) = (node.size.words as usize, self.lanes);
-        let kind = match node.is_atomic() {
-            true => AccessKind::AtomicLoad,
-            false => AccessKind::Load,
+        let kind = if node.is_atomic() {
+            AccessKind::AtomicLoad
+        } else {
+            AccessKind::Load
         };
         let from = self.take(frame, pointer, kind, span, mask)?;
         out.resize(words * lanes);
@@ -75,12 +81,13 @@ impl Interpreter<'_> {
             }
         }
         if self.exact.is_some() {
-            self.load_numbers(node.scalar, &from, mask, out);
+            self.load_numbers((node.scalar, span), &from, mask, out)?;
         }
         self.frames[frame].values[pointer.index()] = from;
         Ok(())
     }
 
+    /// Stores a value where a pointer points to.
     pub(crate) fn store(
         &mut self,
         frame: usize,
@@ -92,9 +99,10 @@ impl Interpreter<'_> {
         let code = &self.codes[frame];
         let node = &code.nodes[pointer.index()];
         let lanes = self.lanes;
-        let kind = match node.is_atomic() {
-            true => AccessKind::AtomicStore,
-            false => AccessKind::Store,
+        let kind = if node.is_atomic() {
+            AccessKind::AtomicStore
+        } else {
+            AccessKind::Store
         };
         let to = self.take(frame, pointer, kind, span, mask)?;
         let from = std::mem::take(&mut self.frames[frame].values[value.index()]);
@@ -104,10 +112,11 @@ impl Interpreter<'_> {
             let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
             let vector = match code.function.expressions[pointer] {
                 Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
-                    let of = &code.nodes[base.index()];
-                    let is_vector = matches!(of.pointee.as_deref(), Some(TypeInner::Vector { .. }));
+                    let whole = &code.nodes[base.index()];
+                    let pointee = whole.pointee.as_deref();
+                    let is_vector = matches!(pointee, Some(TypeInner::Vector { .. }));
                     let starts = &self.frames[frame].values[base.index()].words;
-                    is_vector.then_some((starts.as_slice(), of.size.bytes as u32))
+                    is_vector.then_some((starts.as_slice(), whole.size.bytes as u32))
                 }
                 _ => None,
             };
@@ -137,6 +146,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Applies an atomic function, for one lane after the other.
     pub(crate) fn atomic(
         &mut self,
         frame: usize,
@@ -156,7 +166,9 @@ impl Interpreter<'_> {
         let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
         let values = &self.frames[frame].values;
         let compare = match fun {
-            AtomicFunction::Exchange { compare: Some(it) } => Some(&values[it.index()].words),
+            AtomicFunction::Exchange {
+                compare: Some(compare),
+            } => Some(&values[compare.index()].words),
             _ => None,
         };
         let value = &values[value.index()].words;
@@ -197,7 +209,7 @@ impl Interpreter<'_> {
         Ok(value)
     }
 
-    /// Words of a variable in an invocation's own memory.
+    /// Returns the words of a variable in an invocation's own memory.
     fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
@@ -206,6 +218,7 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Returns the clock of the memory that a variable is in.
     pub(crate) fn clock_of(&self, variable: usize) -> Epochs {
         self.clock(self.shared[variable].space())
     }
@@ -219,13 +232,14 @@ impl Interpreter<'_> {
         mask: &Mask,
     ) {
         let value = &self.frames[frame].values[pointer.index()];
-        let of = |lane: u32| value.words[lane as usize];
-        let first = mask.lanes.first().map_or(0, |lane| of(*lane));
-        if let Some(other) = mask.lanes.iter().copied().find(|lane| of(*lane) != first) {
-            let (variable, offset) = (value.root, of(other));
+        let offset_of = |lane: u32| value.words[lane as usize];
+        let first = mask.lanes.first().map_or(0, |lane| offset_of(*lane));
+        let mut lanes = mask.lanes.iter().copied();
+        if let Some(other) = lanes.find(|lane| offset_of(*lane) != first) {
+            let (root, offset) = (value.root, offset_of(other));
             let mut finding = self.finding(FindingKind::NonUniformValue, span, other);
             let mut number = usize::MAX;
-            if let Some(Root::Shared(variable)) = variable {
+            if let Some(Root::Shared(variable)) = root {
                 number = variable;
                 finding.variable = Some(self.shared[variable].name().to_owned());
                 finding.element = (offset != OUTSIDE).then(|| self.path(variable, offset, 0));
@@ -244,7 +258,7 @@ impl Interpreter<'_> {
         values: &[u32],
     ) {
         let counts = &mut self.sites[usize::from(by.site)].counts;
-        let times = times * by.lanes.len() as u64;
+        let times = times * by.mask.lanes.len() as u64;
         match counts.iter_mut().find(|count| count.0 == variable) {
             Some(count) => count.1 += times,
             None => counts.push((variable, times)),
@@ -253,9 +267,10 @@ impl Interpreter<'_> {
         for conflict in std::mem::take(&mut self.shared[variable].conflicts) {
             // Most conflicts equal the one before.
             let now = Some((conflict.kind, conflict.other.site));
-            match now == last {
-                true => self.findings.again(),
-                false => self.report_conflict(&conflict, variable, by),
+            if now == last {
+                self.findings.again();
+            } else {
+                self.report_conflict(&conflict, variable, by);
             }
             last = now;
         }
@@ -272,16 +287,17 @@ impl Interpreter<'_> {
                 space: shared.space(),
                 variable: name,
                 binding: shared.binding(),
-                lanes: by.lanes,
+                lanes: &by.mask.lanes,
                 offsets: by.offsets,
                 bytes,
-                elements: times / by.lanes.len().max(1) as u64,
+                elements: times / by.mask.lanes.len().max(1) as u64,
                 values,
                 path: &path,
             });
         }
     }
 
+    /// Reports a conflict with an earlier access.
     fn report_conflict(&mut self, conflict: &Conflict, variable: usize, by: &By<'_>) {
         let who = by.actor.map_or(conflict.lane, u32::from);
         let (space, before) = (self.shared[variable].space(), conflict.other);
@@ -294,7 +310,8 @@ impl Interpreter<'_> {
                 invocation: self.invocation_at(space, before.epoch, before.lane.into()),
             }
         });
-        let lines = (at.line, other.as_ref().map_or(0, |it| it.location.line));
+        let other_line = other.as_ref().map_or(0, |other| other.location.line);
+        let lines = (at.line, other_line);
         if !self.findings.is_new(conflict.kind, variable, lines) {
             return;
         }
@@ -325,21 +342,21 @@ impl Interpreter<'_> {
             }
             None => (usize::MAX, "value"),
         };
-        let active = |it: &&Outside| mask.lanes.binary_search(&it.lane).is_ok();
-        for it in outside.iter().filter(active) {
+        let is_active = |lane: u32| mask.lanes.binary_search(&lane).is_ok();
+        for one in outside.iter().filter(|one| is_active(one.lane)) {
             let fault = FindingKind::OutOfBounds;
             if !self.findings.is_new(fault, number, lines) {
                 continue;
             }
-            let mut finding = self.finding(fault, span, it.lane);
+            let mut finding = self.finding(fault, span, one.lane);
             let array = match root {
-                Some(Root::Shared(variable)) => self.path(variable, it.base, it.bytes),
+                Some(Root::Shared(variable)) => self.path(variable, one.base, one.bytes),
                 _ => name.to_owned(),
             };
             finding.variable = Some(name.to_owned());
-            finding.element = Some(format!("{array}[{}]", it.index));
+            finding.element = Some(format!("{array}[{}]", one.index));
             finding.access = Some(kind);
-            finding.index = Some((it.index, it.count));
+            finding.index = Some((one.index, one.count));
             self.add(finding);
         }
     }
@@ -352,7 +369,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// What a lane does at a place.
+    /// Returns a finding about what a lane does at a place.
     pub(crate) fn finding(&self, kind: FindingKind, span: Span, lane: u32) -> Finding {
         Finding::new(kind, self.program.locate(span), self.invocation(lane))
     }
@@ -362,31 +379,36 @@ impl Interpreter<'_> {
         self.findings.list.push(finding);
     }
 
+    /// Returns a part of a variable, as WGSL writes it.
     fn path(&self, variable: usize, offset: u32, bytes: u32) -> String {
         let shared = &self.shared[variable];
         let layout = &self.context.layout;
         layout.path(shared.name(), shared.variable.ty, offset, bytes)
     }
 
-    /// Buffers that had to be written, and of which some bytes were not.
+    /// Returns the buffers that had to be written, and of which some bytes were not.
     pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
         // Some workgroups alone do not write everything.
-        let all = self.launch.only.is_empty();
-        let shared = self.shared.iter().enumerate();
-        let storage = shared.filter(|(_, it)| all && it.space() == Space::Storage);
-        let unwritten = storage.filter_map(|(variable, it)| {
-            let (first, bytes) = it.unwritten()?;
-            Some(Unwritten {
-                variable: it.name().to_owned(),
-                element: self.path(variable, first, 0),
-                first,
-                bytes,
-            })
-        });
-        unwritten.collect()
+        if !self.launch.only.is_empty() {
+            return Vec::new();
+        }
+        let each = self
+            .shared
+            .iter()
+            .enumerate()
+            .filter_map(|(variable, shared)| {
+                let (first, bytes) = shared.unwritten()?;
+                Some(Unwritten {
+                    variable: shared.name().to_owned(),
+                    element: self.path(variable, first, 0),
+                    first,
+                    bytes,
+                })
+            });
+        each.collect()
     }
 
-    /// All accesses by place and variable.
+    /// Returns how often each variable was accessed at each place.
     pub(crate) fn counts(&self) -> Vec<AccessCount> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
@@ -413,7 +435,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// The value after an atomic function.
+/// Returns the value that an atomic function leaves.
 fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
     let signed = scalar.kind == ScalarKind::Sint;
     match fun {

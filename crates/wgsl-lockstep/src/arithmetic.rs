@@ -40,20 +40,38 @@ pub(crate) fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
     words.get(at..at + lanes).unwrap_or_default()
 }
 
+/// Returns true if a float lies well within the normal numbers of f16.
+fn is_normal_half(word: u32) -> bool {
+    matches!(word >> 23 & 0xff, 113..=141)
+}
+
+/// A float that lies well within the normal numbers of f16, rounded to the ten bits that f16 keeps: of two that are as near, the even one.
+fn normal_half(word: u32) -> u32 {
+    (word + 0xfff + (word >> 13 & 1)) & !0x1fff
+}
+
 /// A float rounded to f16.
 pub(crate) fn half(word: u32) -> u32 {
-    match word >> 23 & 0xff {
-        // A normal f16 keeps ten of 23 bits; of two that are as near, the even one.
-        113..=141 => (word + 0xfff + (word >> 13 & 1)) & !0x1fff,
-        _ => f16::from_f32(f(word)).to_f32().to_bits(),
+    if is_normal_half(word) {
+        normal_half(word)
+    } else {
+        f16::from_f32(f(word)).to_f32().to_bits()
     }
 }
 
 /// Rounds floats to their width.
 pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
     if scalar.kind == ScalarKind::Float && scalar.width == 2 {
-        for word in out {
-            *word = half(*word);
+        // The compiler rounds many words at once where none needs a case of its own.
+        for words in out.chunks_mut(32) {
+            let are_normal = words
+                .iter()
+                .fold(true, |all, word| all & is_normal_half(*word));
+            if are_normal {
+                words.iter_mut().for_each(|word| *word = normal_half(*word));
+            } else {
+                words.iter_mut().for_each(|word| *word = half(*word));
+            }
         }
     }
 }
@@ -204,11 +222,11 @@ pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
 }
 
 pub(crate) fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
-    let parts = |lane: usize| a.iter().skip(lane).step_by(lanes).map(|it| *it != 0);
+    let parts = |lane: usize| a.iter().skip(lane).step_by(lanes).map(|word| *word != 0);
     for (lane, out) in out.iter_mut().enumerate() {
         *out = match fun {
-            RelationalFunction::All => parts(lane).all(|it| it),
-            RelationalFunction::Any => parts(lane).any(|it| it),
+            RelationalFunction::All => parts(lane).all(|is_true| is_true),
+            RelationalFunction::Any => parts(lane).any(|is_true| is_true),
             RelationalFunction::IsNan => f(a[lane]).is_nan(),
             RelationalFunction::IsInf => f(a[lane]).is_infinite(),
         }

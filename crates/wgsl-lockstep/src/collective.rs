@@ -1,22 +1,21 @@
-//! Operations of a whole subgroup: cooperative matrices.
+//! Operations of a whole subgroup on cooperative matrices.
 
 use naga::{CooperativeData, Expression, Handle, Span, TypeInner};
 
 use super::arithmetic::{f, round};
-use super::evaluate::ExpressionInfo;
-use super::execute::{EarlyEnd, Interpreter};
+use super::code::ExpressionInfo;
 use super::finding::FindingKind;
+use super::interpreter::{EarlyEnd, Interpreter};
 use super::layout::Leaf;
 use super::memory::By;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
 impl Interpreter<'_> {
-    /// The active lanes of each subgroup; reports subgroups of which only a part is active.
+    /// Returns the active lanes of each subgroup, and reports subgroups of which only a part is active.
     fn teams(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         let size = self.subgroup as u32;
-        let teams = mask.lanes.chunk_by(|a, b| a / size == b / size);
-        let teams: Vec<Vec<u32>> = teams.map(<[u32]>::to_vec).collect();
+        let teams = mask.subgroups(self.subgroup);
         for team in &teams {
             let first = team[0] - team[0] % size;
             let all = first..(first + size).min(self.lanes as u32);
@@ -69,9 +68,10 @@ impl Interpreter<'_> {
             let length = shared.bytes.len() as u64;
             for (at, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
                 let (row, column) = (at / columns, at % columns);
-                let (far, near) = match data.row_major {
-                    true => (row, column),
-                    false => (column, row),
+                let (far, near) = if data.row_major {
+                    (row, column)
+                } else {
+                    (column, row)
                 };
                 let index = u64::from(far) * u64::from(stride) + u64::from(near);
                 let offset = u64::from(start) + index * width;
@@ -106,6 +106,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Adds the product of two matrices to a third; the first lane of each subgroup holds them row by row.
     pub(crate) fn multiply_add(
         &mut self,
         frame: usize,
@@ -115,10 +116,12 @@ impl Interpreter<'_> {
         out: &mut LaneValues,
     ) -> Result<(), EarlyEnd> {
         let nodes = &self.codes[frame].nodes;
-        let [(rows, inner), (_, columns)] = [a, b].map(|it| dimensions(nodes[it.index()].ty));
+        let [(rows, inner), (_, columns)] =
+            [a, b].map(|matrix| dimensions(nodes[matrix.index()].ty));
         let (rows, inner, columns) = (rows as usize, inner as usize, columns as usize);
         let teams = self.teams(span, mask);
-        let [a, b, sum] = [a, b, c].map(|it| &self.frames[frame].values[it.index()].words);
+        let values = &self.frames[frame].values;
+        let [a, b, sum] = [a, b, c].map(|matrix| &values[matrix.index()].words);
         let sizes = [rows * inner, inner * columns, rows * columns];
         if [a, b, sum].map(Vec::len) != sizes.map(|size| size * self.lanes) {
             return Err(self.unsupported("matrices of these sizes", span));
@@ -147,7 +150,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Rows and columns of a cooperative matrix.
+/// Returns the numbers of rows and columns of a cooperative matrix.
 fn dimensions(inner: &TypeInner) -> (u32, u32) {
     match inner {
         TypeInner::CooperativeMatrix { columns, rows, .. } => (*rows as u32, *columns as u32),

@@ -1,145 +1,28 @@
-//! Evaluates expressions: without memory for constants and functions, loads and pointers for a machine.
+//! Evaluates expressions, for all active lanes at once: without memory for constants and functions, with it for an interpreter.
 
-use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::rc::Rc;
-
-use naga::proc::TypeResolution;
 use naga::{
-    Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar,
+    AddressSpace, Arena, BinaryOperator, Expression, Handle, MathFunction, Module, Scalar,
     ScalarKind, Span, TypeInner,
 };
 
 use super::arithmetic::{self, part};
-use super::execute::{EarlyEnd, Interpreter};
-use super::layout::{Layout, Leaf, TypeSize};
+use super::code::{ExpressionInfo, literal, operands};
+use super::interpreter::{EarlyEnd, Interpreter};
+use super::layout::Layout;
 use super::math;
 use super::open::OpenCheck;
 use super::value::{LaneValues, Mask, Outside, Root};
-use super::{AccessKind, OUTSIDE};
+use super::{AccessKind, RunError};
 
-/// Unsupported types of values.
+/// The types of values that are not supported, in words.
 pub(crate) const ODD: &str = "16-bit integers and 64-bit numbers";
-
-/// What is known about an expression before a run.
-pub(crate) struct ExpressionInfo<'a> {
-    pub(crate) ty: &'a TypeInner,
-    /// For a pointer, the type it points to.
-    pub(crate) pointee: Option<Cow<'a, TypeInner>>,
-    /// Scalar type of the value or, for a pointer, of the type it points to.
-    pub(crate) scalar: Scalar,
-    pub(crate) size: TypeSize,
-    leaves: OnceCell<Rc<[Leaf]>>,
-}
-
-/// A function ready to run.
-pub(crate) struct Code<'a> {
-    pub(crate) function: &'a Function,
-    pub(crate) nodes: Vec<ExpressionInfo<'a>>,
-    /// What is looked at after each expression.
-    pub(crate) watches: Vec<OpenCheck>,
-    /// True if each expression depends on the contents of a buffer.
-    pub(crate) is_data: Vec<bool>,
-    /// The expressions that stand for each argument.
-    pub(crate) arguments: Vec<Vec<Handle<Expression>>>,
-}
 
 /// What the functions of a module share.
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
-    /// Scalars of each global expression.
+    /// The scalars of each global expression.
     pub(crate) constants: Vec<Vec<u32>>,
-}
-
-impl<'a> ExpressionInfo<'a> {
-    pub(crate) fn new(module: &'a Module, layout: &Layout<'_>, ty: &'a TypeResolution) -> Self {
-        let inner = ty.inner_with(&module.types);
-        let pointee = match inner {
-            TypeInner::Pointer { base, .. } => Some(Cow::Borrowed(&module.types[*base].inner)),
-            TypeInner::ValuePointer { size, scalar, .. } => {
-                let scalar = *scalar;
-                let vector = |size| TypeInner::Vector { size, scalar };
-                Some(Cow::Owned(size.map_or(TypeInner::Scalar(scalar), vector)))
-            }
-            _ => None,
-        };
-        let value = pointee.as_deref().unwrap_or(inner);
-        Self {
-            ty: inner,
-            scalar: match value {
-                TypeInner::Atomic(scalar) => *scalar,
-                _ => value.scalar().unwrap_or(Scalar::U32),
-            },
-            size: layout.size_of(value),
-            pointee,
-            leaves: OnceCell::new(),
-        }
-    }
-
-    /// Words of the value for each lane.
-    pub(crate) fn words(&self) -> usize {
-        if self.pointee.is_some() {
-            1
-        } else {
-            self.size.words as usize
-        }
-    }
-
-    /// The scalars that a pointer points to.
-    pub(crate) fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
-        let inner = self.pointee.as_deref().unwrap_or(self.ty);
-        let leaves = self.leaves.get_or_init(|| layout.leaves(inner).into());
-        Rc::clone(leaves)
-    }
-
-    pub(crate) fn is_atomic(&self) -> bool {
-        matches!(self.pointee.as_deref(), Some(TypeInner::Atomic(_)))
-    }
-}
-
-fn literal(literal: Literal) -> Option<u32> {
-    Some(match literal {
-        Literal::F32(value) => value.to_bits(),
-        Literal::F16(value) => value.to_f32().to_bits(),
-        Literal::U32(value) => value,
-        Literal::I32(value) => value as u32,
-        Literal::Bool(value) => value.into(),
-        // Abstract numbers occur in unused constants only.
-        Literal::AbstractInt(value) => value as u32,
-        Literal::AbstractFloat(value) => (value as f32).to_bits(),
-        _ => return None,
-    })
-}
-
-/// Operands of an expression that is allowed in a constant.
-pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
-    match expression {
-        Expression::Compose { components, .. } => components.clone(),
-        Expression::Access { base, index } => vec![*base, *index],
-        Expression::AccessIndex { base, .. } => vec![*base],
-        Expression::Splat { value, .. } => vec![*value],
-        Expression::Swizzle { vector, .. } => vec![*vector],
-        Expression::Unary { expr, .. } | Expression::As { expr, .. } => vec![*expr],
-        Expression::Binary { left, right, .. } => vec![*left, *right],
-        Expression::Select {
-            condition,
-            accept,
-            reject,
-        } => vec![*condition, *accept, *reject],
-        Expression::Relational { argument, .. } => vec![*argument],
-        Expression::Math {
-            arg,
-            arg1,
-            arg2,
-            arg3,
-            ..
-        } => [Some(*arg), *arg1, *arg2, *arg3]
-            .into_iter()
-            .flatten()
-            .collect(),
-        _ => Vec::new(),
-    }
 }
 
 impl Context<'_> {
@@ -173,9 +56,11 @@ impl Context<'_> {
         }
         let out = out.resize(words);
         match *expression {
-            Expression::Literal(it) => out.fill(literal(it).ok_or("numbers of this width")?),
-            Expression::Constant(it) => {
-                let init = self.module.constants[it].init;
+            Expression::Literal(number) => {
+                out.fill(literal(number).ok_or("numbers of this width")?);
+            }
+            Expression::Constant(constant) => {
+                let init = self.module.constants[constant].init;
                 let scalars = &self.constants[init.index()];
                 for (out, scalar) in out.chunks_exact_mut(lanes).zip(scalars) {
                     out.fill(*scalar);
@@ -200,9 +85,9 @@ impl Context<'_> {
                 let part = value(base).get(start * lanes..start * lanes + words);
                 out.copy_from_slice(part.ok_or("this access")?);
             }
-            Expression::Splat { value: it, .. } => {
+            Expression::Splat { value: scalar, .. } => {
                 out.chunks_exact_mut(lanes)
-                    .for_each(|out| out.copy_from_slice(value(it)));
+                    .for_each(|out| out.copy_from_slice(value(scalar)));
             }
             Expression::Swizzle {
                 vector, pattern, ..
@@ -214,13 +99,14 @@ impl Context<'_> {
             Expression::Unary { op, expr } => arithmetic::unary(op, node.scalar, value(expr), out),
             Expression::Binary { op, left, right } => {
                 let (a, b) = (&nodes[left.index()], &nodes[right.index()]);
-                let matrix = |it: &ExpressionInfo<'_>| match it.ty {
+                let matrix = |operand: &ExpressionInfo<'_>| match operand.ty {
                     TypeInner::Matrix { columns, rows, .. } => {
                         Some((*rows as usize, *columns as usize))
                     }
                     _ => None,
                 };
-                let vector = |it: &ExpressionInfo<'_>| matches!(it.ty, TypeInner::Vector { .. });
+                let vector =
+                    |operand: &ExpressionInfo<'_>| matches!(operand.ty, TypeInner::Vector { .. });
                 let sizes = match (matrix(a), matrix(b)) {
                     _ if op != BinaryOperator::Multiply => None,
                     (Some((rows, inner)), Some((_, columns))) => Some((rows, inner, columns)),
@@ -241,7 +127,7 @@ impl Context<'_> {
                 reject,
             } => {
                 for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-                    let [yes, no] = [accept, reject].map(|it| &value(it)[at * lanes..]);
+                    let [yes, no] = [accept, reject].map(|side| &value(side)[at * lanes..]);
                     let choices = part(value(condition), at, lanes);
                     for (lane, out) in out.iter_mut().enumerate() {
                         let side = if choices[lane] != 0 { yes } else { no };
@@ -266,7 +152,8 @@ impl Context<'_> {
                     math::transpose(*rows as usize, value(arg), out, lanes);
                     return Ok(());
                 }
-                let all = [Some(arg), arg1, arg2, arg3].map(|it| it.map_or(&[][..], value));
+                let all =
+                    [Some(arg), arg1, arg2, arg3].map(|operand| operand.map_or(&[][..], value));
                 if !math::apply(fun, argument.scalar, &all, out, mask) {
                     return Err(format!("the function {fun:?}"));
                 }
@@ -284,7 +171,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// An element of a value that is not in memory.
+    /// Sets an element of a value that is not in memory.
     fn access(
         &self,
         (base, values): (&ExpressionInfo<'_>, &[u32]),
@@ -319,15 +206,15 @@ impl Context<'_> {
     }
 }
 
-/// The value of an index.
-fn number(scalar: Scalar, word: u32) -> i64 {
+/// Returns the value of an index.
+pub(crate) fn number(scalar: Scalar, word: u32) -> i64 {
     match scalar.kind {
         ScalarKind::Sint => (word as i32).into(),
         _ => word.into(),
     }
 }
 
-/// The name of a kind of expression, for messages.
+/// Returns the name of a kind of expression, for messages.
 fn name(expression: &Expression) -> String {
     let text = format!("{expression:?}");
     let word = text.split(|c: char| !c.is_alphanumeric()).next();
@@ -376,7 +263,7 @@ impl Interpreter<'_> {
                 let stride = code.nodes[array.index()]
                     .pointee
                     .as_deref()
-                    .and_then(|it| self.context.layout.stride(it));
+                    .and_then(|inner| self.context.layout.stride(inner));
                 let length = stride.map_or(0, |stride| self.length(frame, array, stride.bytes));
                 out.splat(&[length], mask.total);
                 Ok(())
@@ -389,13 +276,7 @@ impl Interpreter<'_> {
                 self.multiply_add(frame, [a, b, c], span, mask, out)
             }
             ref expression => {
-                let parts = (
-                    &code.function.expressions,
-                    code.nodes.as_slice(),
-                    self.frames[frame].values.as_slice(),
-                );
-                let result = self.context.evaluate(parts, handle, mask, out);
-                result.map_err(|what| self.unsupported(&what, span))?;
+                self.evaluate_plain(frame, handle, mask, out)?;
                 if matches!(expression, Expression::Access { .. }) && !out.outside.is_empty() {
                     let outside = std::mem::take(&mut out.outside);
                     self.report_outside(None, &outside, AccessKind::Load, span, mask);
@@ -409,6 +290,21 @@ impl Interpreter<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Evaluates an expression without memory access.
+    pub(crate) fn evaluate_plain(
+        &self,
+        frame: usize,
+        handle: Handle<Expression>,
+        mask: &Mask,
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
+        let code = &self.codes[frame];
+        let expressions = &code.function.expressions;
+        let parts = (expressions, &code.nodes[..], &self.frames[frame].values[..]);
+        let result = self.context.evaluate(parts, handle, mask, out);
+        result.map_err(|what| self.unsupported(&what, expressions.get_span(handle)))
     }
 
     /// Sets the values that do not change while a function runs: constants, arguments, and pointers to variables.
@@ -436,7 +332,7 @@ impl Interpreter<'_> {
                 }
                 Expression::GlobalVariable(variable) => {
                     let root = match self.context.module.global_variables[variable].space {
-                        naga::AddressSpace::Private => Root::Private,
+                        AddressSpace::Private => Root::Private,
                         _ => Root::Shared,
                     };
                     out.point(root(variable.index()), self.lanes);
@@ -452,134 +348,9 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// A pointer to a part of what another pointer points to.
-    fn point(
-        &self,
-        frame: usize,
-        handle: Handle<Expression>,
-        base: Handle<Expression>,
-        mask: &Mask,
-        out: &mut LaneValues,
-    ) -> Option<()> {
-        let code = &self.codes[frame];
-        let from = &self.frames[frame].values[base.index()];
-        let inner = code.nodes[base.index()].pointee.as_deref()?;
-        let root = from.root?;
-        let shared = matches!(root, Root::Shared(_));
-        out.root = Some(root);
-        out.outside.clone_from(&from.outside);
-        out.resize(self.lanes);
-        let expression = &code.function.expressions[handle];
-        if let Expression::AccessIndex { index, .. } = *expression
-            && let Some((bytes, words)) = self.context.layout.member(inner, index)
-        {
-            let add = if shared { bytes } else { words };
-            for (out, from) in out.words.iter_mut().zip(&from.words) {
-                let inside = *from != OUTSIDE;
-                *out = if inside {
-                    from.wrapping_add(add)
-                } else {
-                    OUTSIDE
-                };
-            }
-            out.uniform = from.uniform;
-            return Some(());
-        }
-        let stride = self.context.layout.stride(inner)?;
-        let step = if shared { stride.bytes } else { stride.words };
-        let (scalar, indices, fixed) = match *expression {
-            Expression::Access { index, .. } => (
-                code.nodes[index.index()].scalar,
-                self.frames[frame].values[index.index()].words.as_slice(),
-                0,
-            ),
-            Expression::AccessIndex { index, .. } => (Scalar::U32, &[][..], index),
-            _ => return None,
-        };
-        let whole = match (stride.count, root) {
-            (Some(_), _) => 0,
-            (None, Root::Shared(at)) => self.shared_bytes(at),
-            _ => return None,
-        };
-        let count_at = |start: u32| {
-            let rest = || whole.saturating_sub(start) / stride.bytes.max(1);
-            stride.count.unwrap_or_else(rest)
-        };
-        let common = from.common(mask).map(|start| count_at(start as u32));
-        let place = |lane: usize| {
-            let (start, index) = (
-                from.words[lane],
-                indices.get(lane).copied().unwrap_or(fixed),
-            );
-            let count = common.unwrap_or_else(|| count_at(start));
-            let inside = start != OUTSIDE && index < count;
-            (start, index, count, inside)
-        };
-        let mut all_inside = true;
-        match (common.and(from.common(mask)), mask.is_dense()) {
-            // All lanes, also inactive ones: their places are not specified.
-            (Some(start), true) if indices.len() == self.lanes => {
-                let (start, count) = (start as u32, common.unwrap_or(0));
-                for (out, index) in out.words.iter_mut().zip(indices) {
-                    let inside = *index < count;
-                    all_inside &= inside;
-                    *out = if inside {
-                        start + index * step
-                    } else {
-                        OUTSIDE
-                    };
-                }
-            }
-            _ => {
-                for &lane in &mask.lanes {
-                    let (start, index, _, inside) = place(lane as usize);
-                    all_inside &= inside;
-                    out.words[lane as usize] = if inside {
-                        start + index * step
-                    } else {
-                        OUTSIDE
-                    };
-                }
-            }
-        }
-        if !all_inside {
-            for &lane in &mask.lanes {
-                let (start, index, count, inside) = place(lane as usize);
-                let all = stride.count.map(|count| count * stride.bytes);
-                if !inside && start != OUTSIDE {
-                    out.outside.push(Outside {
-                        lane,
-                        index: number(scalar, index),
-                        count,
-                        base: start,
-                        bytes: all.unwrap_or(u32::MAX),
-                    });
-                }
-            }
-        }
-        let word = |lane: &u32| out.words[*lane as usize];
-        let mut lanes = mask.lanes.iter().map(word);
-        let first = lanes.next();
-        out.uniform = lanes.all(|word| Some(word) == first);
-        Some(())
-    }
-
-    /// The number of elements of a runtime-sized array.
-    fn length(&self, frame: usize, array: Handle<Expression>, stride: u32) -> u32 {
-        let value = &self.frames[frame].values[array.index()];
-        let start = value.words.first().copied().unwrap_or(0);
-        match value.root {
-            Some(Root::Shared(at)) => self.shared_bytes(at).saturating_sub(start) / stride.max(1),
-            _ => 0,
-        }
-    }
-
-    fn shared_bytes(&self, variable: usize) -> u32 {
-        self.shared[variable].bytes.len() as u32
-    }
-
+    /// Returns the error about a part of the language that is not supported.
     pub(super) fn unsupported(&self, what: &str, span: Span) -> EarlyEnd {
-        EarlyEnd::Error(super::RunError::NotSupported {
+        EarlyEnd::Error(RunError::NotSupported {
             what: what.to_owned(),
             location: self.program.locate(span),
         })

@@ -7,39 +7,44 @@
 
 mod real;
 
+use std::f64::consts::E;
+use std::rc::Rc;
+
 use naga::{
     AddressSpace, BinaryOperator, Expression, Handle, Literal, MathFunction, Scalar, ScalarKind,
-    TypeInner, UnaryOperator,
+    Span, TypeInner,
 };
 
 use super::arithmetic::f;
-use super::execute::{EarlyEnd, Frame, Interpreter};
-use super::value::{LaneValues, Mask, Root};
+use super::interpreter::{EarlyEnd, Frame, Interpreter};
+use super::value::{LaneValues, Mask, Root, numbers_mut};
 use super::{Buffer, Launch, LaunchLimits, OUTSIDE, RunError, Shader, prepare};
 pub(crate) use real::Number;
 pub use real::{Accuracy, Real};
 
-/// Invocations that run together.
+/// The number of invocations that run together.
 const LANES: u64 = 512;
 
-/// The state of such a run.
+/// The state of a run with numbers that carry their error.
 pub(crate) struct Exact {
     accuracy: Accuracy,
-    /// Number of all invocations, and of those in a workgroup.
+    /// The number of all invocations.
     total: u64,
+    /// The number of invocations in a workgroup.
     in_group: u64,
-    /// Number of the first invocation that runs now.
+    /// The number of the first invocation that runs now.
     first: u64,
     /// By number of the global variable: what was stored in each element of four bytes; empty where nothing was.
     stored: Vec<Vec<Real>>,
 }
 
 impl Exact {
+    /// Returns the number of invocations that run together.
     pub(crate) fn lanes(&self) -> u64 {
         self.total.min(LANES)
     }
 
-    /// The workgroup of a lane, counted in their order, and its number there.
+    /// Returns the number of a lane's workgroup, in the order of workgroups, and the lane's number there.
     pub(crate) fn place(&self, lane: u32) -> (u64, u32) {
         let number = self.first + u64::from(lane);
         (number / self.in_group, (number % self.in_group) as u32)
@@ -76,7 +81,7 @@ impl Shader {
                 });
             }
         }
-        let product = |it: [u32; 3]| it.map(u64::from).iter().product::<u64>();
+        let product = |sizes: [u32; 3]| sizes.map(u64::from).iter().product::<u64>();
         let exact = Exact {
             accuracy,
             total: product(groups) * product(size),
@@ -100,31 +105,29 @@ impl Shader {
             return Err(misfit("it does not end within the limit of steps"));
         }
         let mut stored = exact.map(|exact| exact.stored).unwrap_or_default();
-        let each = buffers.iter().map(|buffer| {
-            let found = self.variable(buffer);
-            let values = found.map(|(handle, _)| std::mem::take(&mut stored[handle.index()]));
-            let values = values.unwrap_or_default();
-            match values.iter().position(|value| *value == Real::MISSING) {
-                Some(at) => {
-                    let binding = buffer.binding;
-                    Err(misfit(&format!(
-                        "it never writes element {at} of binding {binding}"
-                    )))
-                }
-                None => Ok(values),
+        let mut all = Vec::new();
+        for buffer in buffers {
+            let values = match self.variable(buffer) {
+                Some((variable, _)) => std::mem::take(&mut stored[variable.index()]),
+                None => Vec::new(),
+            };
+            if let Some(at) = values.iter().position(|value| *value == Real::MISSING) {
+                let binding = buffer.binding;
+                return Err(misfit(&format!(
+                    "it never writes element {at} of binding {binding}"
+                )));
             }
-        });
-        each.collect()
+            all.push(values);
+        }
+        Ok(all)
     }
-}
 
-impl Shader {
     /// Returns true if numbers may be less exact on a device than on the host.
     pub fn is_less_exact_on_a_device(&self) -> bool {
         use MathFunction::{Cos, Log, Log2, Pow, Sin, Tanh};
-        let plain = self.module.functions.iter().map(|(_, function)| function);
-        let entries = self.module.entry_points.iter().map(|entry| &entry.function);
-        let mut all = plain.chain(entries).flat_map(|it| it.expressions.iter());
+        let mut all = self
+            .functions()
+            .flat_map(|function| function.expressions.iter());
         all.any(|(_, expression)| match expression {
             Expression::Math { fun, .. } => matches!(fun, Cos | Log | Log2 | Pow | Sin | Tanh),
             _ => false,
@@ -132,16 +135,8 @@ impl Shader {
     }
 }
 
-/// The number of one lane; without numbers, values are exact.
-fn number(value: &LaneValues, at: usize) -> Number {
-    match value.numbers.get(at) {
-        Some(number) => *number,
-        None => Number::exact(f(value.words[at]).into()),
-    }
-}
-
 impl<'a> Interpreter<'a> {
-    /// Runs all invocations, at each time as many as there are lanes.
+    /// Runs all invocations, as many at a time as there are lanes.
     pub(crate) fn run_exact(&mut self, entry: &'a naga::EntryPoint) -> Result<(), EarlyEnd> {
         let lanes = self.lanes as u64;
         let total = self.exact.as_ref().map_or(0, |exact| exact.total);
@@ -157,7 +152,10 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Evaluates an expression with floats. Returns whether it was one; any other is evaluated as in every run.
+    /// Evaluates an expression of floats. Returns false for any other expression, which is evaluated as in every run.
+    ///
+    /// # Errors
+    /// When an expression of floats is not one of plain loops.
     pub(crate) fn evaluate_exact(
         &mut self,
         frame: usize,
@@ -170,41 +168,36 @@ impl<'a> Interpreter<'a> {
         };
         let code = &self.codes[frame];
         let (node, expressions) = (&code.nodes[handle.index()], &code.function.expressions);
-        let is_float =
-            |of: Handle<Expression>| code.nodes[of.index()].scalar.kind == ScalarKind::Float;
-        let value = |of: Handle<Expression>| &self.frames[frame].values[of.index()];
+        let scalar = |operand: Handle<Expression>| code.nodes[operand.index()].scalar;
+        let is_float = |operand: Handle<Expression>| scalar(operand).kind == ScalarKind::Float;
+        let value = |operand: Handle<Expression>| &self.frames[frame].values[operand.index()];
         let span = expressions.get_span(handle);
         let refuse = |what: &str| Err(self.unsupported(&format!("{what} in a reference"), span));
         let gives_float = is_float(handle) && node.pointee.is_none();
-        let is_plain =
-            |of: Handle<Expression>| matches!(code.nodes[of.index()].ty, TypeInner::Scalar(_));
-        out.numbers.clear();
+        let is_scalar = |operand: Handle<Expression>| {
+            matches!(code.nodes[operand.index()].ty, TypeInner::Scalar(_))
+        };
+        out.numbers = None;
         match expressions[handle] {
             Expression::Load { .. } => return Ok(false),
             Expression::Literal(Literal::F32(_)) | Expression::Constant(_) if gives_float => {
-                if !is_plain(handle) {
+                if !is_scalar(handle) {
                     return refuse("a vector of floats");
                 }
-                let code = &self.codes[frame];
-                let parts = (
-                    &code.function.expressions,
-                    code.nodes.as_slice(),
-                    self.frames[frame].values.as_slice(),
-                );
-                let result = self.context.evaluate(parts, handle, mask, out);
-                result.map_err(|what| self.unsupported(&what, span))?;
+                self.evaluate_plain(frame, handle, mask, out)?;
                 let written = Number::written(f(out.words[0]));
                 if !written.is_exact() {
-                    out.numbers.resize(mask.total, written);
+                    out.numbers = Some(Rc::new(vec![written; mask.total]));
                 }
             }
-            Expression::Unary { op, expr } if gives_float => match op {
-                UnaryOperator::Negate => map(mask, out, |lane| number(value(expr), lane).negated()),
-                _ => return refuse("this operator"),
-            },
+            Expression::Unary { expr, .. } if gives_float => {
+                // Floats have no other unary operator than the minus.
+                let from = value(expr);
+                map(mask, out, |lane| from.number(lane).negated());
+            }
             Expression::Binary { op, left, right } if is_float(left) => {
                 use BinaryOperator::*;
-                if !is_plain(left) || !is_plain(right) {
+                if !is_scalar(left) || !is_scalar(right) {
                     return refuse("a vector of floats");
                 }
                 let (a, b) = (value(left), value(right));
@@ -236,7 +229,7 @@ impl<'a> Interpreter<'a> {
                 let words = out.resize(mask.total);
                 for &lane in &mask.lanes {
                     let lane = lane as usize;
-                    words[lane] = test(number(a, lane).value, number(b, lane).value).into();
+                    words[lane] = test(a.number(lane).value, b.number(lane).value).into();
                 }
             }
             Expression::Select {
@@ -247,7 +240,7 @@ impl<'a> Interpreter<'a> {
                 let [condition, yes, no] = [condition, accept, reject].map(value);
                 map(mask, out, |lane| {
                     let chosen = if condition.words[lane] != 0 { yes } else { no };
-                    number(chosen, lane)
+                    chosen.number(lane)
                 });
             }
             Expression::Math {
@@ -257,55 +250,58 @@ impl<'a> Interpreter<'a> {
                 arg2,
                 ..
             } if is_float(arg) => {
-                if !is_plain(arg) {
+                if !is_scalar(arg) {
                     return refuse("a vector of floats");
                 }
-                let [second, third] = [arg1, arg2].map(|of| value(of.unwrap_or(arg)));
-                let first = value(arg);
+                let arguments =
+                    [Some(arg), arg1, arg2].map(|operand| value(operand.unwrap_or(arg)));
+                if fun == MathFunction::Fma {
+                    map(mask, out, |lane| {
+                        let [a, b, c] = arguments.map(|argument| argument.number(lane));
+                        a.times(b, accuracy).plus(c)
+                    });
+                    return Ok(true);
+                }
                 let Some(apply) = function(fun) else {
                     return refuse(&format!("the function {fun:?}"));
                 };
                 // Lanes often have the same arguments.
-                let mut last = None;
+                let mut last = ([Real::MISSING; 3], Number::default());
                 map(mask, out, |lane| {
-                    let all = [first, second, third].map(|of| number(of, lane));
-                    match last {
-                        Some((arguments, result)) if arguments == all => result,
-                        _ => {
-                            let result = apply(all, accuracy);
-                            last = Some((all, result));
-                            result
-                        }
+                    let here = arguments.map(|argument| argument.number(lane).closed(accuracy));
+                    if here != last.0 {
+                        last = (here, apply(here, accuracy).into());
                     }
+                    last.1
                 });
             }
             Expression::As { expr, convert, .. } if gives_float || is_float(expr) => {
-                if convert.is_none() || !is_plain(expr) {
+                if convert.is_none() || !is_scalar(expr) {
                     return refuse("the bits of a float");
                 }
                 let from = value(expr);
-                if from.numbers.is_empty() && gives_float && is_float(expr) {
+                if from.numbers.is_none() && gives_float && is_float(expr) {
                     // An exact number is rounded as in any kernel.
                     return Ok(false);
                 }
-                let signed = code.nodes[expr.index()].scalar.kind == ScalarKind::Sint;
+                let is_signed = scalar(expr).kind == ScalarKind::Sint;
                 match node.scalar.kind {
                     ScalarKind::Float if !is_float(expr) => map(mask, out, |lane| {
                         let word = from.words[lane];
-                        Number::whole(if signed {
+                        Number::whole(if is_signed {
                             f64::from(word as i32)
                         } else {
                             f64::from(word)
                         })
                     }),
                     ScalarKind::Float if node.scalar.width == 2 => {
-                        map(mask, out, |lane| number(from, lane).to_half(accuracy));
+                        map(mask, out, |lane| from.number(lane).to_half(accuracy));
                     }
                     ScalarKind::Float => out.copy(from),
                     kind => {
                         let words = out.resize(mask.total);
                         for &lane in &mask.lanes {
-                            let value = number(from, lane as usize).value;
+                            let value = from.number(lane as usize).value;
                             words[lane as usize] = match kind {
                                 ScalarKind::Sint => value as i32 as u32,
                                 ScalarKind::Bool => u32::from(value != 0.0),
@@ -328,42 +324,55 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Adds the numbers to a loaded value, whose words are loaded already.
+    ///
+    /// # Errors
+    /// When it is a whole vector or array of a variable that holds numbers with errors.
     pub(crate) fn load_numbers(
         &self,
-        scalar: Scalar,
+        (scalar, span): (Scalar, Span),
         from: &LaneValues,
         mask: &Mask,
         out: &mut LaneValues,
-    ) {
-        let (lanes, words) = (self.lanes, out.words.len());
-        let known: &[Real] = match (from.root, &self.exact) {
-            (Some(Root::Shared(variable)), Some(exact)) => &exact.stored[variable],
-            _ => &[],
-        };
-        out.numbers.clear();
-        if scalar.kind != ScalarKind::Float {
-            return;
+    ) -> Result<(), EarlyEnd> {
+        out.numbers = None;
+        let is_scalar = out.words.len() == self.lanes;
+        if is_scalar && scalar.kind != ScalarKind::Float {
+            return Ok(());
         }
-        if !known.is_empty() {
-            return map(mask, out, |lane| match from.words[lane] {
-                OUTSIDE => Number::exact(0.0),
-                offset => Number::from(known[offset as usize / 4]),
-            });
+        let refuse = || Err(self.unsupported("a whole vector or array in a reference", span));
+        match (from.root, &self.exact) {
+            (Some(Root::Shared(variable)), Some(exact)) => {
+                let stored = &exact.stored[variable];
+                if stored.is_empty() {
+                    return Ok(());
+                }
+                if !is_scalar {
+                    return refuse();
+                }
+                map(mask, out, |lane| match from.words[lane] {
+                    OUTSIDE => Number::exact(0.0),
+                    offset => Number::from(stored[offset as usize / 4]),
+                });
+            }
+            (Some(Root::Local(frame, local)), _) => {
+                let frame = &self.frames[frame];
+                let (own, kept) = (&frame.locals[local.index()], &frame.numbers[local.index()]);
+                match from.common(mask) {
+                    Some(word) if is_scalar => out.numbers.clone_from(&kept[word]),
+                    _ if kept.iter().all(Option::is_none) => {}
+                    _ if !is_scalar => return refuse(),
+                    _ => map(mask, out, |lane| match from.words[lane] {
+                        OUTSIDE => Number::exact(0.0),
+                        word => match &kept[word as usize] {
+                            Some(numbers) => numbers[lane],
+                            None => Number::held(own[word as usize * self.lanes + lane]),
+                        },
+                    }),
+                }
+            }
+            _ => {}
         }
-        let Some(Root::Local(of, local)) = from.root else {
-            return;
-        };
-        let kept = &self.frames[of].numbers[local.index()];
-        match from.common(mask) {
-            _ if kept.is_empty() => {}
-            Some(first) => out
-                .numbers
-                .extend_from_slice(&kept[first * lanes..first * lanes + words]),
-            None => map(mask, out, |lane| match from.words[lane] {
-                OUTSIDE => Number::exact(0.0),
-                offset => kept[offset as usize * lanes + lane],
-            }),
-        }
+        Ok(())
     }
 
     /// Stores the numbers of a value, whose words are stored already.
@@ -375,8 +384,6 @@ impl<'a> Interpreter<'a> {
         mask: &Mask,
     ) {
         let lanes = self.lanes;
-        let places = mask.lanes.iter().map(|lane| *lane as usize);
-        let places = places.filter(|lane| to.words[*lane] != OUTSIDE);
         match (to.root, &mut self.exact) {
             (Some(Root::Shared(variable)), Some(exact)) => {
                 let (shared, stored) = (&self.shared[variable], &mut exact.stored[variable]);
@@ -391,28 +398,51 @@ impl<'a> Interpreter<'a> {
                     };
                     stored.extend(words.iter().map(real));
                 }
-                for lane in places {
+                let lanes = mask.lanes.iter().map(|lane| *lane as usize);
+                for lane in lanes.filter(|lane| to.words[*lane] != OUTSIDE) {
                     stored[to.words[lane] as usize / 4] = match scalar.kind {
-                        ScalarKind::Float => number(from, lane).closed(exact.accuracy),
+                        ScalarKind::Float => from.number(lane).closed(exact.accuracy),
                         _ => Real::of(scalar, from.words[lane]),
                     };
                 }
             }
-            (Some(Root::Local(of, local)), Some(_)) if scalar.kind == ScalarKind::Float => {
+            // Integers are exact.
+            _ if from.words.len() == lanes && scalar.kind != ScalarKind::Float => {}
+            (Some(Root::Local(frame, local)), Some(_)) => {
                 let Frame {
-                    locals, numbers, ..
-                } = &mut self.frames[of];
+                    locals,
+                    numbers,
+                    running,
+                    ..
+                } = &mut self.frames[frame];
                 let (own, kept) = (&locals[local.index()], &mut numbers[local.index()]);
-                if mask.is_full() && own.len() == from.words.len() {
-                    return kept.clone_from(&from.numbers);
-                }
-                if kept.is_empty() && !from.numbers.is_empty() {
-                    kept.extend(own.iter().map(|word| Number::exact(f(*word).into())));
-                }
-                for lane in places {
-                    let place = to.words[lane] as usize * lanes + lane;
-                    if let Some(kept) = kept.get_mut(place) {
-                        *kept = number(from, lane);
+                // Lanes that have returned read the variable no more.
+                let all = mask.lanes.len() == *running;
+                let common = to.common(mask);
+                for (at, values) in from.words.chunks_exact(lanes).enumerate() {
+                    let mut set = |word: usize, changed: &[u32]| {
+                        let kept = &mut kept[word];
+                        if kept.is_some() || from.numbers.is_some() {
+                            let numbers = numbers_mut(kept, &own[word * lanes..][..lanes]);
+                            for lane in changed.iter().map(|lane| *lane as usize) {
+                                numbers[lane] = match &from.numbers {
+                                    Some(numbers) => numbers[lane],
+                                    None => Number::held(values[lane]),
+                                };
+                            }
+                        }
+                    };
+                    match common {
+                        Some(first) if all => kept[first + at].clone_from(&from.numbers),
+                        Some(first) => set(first + at, &mask.lanes),
+                        None => {
+                            for lane in &mask.lanes {
+                                let first = to.words[*lane as usize];
+                                if first != OUTSIDE {
+                                    set(first as usize + at, std::slice::from_ref(lane));
+                                }
+                            }
+                        }
                     }
                 }
             }
@@ -424,10 +454,16 @@ impl<'a> Interpreter<'a> {
 /// Sets the number of each active lane.
 fn map(mask: &Mask, out: &mut LaneValues, mut of: impl FnMut(usize) -> Number) {
     out.words.resize(mask.total, 0);
-    out.numbers.resize(mask.total, Number::default());
-    for &lane in &mask.lanes {
-        out.numbers[lane as usize] = of(lane as usize);
-    }
+    let numbers = if mask.is_full() {
+        (0..mask.total).map(of).collect()
+    } else {
+        let mut numbers = vec![Number::default(); mask.total];
+        for &lane in &mask.lanes {
+            numbers[lane as usize] = of(lane as usize);
+        }
+        numbers
+    };
+    out.numbers = Some(Rc::new(numbers));
 }
 
 /// Sets the number of each lane to `op` of the numbers that it has in two values; those of inactive lanes are not specified.
@@ -438,58 +474,43 @@ fn zip(
     op: impl Fn(Number, Number) -> Number,
 ) {
     if !mask.is_dense() {
-        return map(mask, out, |lane| op(number(a, lane), number(b, lane)));
+        return map(mask, out, |lane| op(a.number(lane), b.number(lane)));
     }
     out.words.resize(mask.total, 0);
-    out.numbers.resize(mask.total, Number::default());
-    let out = out.numbers.iter_mut();
-    let exact = |word: &u32| Number::exact(f(*word).into());
-    match (a.numbers.as_slice(), b.numbers.as_slice()) {
-        ([], []) => out
-            .zip(a.words.iter().zip(&b.words))
-            .for_each(|(out, (a, b))| *out = op(exact(a), exact(b))),
-        (a, []) => out
-            .zip(a.iter().zip(&b.words))
-            .for_each(|(out, (a, b))| *out = op(*a, exact(b))),
-        ([], b) => out
-            .zip(a.words.iter().zip(b))
-            .for_each(|(out, (a, b))| *out = op(exact(a), *b)),
-        (a, b) => out
-            .zip(a.iter().zip(b))
-            .for_each(|(out, (a, b))| *out = op(*a, *b)),
-    }
+    let held = |word: &u32| Number::held(*word);
+    let (left, right) = (a.words.iter().map(held), b.words.iter().map(held));
+    let numbers = match (&a.numbers, &b.numbers) {
+        (None, None) => left.zip(right).map(|(a, b)| op(a, b)).collect(),
+        (Some(a), None) => a.iter().zip(right).map(|(a, b)| op(*a, b)).collect(),
+        (None, Some(b)) => left.zip(b.iter()).map(|(a, b)| op(a, *b)).collect(),
+        (Some(a), Some(b)) => a.iter().zip(b.iter()).map(|(a, b)| op(*a, *b)).collect(),
+    };
+    out.numbers = Some(Rc::new(numbers));
 }
 
-/// A function of up to three numbers.
-type Apply = fn([Number; 3], Accuracy) -> Number;
-
-fn function(fun: MathFunction) -> Option<Apply> {
+/// Returns the function of up to three numbers that WGSL has under this name, for a given accuracy.
+fn function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
     use MathFunction::*;
     Some(match fun {
-        Abs => |[x, ..], of| x.closed(of).abs().into(),
-        Min => |[x, y, _], of| x.closed(of).min(y.closed(of)).into(),
-        Max => |[x, y, _], of| x.closed(of).max(y.closed(of)).into(),
-        Clamp => |[x, low, high], of| x.closed(of).max(low.closed(of)).min(high.closed(of)).into(),
-        Floor => |[x, ..], of| x.closed(of).step(f64::floor).into(),
-        Ceil => |[x, ..], of| x.closed(of).step(f64::ceil).into(),
-        Round => |[x, ..], of| x.closed(of).step(f64::round_ties_even).into(),
-        Trunc => |[x, ..], of| x.closed(of).step(f64::trunc).into(),
-        Sign => |[x, ..], of| {
-            x.closed(of)
-                .step(|x| if x == 0.0 { x } else { x.signum() })
-                .into()
-        },
-        Fma => |[x, y, z], of| x.times(y, of).plus(z),
-        Exp => |[x, ..], of| x.closed(of).exp().into(),
-        Exp2 => |[x, ..], of| x.closed(of).exp2().into(),
-        Log => |[x, ..], of| x.closed(of).log(std::f64::consts::E, of).into(),
-        Log2 => |[x, ..], of| x.closed(of).log(2.0, of).into(),
-        Pow => |[x, y, _], of| x.closed(of).power(y.closed(of), of).into(),
-        Sqrt => |[x, ..], of| x.closed(of).sqrt().into(),
-        InverseSqrt => |[x, ..], of| x.closed(of).inverse_sqrt().into(),
-        Sin => |[x, ..], of| x.closed(of).wave(f64::sin, of).into(),
-        Cos => |[x, ..], of| x.closed(of).wave(f64::cos, of).into(),
-        Tanh => |[x, ..], of| x.closed(of).tanh(of).into(),
+        Abs => |[x, ..], _| x.abs(),
+        Min => |[x, y, _], _| x.min(y),
+        Max => |[x, y, _], _| x.max(y),
+        Clamp => |[x, low, high], _| x.max(low).min(high),
+        Floor => |[x, ..], _| x.step(f64::floor),
+        Ceil => |[x, ..], _| x.step(f64::ceil),
+        Round => |[x, ..], _| x.step(f64::round_ties_even),
+        Trunc => |[x, ..], _| x.step(f64::trunc),
+        Sign => |[x, ..], _| x.step(|x| if x == 0.0 { x } else { x.signum() }),
+        Exp => |[x, ..], _| x.exp(),
+        Exp2 => |[x, ..], _| x.exp2(),
+        Log => |[x, ..], accuracy| x.log(E, accuracy),
+        Log2 => |[x, ..], accuracy| x.log(2.0, accuracy),
+        Pow => |[x, y, _], accuracy| x.power(y, accuracy),
+        Sqrt => |[x, ..], _| x.sqrt(),
+        InverseSqrt => |[x, ..], _| x.inverse_sqrt(),
+        Sin => |[x, ..], accuracy| x.wave(f64::sin, accuracy),
+        Cos => |[x, ..], accuracy| x.wave(f64::cos, accuracy),
+        Tanh => |[x, ..], accuracy| x.tanh(accuracy),
         _ => return None,
     })
 }

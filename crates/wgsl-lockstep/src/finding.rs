@@ -35,15 +35,15 @@ pub enum FindingKind {
 /// An invocation of the launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Invocation {
-    /// Index in the workgroup.
+    /// The index in the workgroup.
     pub lane: u32,
-    /// `local_invocation_id`
+    /// The value of `local_invocation_id`.
     pub local: [u32; 3],
-    /// `global_invocation_id`
+    /// The value of `global_invocation_id`.
     pub global: [u32; 3],
-    /// `workgroup_id`
+    /// The value of `workgroup_id`.
     pub workgroup: [u32; 3],
-    /// For an operation of a whole subgroup, the subgroup's number; the invocation is then its first.
+    /// The number of the subgroup, if a whole subgroup acts as one; the invocation is then its first.
     pub subgroup: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// A fault, or what may be one on some device. `Display` says it in a sentence with its line.
+/// Something wrong, or something that may be wrong on some device. `Display` says it in a sentence with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What was found.
@@ -67,28 +67,29 @@ pub struct Finding {
     pub variable: Option<String>,
     /// The element, as WGSL writes it: `tile[3].x`.
     pub element: Option<String>,
-    /// Kind of the access.
+    /// What the access does.
     pub access: Option<AccessKind>,
-    /// The first invocation that did it; for a barrier, the first that arrives.
+    /// The first invocation at which it was found; for a barrier, the first that arrives.
     pub invocation: Invocation,
-    /// For a race, the earlier access.
+    /// The earlier of two accesses that race.
     pub other: Option<OtherAccess>,
     /// The invocations that do not reach a barrier, or those in a loop that does not end.
     pub invocations: Vec<Invocation>,
-    /// For an access out of bounds: the index, and the number of elements.
+    /// The index of an access out of bounds, and the number of elements.
     pub index: Option<(i64, u32)>,
-    /// How often, counting invocations; for an endless loop, its iterations so far.
+    /// How often it was found, counting invocations; for an endless loop, its iterations so far; for a result that differs between subgroups,
+    /// the size of the other subgroups.
     pub count: u64,
 }
 
-/// The other of two accesses that race.
+/// The earlier of two accesses that race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherAccess {
     /// The place in the source.
     pub location: Location,
     /// The invocation that made it.
     pub invocation: Invocation,
-    /// The access reads or writes.
+    /// What the access does.
     pub access: AccessKind,
 }
 
@@ -122,18 +123,6 @@ impl FindingKind {
     }
 }
 
-impl AccessKind {
-    /// Returns true if the access changes memory.
-    pub fn is_write(self) -> bool {
-        !matches!(self, Self::Load | Self::AtomicLoad)
-    }
-
-    /// `reads` or `writes`.
-    pub(crate) fn verb(self) -> &'static str {
-        if self.is_write() { "writes" } else { "reads" }
-    }
-}
-
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.variable.as_deref().unwrap_or("memory");
@@ -147,9 +136,10 @@ impl fmt::Display for Finding {
                 if let Some(other) = &self.other {
                     let (of, verb, line) =
                         (other.invocation, other.access.verb(), other.location.line);
-                    let apart = match of.workgroup == self.invocation.workgroup {
-                        true => "",
-                        false => " of another workgroup",
+                    let apart = if of.workgroup == self.invocation.workgroup {
+                        ""
+                    } else {
+                        " of another workgroup"
                     };
                     write!(
                         f,
@@ -188,11 +178,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings by kind, variable and lines.
+/// The list of findings: one for each kind, variable and pair of lines.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) list: Vec<Finding>,
-    /// Most findings of different places.
+    /// The largest number of findings.
     limit: usize,
     known: HashMap<(FindingKind, usize, u32, u32), usize>,
     /// The finding that was counted last, or is about to be added.
@@ -207,7 +197,7 @@ impl Findings {
         }
     }
 
-    /// Counts a finding at these lines; returns true for a new one, which the caller then adds.
+    /// Counts a finding at these lines. Returns true for a new one, which the caller then adds.
     pub(crate) fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
         let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
         if let Some(at) = self.known.get(&key) {

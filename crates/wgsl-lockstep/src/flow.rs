@@ -8,41 +8,46 @@ use naga::{
     Statement, StorageAccess,
 };
 
-use super::evaluate::operands;
+use super::code::operands;
 
-/// A value comes from a buffer.
+/// Marks a value that comes from a buffer.
 const DATA: u8 = 1;
-/// A value comes from memory that another invocation may write.
+/// Marks a value that comes from memory which another invocation may write.
 const OPEN: u8 = 2;
 
-/// What is known about a module before it runs.
+/// What is known about a module's values and barriers before it runs. A `u8` holds the marks of a value.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// By function, the entry points last; for each expression, whether it depends on the contents of a buffer.
+    /// The facts about each function, the entry points last.
     functions: Vec<Facts>,
+    /// The marks of each global variable.
     globals: Vec<u8>,
     /// Places of barriers under conditions on memory that another invocation may write.
     barriers: HashSet<(u32, u32)>,
 }
 
+/// The marks of a function's values. The function is followed statement by statement.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Facts {
-    /// Of each expression where it was evaluated last, and wherever it was evaluated.
+    /// The marks of each expression where it was evaluated last.
     values: Vec<u8>,
+    /// The marks of each expression wherever it was evaluated.
     ever: Vec<u8>,
-    /// What each variable holds at the place that is followed.
+    /// The marks of each local variable at the present statement.
     locals: Vec<u8>,
-    /// Loops around that place.
+    /// The number of loops around the present statement.
     loops: usize,
+    /// The marks of each argument.
     arguments: Vec<u8>,
-    /// Stored through pointers that are arguments.
+    /// The marks of what is stored through pointers that are arguments.
     given: u8,
+    /// The marks of the result.
     result: u8,
-    /// The conditions under which the function is called.
+    /// The marks of the conditions under which the function is called.
     called: u8,
 }
 
-/// The conditions under which invocations have left a function, a loop or an iteration.
+/// The marks of the conditions under which invocations have left a function, a loop or an iteration.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Left {
     function: u8,
@@ -72,6 +77,7 @@ enum Variable {
     None,
 }
 
+/// Returns the variable that a pointer points into.
 fn variable(function: &Function, mut pointer: Handle<Expression>) -> Variable {
     loop {
         match function.expressions[pointer] {
@@ -111,18 +117,17 @@ impl Flow {
         loop {
             let before = (flow.functions.clone(), flow.globals.clone());
             for (number, function) in all.iter().enumerate() {
-                let facts = &mut flow.functions[number];
-                facts.locals.fill(0);
-                let called = facts.called;
-                // Arguments and constants are evaluated by no statement.
-                for (handle, _) in function.expressions.iter() {
-                    flow.evaluate(module, function, number, handle);
-                }
                 let walk = Walk {
                     module,
                     function,
                     number,
                 };
+                flow.functions[number].locals.fill(0);
+                // Arguments and constants are evaluated by no statement.
+                for (handle, _) in function.expressions.iter() {
+                    flow.evaluate(walk, handle);
+                }
+                let called = flow.functions[number].called;
                 flow.block(walk, &function.body, called, &mut Left::default());
             }
             if before == (flow.functions.clone(), flow.globals.clone()) {
@@ -142,16 +147,11 @@ impl Flow {
         self.barriers.contains(&key(barrier))
     }
 
-    fn memory(
-        &self,
-        module: &Module,
-        function: &Function,
-        number: usize,
-        pointer: Handle<Expression>,
-    ) -> u8 {
-        let facts = &self.functions[number];
-        match variable(function, pointer) {
-            Variable::Global(handle) => match module.global_variables[handle].space {
+    /// Returns the marks of what is loaded through a pointer.
+    fn memory(&self, walk: Walk<'_>, pointer: Handle<Expression>) -> u8 {
+        let facts = &self.functions[walk.number];
+        match variable(walk.function, pointer) {
+            Variable::Global(handle) => match walk.module.global_variables[handle].space {
                 AddressSpace::Uniform => DATA,
                 AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => {
                     DATA | OPEN
@@ -166,18 +166,13 @@ impl Flow {
         }
     }
 
-    fn evaluate(
-        &mut self,
-        module: &Module,
-        function: &Function,
-        number: usize,
-        handle: Handle<Expression>,
-    ) {
-        let facts = &self.functions[number];
-        let expression = &function.expressions[handle];
+    /// Sets the marks of an expression by those of its operands.
+    fn evaluate(&mut self, walk: Walk<'_>, handle: Handle<Expression>) {
+        let facts = &self.functions[walk.number];
+        let expression = &walk.function.expressions[handle];
         let value = match *expression {
             Expression::Load { pointer } => {
-                facts.values[pointer.index()] | self.memory(module, function, number, pointer)
+                facts.values[pointer.index()] | self.memory(walk, pointer)
             }
             Expression::FunctionArgument(at) => facts.arguments[at as usize],
             // The statement that makes a result sets it.
@@ -191,7 +186,7 @@ impl Flow {
                 parts.fold(0, |all, part| all | facts.values[part.index()])
             }
         };
-        self.set(number, handle, value);
+        self.set(walk.number, handle, value);
     }
 
     fn set(&mut self, number: usize, handle: Handle<Expression>, value: u8) {
@@ -200,6 +195,7 @@ impl Flow {
         facts.ever[handle.index()] |= value;
     }
 
+    /// Adds the marks of a stored value to those of the variable.
     fn store(&mut self, walk: Walk<'_>, pointer: Handle<Expression>, value: u8) {
         let facts = &mut self.functions[walk.number];
         match variable(walk.function, pointer) {
@@ -222,13 +218,13 @@ impl Flow {
         }
     }
 
-    /// Adds what the variables hold after another way through the function.
+    /// Adds the marks that the local variables have after another way through the function.
     fn join(&mut self, number: usize, other: &[u8]) {
         let locals = self.functions[number].locals.iter_mut().zip(other);
         locals.for_each(|(local, other)| *local |= other);
     }
 
-    /// Follows a block that runs `under` conditions.
+    /// Follows a block that runs under conditions with these marks.
     fn block(&mut self, walk: Walk<'_>, block: &Block, under: u8, left: &mut Left) {
         let number = walk.number;
         for (statement, span) in block.span_iter() {
@@ -238,7 +234,7 @@ impl Flow {
             match statement {
                 Statement::Emit(range) => {
                     for handle in range.clone() {
-                        self.evaluate(walk.module, walk.function, number, handle);
+                        self.evaluate(walk, handle);
                     }
                 }
                 Statement::Block(inner) => self.block(walk, inner, under, left),

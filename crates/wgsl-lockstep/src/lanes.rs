@@ -1,5 +1,5 @@
-//! What the lanes of one workgroup do, step by step: a run is recorded as plain data, with sentences about each step and the rows of
-//! memory that it accesses.
+//! Records what the lanes of one workgroup do, step by step, as plain data with sentences about each step and the rows of memory that it
+//! accesses.
 //!
 //! ```
 //! use wgsl_lockstep::lanes::{listing, record};
@@ -38,15 +38,15 @@ pub const LINE_BYTES: u32 = 128;
 pub struct WorkgroupRun {
     /// The source as a person wrote it; all lines count in it.
     pub text: String,
-    /// Number of the workgroup, from 0: x first, then y, then z.
+    /// The number of the workgroup, from 0, counted along x, then y, then z.
     pub group: u32,
-    /// Number of all workgroups.
+    /// The number of all workgroups.
     pub groups: u32,
-    /// Lanes along x, y and z.
+    /// The numbers of lanes along x, y and z.
     pub size: [u32; 3],
-    /// In the order in which they ran.
+    /// The steps in the order in which they ran.
     pub steps: Vec<WorkgroupStep>,
-    /// In the order in which they were found.
+    /// The faults in the order in which they were found.
     pub faults: Vec<WorkgroupFault>,
     /// True if more steps followed that are not recorded.
     pub cut: bool,
@@ -57,28 +57,28 @@ pub struct WorkgroupRun {
 pub struct WorkgroupStep {
     /// The line, from 1.
     pub line: u32,
-    /// Depth of calls; 0 in the entry point.
+    /// The number of calls around the line; 0 in the entry point.
     pub depth: usize,
-    /// Lanes that run it, ascending.
+    /// The lanes that run it, ascending.
     pub lanes: Vec<u16>,
     /// Loads and stores of shared memory, in their order.
     pub accesses: Vec<WorkgroupAccess>,
-    /// For a barrier, the lanes that never reach it.
+    /// The lanes that never reach the barrier of this line; `None` if it has none.
     pub barrier: Option<Vec<u16>>,
 }
 
 /// One load or store of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkgroupAccess {
-    /// The lanes read or write.
+    /// What the access does.
     pub kind: AccessKind,
     /// The variable's name.
     pub variable: String,
     /// True if the variable is in workgroup memory; otherwise it is a buffer.
     pub in_workgroup: bool,
-    /// Size of each lane's element.
+    /// The size of each lane's element in bytes.
     pub bytes: u32,
-    /// Each lane with the first byte it accesses; lanes out of bounds are left out.
+    /// Each lane with the first byte that it accesses, without lanes that are out of bounds.
     pub touched: Vec<(u16, u32)>,
     /// The first and the last element, as WGSL writes them.
     pub ends: [String; 2],
@@ -87,19 +87,19 @@ pub struct WorkgroupAccess {
 /// A fault in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupFault {
-    /// Number of the step, from 0.
+    /// The number of the step, from 0.
     pub step: usize,
     /// The lanes at fault; for a barrier, the lanes that never reach it.
     pub lanes: Vec<u16>,
-    /// The variable and the byte offset in it, if known.
+    /// The variable and the offset in bytes of the element, if known.
     pub place: Option<(String, u32)>,
-    /// For a race in the workgroup, the earlier access: its step and lane.
+    /// The step and the lane of the earlier access, if the fault is a race in the workgroup.
     pub other: Option<(usize, u16)>,
     /// The fault in words, followed by the two accesses of a race.
     pub text: Vec<String>,
 }
 
-/// State of a lane during a step.
+/// What a lane does during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
     /// Runs this line.
@@ -119,37 +119,37 @@ pub enum LaneState {
 pub struct MemoryRow {
     /// The first element.
     pub label: String,
-    /// How many lanes access each four bytes.
+    /// The number of lanes that access each cell.
     pub lanes: [u16; CELLS],
-    /// Cell of a fault.
+    /// The cell that a fault is about.
     pub fought: Option<usize>,
 }
 
-/// Cells of four bytes in a row.
+/// The number of cells in a row; a cell has four bytes.
 pub const CELLS: usize = LINE_BYTES as usize / 4;
 
 impl WorkgroupRun {
-    /// Number of lanes in the workgroup.
+    /// Returns the number of lanes in the workgroup.
     pub fn lanes(&self) -> usize {
         self.size.iter().product::<u32>() as usize
     }
 
-    /// A source line without trailing white space.
+    /// Returns a source line without trailing white space.
     pub fn source(&self, line: u32) -> &str {
         let mut lines = self.text.lines();
         let line = lines.nth(line.saturating_sub(1) as usize);
         line.unwrap_or_default().trim_end()
     }
 
-    /// Faults of a step, and races whose earlier access is in it.
+    /// Returns the faults of a step, and the races whose earlier access is in it.
     pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
-        let here = move |it: &&WorkgroupFault| {
-            it.step == at || it.other.is_some_and(|(step, _)| step == at)
+        let here = move |fault: &&WorkgroupFault| {
+            fault.step == at || fault.other.is_some_and(|(step, _)| step == at)
         };
         self.faults.iter().filter(here)
     }
 
-    /// The state of each lane during a step, and the line of the barrier at which lanes wait.
+    /// Returns the state of each lane during a step, and the line of the barrier at which lanes wait.
     pub fn states(&self, at: usize) -> (Vec<LaneState>, Option<u32>) {
         let later = if self.cut {
             LaneState::Idle
@@ -187,14 +187,17 @@ impl WorkgroupRun {
                 }
             }
         }
-        let states = states.into_iter().map(|it| it.unwrap_or(later));
+        let states = states.into_iter().map(|state| state.unwrap_or(later));
         (states.collect(), barrier)
     }
 
-    /// How many lanes are in each state, in words.
+    /// Returns each state that lanes are in during a step, with their number in words.
     pub fn counts(&self, at: usize) -> Vec<(LaneState, String)> {
         let (states, barrier) = self.states(at);
-        let is_barrier = self.steps.get(at).is_some_and(|it| it.barrier.is_some());
+        let is_barrier = self
+            .steps
+            .get(at)
+            .is_some_and(|step| step.barrier.is_some());
         let line = barrier.unwrap_or(0);
         let all = [
             LaneState::Runs,
@@ -203,9 +206,9 @@ impl WorkgroupRun {
             LaneState::Ended,
             LaneState::Faulty,
         ];
-        let counted = all.map(|state| (state, states.iter().filter(|it| **it == state).count()));
-        let counted = counted.into_iter().filter(|(_, count)| *count > 0);
-        let said = counted.map(|(state, count)| {
+        let counted = all.map(|state| (state, states.iter().filter(|one| **one == state).count()));
+        let found = counted.into_iter().filter(|(_, count)| *count > 0);
+        let said = found.map(|(state, count)| {
             let said = match state {
                 LaneState::Runs => format!("{} this line", many(count, "run")),
                 LaneState::Waits if is_barrier => {
@@ -229,22 +232,26 @@ impl WorkgroupRun {
     pub fn sentences(&self, at: usize) -> Vec<String> {
         let counts = self.counts(at).into_iter().map(|(_, said)| said);
         let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
-        let accesses = self.steps.get(at).into_iter().flat_map(|it| &it.accesses);
+        let accesses = self
+            .steps
+            .get(at)
+            .into_iter()
+            .flat_map(|step| &step.accesses);
         all.extend(accesses.map(WorkgroupAccess::sentence));
-        all.extend(self.faults_at(at).flat_map(|it| it.text.clone()));
+        all.extend(self.faults_at(at).flat_map(|fault| fault.text.clone()));
         all
     }
 
-    /// The rows of memory of an access.
+    /// Returns the rows of memory that an access of this step touches.
     pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
-        let places = self.faults_at(at).filter_map(|it| it.place.as_ref());
+        let places = self.faults_at(at).filter_map(|fault| fault.place.as_ref());
         let mut places = places.filter(|(variable, _)| *variable == access.variable);
         access.rows(places.next().map(|(_, byte)| *byte))
     }
 }
 
 impl WorkgroupAccess {
-    /// The offsets of the accessed elements, each once.
+    /// Returns the offsets of the accessed elements, each once.
     fn places(&self) -> Vec<u32> {
         let mut places: Vec<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
         places.sort_unstable();
@@ -252,7 +259,7 @@ impl WorkgroupAccess {
         places
     }
 
-    /// Number of lines of memory that are accessed.
+    /// Returns the number of lines of memory that are accessed.
     pub fn lines(&self) -> usize {
         let lines = self.touched.iter().flat_map(|(_, byte)| {
             byte / LINE_BYTES..=(byte + self.bytes.saturating_sub(1)) / LINE_BYTES
@@ -260,7 +267,7 @@ impl WorkgroupAccess {
         lines.collect::<BTreeSet<u32>>().len()
     }
 
-    /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
+    /// Describes the access: `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
     pub fn sentence(&self) -> String {
         let places = self.places();
         let (lanes, count) = (self.touched.len(), places.len());
@@ -305,15 +312,23 @@ impl WorkgroupAccess {
         said
     }
 
-    /// The accessed rows, ascending.
+    /// Returns the accessed rows, ascending.
     fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
-        let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);
+        let lowest = self
+            .touched
+            .iter()
+            .map(|element| element.1)
+            .min()
+            .unwrap_or(0);
         let is_array =
             self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
-        let label = |row: u32| match is_array {
-            true => format!("{}[{}]", self.variable, row * CELLS as u32),
-            false => format!("{} + {}", self.variable, row * LINE_BYTES),
+        let label = |row: u32| {
+            if is_array {
+                format!("{}[{}]", self.variable, row * CELLS as u32)
+            } else {
+                format!("{} + {}", self.variable, row * LINE_BYTES)
+            }
         };
         for (_, byte) in &self.touched {
             let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;
@@ -333,7 +348,7 @@ impl WorkgroupAccess {
     }
 }
 
-/// `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
+/// Describes where the elements lie: `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
 fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
     let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
     let (low, high) = gaps.clone().fold((u32::MAX, 0), |(low, high), gap| {
@@ -355,7 +370,7 @@ fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
     }
 }
 
-/// `1 runs`, `2 run`
+/// Returns a number with a verb that fits it: `1 runs`, `2 run`.
 fn many(count: usize, verb: &str) -> String {
     match count {
         1 => format!("1 {verb}s"),
@@ -363,7 +378,7 @@ fn many(count: usize, verb: &str) -> String {
     }
 }
 
-/// `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7 and 12 more`.
+/// Names some lanes: `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7 and 12 more`.
 fn lanes_in_words(lanes: &[u16]) -> String {
     const NAMED: usize = 4;
     match lanes {

@@ -8,12 +8,12 @@ use naga::{
     VectorSize,
 };
 
-/// Size of a type.
+/// The size of a type.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TypeSize {
     pub(crate) bytes: u64,
     pub(crate) words: u64,
-    /// Width of the smallest scalar.
+    /// The width of the smallest scalar in bytes.
     pub(crate) granule: u32,
     /// True if the type has 64-bit numbers, 16-bit integers, or no numbers at all.
     pub(crate) odd: bool,
@@ -26,16 +26,16 @@ pub(crate) struct Leaf {
     pub(crate) scalar: Scalar,
 }
 
-/// Distance from one element of an array, a vector or a matrix to the next.
+/// The distance from one element of an array, a vector or a matrix to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stride {
     pub(crate) bytes: u32,
     pub(crate) words: u32,
-    /// Number of elements, if the type fixes it.
+    /// The number of elements, if the type fixes it.
     pub(crate) count: Option<u32>,
 }
 
-/// Sizes of a module's types.
+/// The sizes of a module's types.
 pub(crate) struct Layout<'a> {
     module: &'a Module,
     sizes: Vec<TypeSize>,
@@ -75,7 +75,10 @@ impl<'a> Layout<'a> {
             } => plain(columns as u64 * rows as u64, scalar),
             TypeInner::Array { base, stride, .. } => {
                 let element = self.size(base);
-                let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);
+                let count = self
+                    .stride(inner)
+                    .and_then(|stride| stride.count)
+                    .unwrap_or(0);
                 TypeSize {
                     bytes: u64::from(count) * u64::from(stride),
                     words: u64::from(count).saturating_mul(element.words),
@@ -88,7 +91,7 @@ impl<'a> Layout<'a> {
                     bytes: span.into(),
                     words: sizes
                         .clone()
-                        .fold(0, |sum, it| sum.saturating_add(it.words)),
+                        .fold(0, |sum, size| sum.saturating_add(size.words)),
                     granule: sizes.clone().map(|size| size.granule).min().unwrap_or(4),
                     odd: sizes.clone().any(|size| size.odd),
                 }
@@ -105,7 +108,7 @@ impl<'a> Layout<'a> {
         self.sizes.get(ty.index()).copied().unwrap_or_default()
     }
 
-    /// The stride of a type that is indexed by number.
+    /// Returns the stride of a type that is indexed by number; `None` for other types.
     pub(crate) fn stride(&self, inner: &TypeInner) -> Option<Stride> {
         let (bytes, words, count) = match *inner {
             TypeInner::Vector { size, scalar } => (scalar.width.into(), 1, Some(size as u32)),
@@ -131,7 +134,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// The value of an override that is the size of an array.
+    /// Returns the value of an override that is the size of an array.
     fn given(&self, size: Handle<Override>) -> Option<u32> {
         let init = self.module.overrides[size].init?;
         match self.module.global_expressions[init] {
@@ -141,7 +144,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Offset of a member of a struct, in bytes and in words.
+    /// Returns the offset of a struct's member, in bytes and in words; `None` for other types.
     pub(crate) fn member(&self, inner: &TypeInner, index: u32) -> Option<(u32, u32)> {
         let TypeInner::Struct { members, .. } = inner else {
             return None;
@@ -151,7 +154,7 @@ impl<'a> Layout<'a> {
         Some((members.get(index as usize)?.offset, words as u32))
     }
 
-    /// All scalars of a type in the order of its words.
+    /// Returns all scalars of a type in the order of its words.
     pub(crate) fn leaves(&self, inner: &TypeInner) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.collect(inner, 0, &mut leaves);
@@ -198,7 +201,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The part of a variable at `offset` bytes, as WGSL writes it; `bytes` is its length, `u32::MAX` means up to the end.
+    /// Returns the part of a variable at `offset` bytes, as WGSL writes it: `tile[3].x`. The part has `bytes` bytes; `u32::MAX` means up to the
+    /// end.
     pub(crate) fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
         let mut path = name.to_owned();
         let mut inner = &self.module.types[ty].inner;
@@ -217,7 +221,8 @@ impl<'a> Layout<'a> {
                     inner = &self.module.types[*base].inner;
                 }
                 TypeInner::Struct { members, .. } => {
-                    let Some(member) = members.iter().rev().find(|it| it.offset <= offset) else {
+                    let Some(member) = members.iter().rev().find(|member| member.offset <= offset)
+                    else {
                         return path;
                     };
                     _ = write!(path, ".{}", member.name.as_deref().unwrap_or("?"));
@@ -255,7 +260,7 @@ fn push_component(path: &mut String, at: u32) {
     path.push(*['x', 'y', 'z', 'w'].get(at as usize).unwrap_or(&'?'));
 }
 
-/// Bytes from one column of a matrix to the next.
+/// Returns the bytes from one column of a matrix to the next.
 pub(crate) fn column(rows: VectorSize, scalar: Scalar) -> u32 {
     let rows = if rows == VectorSize::Bi { 2 } else { 4 };
     rows * u32::from(scalar.width)

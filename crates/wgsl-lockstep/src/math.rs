@@ -6,7 +6,7 @@ use naga::{MathFunction, Scalar, ScalarKind};
 use super::arithmetic::{f, part, round};
 use super::value::Mask;
 
-/// Most words that one argument or result of a function has.
+/// The largest number of words of an argument or a result.
 const MOST: usize = 16;
 
 /// Applies a function to the arguments of all active lanes; returns false if the function is not supported.
@@ -20,7 +20,7 @@ pub(crate) fn apply(
     let lanes = mask.total;
     let float = scalar.kind == ScalarKind::Float;
     let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
-    // For each component.
+    // Applies an operation to each component.
     macro_rules! each {
         (|$($name:ident),+| $value:expr) => {{
             for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
@@ -197,7 +197,7 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
     })
 }
 
-/// First bit and number of bits, limited to 32.
+/// Returns the first bit and the number of bits, limited to 32.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
     let offset = offset.min(32);
     (offset, count.min(32 - offset))
@@ -216,13 +216,13 @@ fn ldexp(a: f32, exponent: i32) -> f32 {
     (f64::from(a) * 2f64.powi(exponent.clamp(-300, 300))) as f32
 }
 
-/// A function on whole vectors or matrices, for one lane.
+/// Applies a function to whole vectors or matrices of one lane; returns `None` for a function that is not supported.
 fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -> Option<Vec<u32>> {
     use MathFunction::*;
     let floats = |words: &[u32]| words.iter().copied().map(f).collect::<Vec<f32>>();
     let (x, y, z) = (floats(a), floats(b), floats(c));
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
-    let scale = |by: f32, of: &[f32]| of.iter().map(|it| it * by).collect::<Vec<f32>>();
+    let scale = |by: f32, of: &[f32]| of.iter().map(|x| x * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
     let packed = |bits, least, most| pack(bits, x.iter().map(|x| normed(*x, least, most)));
     let half = |at: u32| (a.first().copied().unwrap_or(0) >> (16 * at)) as u16;
@@ -233,11 +233,11 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             vec![terms.fold(0, u32::wrapping_add)]
         }
         Dot4I8Packed => {
-            let [a, b] = [a, b].map(|it| bytes(it).map(|byte| i32::from(byte as i8)));
+            let [a, b] = [a, b].map(|packed| bytes(packed).map(|byte| i32::from(byte as i8)));
             vec![a.iter().zip(b).map(|(a, b)| a * b).sum::<i32>() as u32]
         }
         Dot4U8Packed => {
-            let [a, b] = [a, b].map(|it| bytes(it).map(u32::from));
+            let [a, b] = [a, b].map(|packed| bytes(packed).map(u32::from));
             vec![a.iter().zip(b).map(|(a, b)| a * b).sum()]
         }
         Cross => {
@@ -264,19 +264,19 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             let k = 1.0 - eta * eta * (1.0 - along * along);
             let bend = eta * along + k.max(0.0).sqrt();
             let turned = x.iter().zip(&y).map(|(x, y)| eta * x - bend * y);
-            words(turned.map(|it| if k < 0.0 { 0.0 } else { it }).collect())
+            words(turned.map(|x| if k < 0.0 { 0.0 } else { x }).collect())
         }
         Modf => {
             let parts = [f32::fract, f32::trunc];
             words(
                 parts
                     .iter()
-                    .flat_map(|part| x.iter().map(|it| part(*it)))
+                    .flat_map(|part| x.iter().map(|x| part(*x)))
                     .collect(),
             )
         }
         Frexp => {
-            let parts: Vec<(f32, i32)> = x.iter().map(|it| frexp(*it)).collect();
+            let parts: Vec<(f32, i32)> = x.iter().map(|x| frexp(*x)).collect();
             let fractions = parts.iter().map(|(fraction, _)| fraction.to_bits());
             fractions
                 .chain(parts.iter().map(|(_, exponent)| *exponent as u32))
@@ -314,7 +314,7 @@ fn pack(bits: u32, parts: impl DoubleEndedIterator<Item = i32>) -> Vec<u32> {
     vec![parts.rev().fold(0, |all, part| all << bits | low(part))]
 }
 
-/// A number from `least` to 1 as one up to `most`.
+/// Returns a number, limited to `least` and 1, as an integer up to `most`.
 fn normed(x: f32, least: f32, most: f32) -> i32 {
     (0.5 + most * x.clamp(least, 1.0)).floor() as i32
 }
@@ -333,7 +333,7 @@ fn frexp(a: f32) -> (f32, i32) {
     (fraction as f32, exponent)
 }
 
-/// Expanded along the first column.
+/// Returns the determinant of a square matrix, expanded along the first column.
 fn determinant(matrix: &[f32]) -> f32 {
     let size = matrix.len().isqrt();
     if size <= 1 {

@@ -47,10 +47,12 @@ impl From<AccessStamp> for u64 {
     }
 }
 
-/// The present epoch, and the epoch in which this workgroup began.
+/// The clock of one kind of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Epochs {
+    /// The present epoch.
     pub(crate) now: u32,
+    /// The epoch in which this workgroup began.
     pub(crate) start: u32,
 }
 
@@ -69,14 +71,14 @@ pub(crate) struct Conflict {
 pub(crate) struct Shared<'a> {
     pub(crate) variable: &'a GlobalVariable,
     pub(crate) bytes: Vec<u8>,
-    /// One cell for each granule; empty for memory that cannot be written.
+    /// One cell for each granule; empty for memory in which nothing can be wrong, because the program only reads it.
     shadow: Vec<ShadowCell>,
-    /// Log2 of the bytes in a granule.
+    /// The base-2 logarithm of the bytes in a granule.
     shift: u32,
     space: Space,
-    /// True if memory may be read before it is written.
+    /// True if the memory may be read before it is written.
     initialized: bool,
-    /// Faults of the last access.
+    /// The faults of the last access.
     pub(crate) conflicts: Vec<Conflict>,
 }
 
@@ -86,10 +88,10 @@ pub(crate) struct By<'a> {
     pub(crate) site: u16,
     pub(crate) kind: AccessKind,
     /// The lanes whose values are loaded or stored.
-    pub(crate) lanes: &'a [u32],
-    /// Stands for the lanes of a subgroup that acts as one.
+    pub(crate) mask: &'a Mask,
+    /// The number that stands for the lanes of a subgroup that acts as one.
     pub(crate) actor: Option<u16>,
-    /// Byte offset for each lane of the workgroup.
+    /// The offset in bytes for each lane of the workgroup.
     pub(crate) offsets: &'a [u32],
 }
 
@@ -118,7 +120,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Bytes of a variable and its shadow.
+    /// Returns the bytes that a variable and its shadow take.
     pub(crate) fn cost(bytes: u64, granule: u32) -> u64 {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
@@ -136,11 +138,13 @@ impl<'a> Shared<'a> {
         self.variable.name.as_deref().unwrap_or("variable")
     }
 
-    /// Group and binding.
+    /// Returns the numbers of `@group` and `@binding`.
     pub(crate) fn binding(&self) -> Option<(u32, u32)> {
-        self.variable.binding.map(|it| (it.group, it.binding))
+        let binding = self.variable.binding?;
+        Some((binding.group, binding.binding))
     }
 
+    /// Returns the cells of some bytes.
     fn cells(&self, at: u32, bytes: u32) -> std::ops::Range<usize> {
         if self.shadow.is_empty() {
             return 0..0;
@@ -154,14 +158,23 @@ impl<'a> Shared<'a> {
             && leaf.scalar.width == 4
         {
             let (words, _) = self.bytes.as_chunks();
-            for &lane in by.lanes {
-                let word = words.get(by.offsets[lane as usize] as usize / 4);
-                out[lane as usize] = word.map_or(0, |word| u32::from_le_bytes(*word));
+            let word_at = |offset: u32| {
+                let word = words.get(offset as usize / 4);
+                word.map_or(0, |word| u32::from_le_bytes(*word))
+            };
+            if by.actor.is_none() && by.mask.is_dense() {
+                for (out, offset) in out.iter_mut().zip(by.offsets) {
+                    *out = word_at(*offset);
+                }
+            } else {
+                for &lane in &by.mask.lanes {
+                    out[lane as usize] = word_at(by.offsets[lane as usize]);
+                }
             }
             return;
         }
         for (leaf, out) in leaves.iter().zip(out.chunks_exact_mut(by.offsets.len())) {
-            for &lane in by.lanes {
+            for &lane in &by.mask.lanes {
                 let offset = by.offsets[lane as usize];
                 if offset == OUTSIDE {
                     out[lane as usize] = 0;
@@ -176,6 +189,7 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// Records a load of one lane, and what is wrong with it.
     fn note_load(&mut self, by: &By<'_>, lane: u32, at: u32, bytes: u32) {
         let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
         let workgroup = self.space == Space::Workgroup;
@@ -211,7 +225,7 @@ impl<'a> Shared<'a> {
         values: &[u32],
     ) {
         for (leaf, values) in leaves.iter().zip(values.chunks_exact(by.offsets.len())) {
-            for &lane in by.lanes {
+            for &lane in &by.mask.lanes {
                 let offset = by.offsets[lane as usize];
                 if offset != OUTSIDE {
                     let at = offset + leaf.offset;
@@ -222,7 +236,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Records a store; `same` means that the memory already held this value.
+    /// Records a store of one lane, and what is wrong with it; `same` means that the memory already held this value.
     fn note_store(
         &mut self,
         by: &By<'_>,
@@ -253,9 +267,10 @@ impl<'a> Shared<'a> {
                 found = Some((FindingKind::Race, reader));
             } else if meets(&writer) {
                 let by_one_statement = writer.epoch == me.epoch && writer.site == me.site;
-                let kind = match same && by_one_statement {
-                    true => FindingKind::SameValue,
-                    false => FindingKind::Race,
+                let kind = if same && by_one_statement {
+                    FindingKind::SameValue
+                } else {
+                    FindingKind::Race
                 };
                 found = found.or(Some((kind, writer)));
             }
@@ -280,7 +295,7 @@ impl<'a> Shared<'a> {
         scalar: Scalar,
         mut change: impl FnMut(usize, u32) -> Option<u32>,
     ) {
-        for &lane in by.lanes {
+        for &lane in &by.mask.lanes {
             let at = by.offsets[lane as usize];
             if at != OUTSIDE
                 && let Some(new) = change(lane as usize, get(&self.bytes, at, scalar))
@@ -291,6 +306,7 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// Adds a fault, if one was found.
     fn conflict(
         &mut self,
         found: Option<(FindingKind, AccessStamp)>,
@@ -309,11 +325,14 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// For a buffer that had to be written: the first byte that was never written, and the number of such bytes.
+    /// Returns the first byte of a buffer that was never written and had to be, and the number of such bytes.
     pub(crate) fn unwritten(&self) -> Option<(u32, u64)> {
-        let is = |cell: &&ShadowCell| !self.initialized && cell[WRITER] == 0;
-        let count = self.shadow.iter().filter(is).count() as u64;
-        let first = self.shadow.iter().position(|cell| is(&cell))?;
+        if self.initialized || self.space != Space::Storage {
+            return None;
+        }
+        let is_unwritten = |cell: &ShadowCell| cell[WRITER] == 0;
+        let first = self.shadow.iter().position(is_unwritten)?;
+        let count = self.shadow.iter().filter(|cell| is_unwritten(cell)).count() as u64;
         Some(((first << self.shift) as u32, count << self.shift))
     }
 }
@@ -329,7 +348,7 @@ impl<'a> By<'a> {
             clock,
             site,
             kind,
-            lanes: &mask.lanes,
+            mask,
             actor: None,
             offsets,
         }
@@ -363,7 +382,7 @@ impl Epochs {
     }
 }
 
-/// A scalar in memory as a word.
+/// Returns a scalar in memory as a word.
 pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
     let bytes = bytes.get(at as usize..).unwrap_or_default();
     match scalar.width {
@@ -379,7 +398,7 @@ pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
     }
 }
 
-/// Writes a word to memory as a scalar; returns whether memory already held it.
+/// Writes a word to memory as a scalar. Returns true if the memory already held it.
 fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
     let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
     let new = match (scalar.width, scalar.kind) {

@@ -27,13 +27,13 @@ use std::collections::HashSet;
 use rng::Rng;
 use tokens::{Operator, WgslTokens};
 
-/// How many right kernels the operators start from, in addition to the given one.
+/// The number of right kernels that the operators start from, beside the given one.
 const BASES: usize = 2;
 
 /// A kernel made by an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Number of the kernel it was made from.
+    /// The number of the kernel that it was made from.
     pub kernel: usize,
     /// The operator's name: `drop a barrier`.
     pub operator: &'static str,
@@ -41,9 +41,9 @@ pub struct Mutant {
     pub text: String,
 }
 
-/// Makes up to `count` different kernels from all of these, with all operators in turn: right ones if `right`, wrong ones otherwise. A
-/// wrong one may happen to compute the same. `accepts` tells whether a text is a valid
-/// program for a kernel's number. Equal seeds make equal kernels.
+/// Makes up to `count` different kernels from the given ones, with all operators in turn: right kernels if `right`, wrong ones otherwise. A
+/// wrong one may happen to compute the right result. `accepts` says whether a text is a valid program in place of the kernel with this
+/// number. Equal seeds make equal kernels.
 pub fn make(
     kernels: &[&str],
     right: bool,
@@ -75,7 +75,7 @@ pub fn make(
         });
         pools.push(pool.collect());
     }
-    let mut seen: HashSet<String> = kernels.iter().map(|it| (*it).to_owned()).collect();
+    let mut seen: HashSet<String> = kernels.iter().map(|kernel| (*kernel).to_owned()).collect();
     let (mut made, mut round, mut last) = (Vec::new(), 0, 0);
     // Each kernel begins with another operator, so that few mutants already use many operators.
     while made.len() < count && round - last <= operators.len() {
@@ -99,7 +99,7 @@ pub fn make(
     made
 }
 
-/// The texts that an operator makes, in random order.
+/// Returns the texts that an operator makes, in random order.
 fn texts(base: &str, operator: Operator, rng: &mut Rng) -> Vec<String> {
     let tokens = WgslTokens::read(base);
     let edits = operator(&tokens, rng).into_iter();
@@ -114,7 +114,7 @@ fn shuffle(all: &mut [String], rng: &mut Rng) {
     }
 }
 
-/// The first line that differs: its number from 1, the old line, the new line.
+/// Returns the first line that differs: its number from 1, the old line, the new line.
 pub fn first_change(original: &str, text: &str) -> (usize, String, String) {
     let pairs = original.lines().zip(text.lines());
     let same = pairs.take_while(|(old, new)| old == new).count();

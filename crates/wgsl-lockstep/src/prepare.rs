@@ -1,16 +1,18 @@
 //! Prepares a run: constants, sizes, and checks that the launch fits the program and its limits.
 
-use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, ShaderStage, StorageAccess};
+use naga::valid::GlobalUse;
+use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, ShaderStage};
 
-use super::evaluate::{Code, Context, ExpressionInfo};
+use super::code::{Code, ExpressionInfo};
+use super::evaluate::Context;
 use super::exact::Exact;
-use super::execute::{EarlyEnd, Interpreter};
+use super::interpreter::{EarlyEnd, Interpreter};
 use super::layout::Layout;
 use super::memory::Shared;
 use super::value::{LaneValues, Mask};
 use super::{Buffer, Launch, LaunchReport, Observer, RunError, Shader, Space};
 
-/// Most lanes of a workgroup; the lane number of a stamp also has to hold subgroups.
+/// The largest number of lanes in a workgroup; the lane number of a stamp also has to hold subgroups.
 const MOST_LANES: u64 = 1 << 14;
 
 /// Runs a program. The buffers hold what it wrote, even if the run fails.
@@ -45,7 +47,7 @@ pub(crate) fn run(
     let is_data = |handle| with_flow && program.flow().is_data(number, handle);
     let mut codes = vec![Code::new(&context, &entry.function, info, is_data)];
     for (handle, function) in module.functions.iter() {
-        let is_data = |of| with_flow && program.flow().is_data(handle.index(), of);
+        let is_data = |one| with_flow && program.flow().is_data(handle.index(), one);
         codes.push(Code::new(
             &context,
             function,
@@ -53,8 +55,10 @@ pub(crate) fn run(
             is_data,
         ));
     }
-    let own = || size.map(u64::from).into_iter().fold(1, u64::saturating_mul);
-    let lanes = exact.as_ref().map_or_else(own, Exact::lanes);
+    let lanes = match &exact {
+        Some(exact) => exact.lanes(),
+        None => size.map(u64::from).into_iter().fold(1, u64::saturating_mul),
+    };
     // Some workgroups alone touch little of the shadow memory, and what is not touched takes no memory.
     let with_shadow = launch.only.is_empty() && exact.is_none();
     let needed = memory(&context, &codes, buffers, (lanes, with_shadow), used);
@@ -62,7 +66,7 @@ pub(crate) fn run(
         let limit = launch.limits.memory;
         return Err(RunError::Memory { needed, limit });
     }
-    let shared = bind(&context, buffers, exact.is_none(), used)?;
+    let shared = bind(&context, buffers, exact.is_none(), |handle| info[handle])?;
     let mut machine = Interpreter::new(
         program,
         &context,
@@ -108,7 +112,7 @@ fn evaluate_constants(program: &Shader, context: &mut Context<'_>) {
     }
 }
 
-/// Bytes of buffers, shadow memory and values.
+/// Returns the bytes of buffers, shadow memory and values.
 fn memory(
     context: &Context<'_>,
     codes: &[Code<'_>],
@@ -148,19 +152,24 @@ fn memory(
     values.saturating_add(bytes)
 }
 
+/// Returns the index of the buffer that is bound to a variable.
 fn find(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
     let binding = variable.binding?;
     let is = |buffer: &Buffer| (buffer.group, buffer.binding) == (binding.group, binding.binding);
     buffers.iter().position(is)
 }
 
-/// Takes the bytes of the buffers after checking that none is missing.
+/// Takes the bytes of the buffers.
+///
+/// # Errors
+/// When a buffer is missing, too small or too large.
 fn bind<'a>(
     context: &Context<'a>,
     buffers: &mut [Buffer],
     with_shadow: bool,
-    used: impl Fn(Handle<GlobalVariable>) -> bool,
+    uses: impl Fn(Handle<GlobalVariable>) -> GlobalUse,
 ) -> Result<Vec<Shared<'a>>, RunError> {
+    let used = |handle| !uses(handle).is_empty();
     let all = &context.module.global_variables;
     for (_, variable) in all.iter().filter(|(handle, _)| used(*handle)) {
         let name = variable.name.as_deref().unwrap_or_default();
@@ -191,23 +200,22 @@ fn bind<'a>(
     }
     let shared = all.iter().map(|(handle, variable)| {
         let size = context.layout.size(variable.ty);
-        let (space, written) = match variable.space {
-            AddressSpace::WorkGroup => (Space::Workgroup, true),
-            AddressSpace::Uniform => (Space::Uniform, false),
-            AddressSpace::Storage { access } => {
-                (Space::Storage, access.contains(StorageAccess::STORE))
-            }
-            _ => (Space::Storage, false),
+        let space = match variable.space {
+            AddressSpace::WorkGroup => Space::Workgroup,
+            AddressSpace::Uniform => Space::Uniform,
+            _ => Space::Storage,
         };
         let (bytes, initialized) = match find(buffers, variable).map(|at| &mut buffers[at]) {
             _ if !used(handle) => (Vec::new(), true),
-            Some(it) => (
-                std::mem::take(&mut it.bytes),
-                it.initialized || space == Space::Uniform,
+            Some(buffer) => (
+                std::mem::take(&mut buffer.bytes),
+                buffer.initialized || space == Space::Uniform,
             ),
             None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
             None => (Vec::new(), true),
         };
+        // Loads alone race with nothing.
+        let written = uses(handle).contains(GlobalUse::WRITE);
         let shadowed = with_shadow && (written || !initialized);
         Shared::new(variable, bytes, size.granule, space, shadowed, initialized)
     });

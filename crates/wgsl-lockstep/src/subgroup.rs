@@ -6,18 +6,16 @@ use naga::{
 };
 
 use super::arithmetic::{f, round};
-use super::execute::Interpreter;
 use super::finding::FindingKind;
+use super::interpreter::Interpreter;
 use super::open::OpenResult;
 use super::value::Mask;
 
 impl Interpreter<'_> {
-    /// The active lanes of each subgroup.
+    /// Returns the active lanes of each subgroup, and notes that there are operations on subgroups.
     fn subgroups(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         self.first_subgroup.get_or_insert(span);
-        let size = self.subgroup as u32;
-        let groups = mask.lanes.chunk_by(|a, b| a / size == b / size);
-        groups.map(<[u32]>::to_vec).collect()
+        mask.subgroups(self.subgroup)
     }
 
     /// Sets bit i of the result where lane i of the subgroup is active and votes for it.
@@ -96,7 +94,8 @@ impl Interpreter<'_> {
         let (size, lanes) = (self.subgroup as u32, self.lanes);
         let groups = self.subgroups(span, mask);
         let values = &mut self.frames[frame].values;
-        let index = |of: Handle<Expression>, lane: u32| values[of.index()].words[lane as usize];
+        let word =
+            |value: Handle<Expression>, lane: u32| values[value.index()].words[lane as usize];
         // The lane of the workgroup that each lane reads.
         let mut from = vec![None; lanes];
         for group in &groups {
@@ -105,11 +104,13 @@ impl Interpreter<'_> {
                 let at = lane - start;
                 let source = match mode {
                     GatherMode::BroadcastFirst => Some(group[0] - start),
-                    GatherMode::Broadcast(of) | GatherMode::Shuffle(of) => Some(index(of, lane)),
-                    GatherMode::ShuffleDown(of) => at.checked_add(index(of, lane)),
-                    GatherMode::ShuffleUp(of) => at.checked_sub(index(of, lane)),
-                    GatherMode::ShuffleXor(of) => Some(at ^ index(of, lane)),
-                    GatherMode::QuadBroadcast(of) => Some(at / 4 * 4 + index(of, lane) % 4),
+                    GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => {
+                        Some(word(index, lane))
+                    }
+                    GatherMode::ShuffleDown(by) => at.checked_add(word(by, lane)),
+                    GatherMode::ShuffleUp(by) => at.checked_sub(word(by, lane)),
+                    GatherMode::ShuffleXor(bits) => Some(at ^ word(bits, lane)),
+                    GatherMode::QuadBroadcast(index) => Some(at / 4 * 4 + word(index, lane) % 4),
                     GatherMode::QuadSwap(direction) => Some(
                         at ^ match direction {
                             Direction::X => 1,
@@ -143,7 +144,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// What an operation begins with.
+/// Returns the value that an operation begins with.
 fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
     use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
     match (op, scalar.kind) {
@@ -161,6 +162,7 @@ fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
     }
 }
 
+/// Returns the result of an operation on two values.
 fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
     use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
     match (op, scalar.kind) {

@@ -1,11 +1,12 @@
-//! The values of all lanes, and the mask of active lanes.
+//! The values of all lanes, and the mask that says which lanes are active.
+
+use std::rc::Rc;
 
 use naga::{Handle, LocalVariable};
 
-use super::arithmetic::f;
 use super::exact::Number;
 
-/// The variable that a pointer points to. WGSL cannot select between pointers, so it is the same for all lanes.
+/// The variable that a pointer points to, the same for all lanes: WGSL cannot select between pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     /// A variable of the function with this number.
@@ -21,11 +22,23 @@ pub(crate) enum Root {
 pub(crate) struct Outside {
     pub(crate) lane: u32,
     pub(crate) index: i64,
-    /// Number of elements.
+    /// The number of elements.
     pub(crate) count: u32,
-    /// Offset of the indexed value in shared memory, and its size in bytes.
+    /// Offset of the indexed value in shared memory, in bytes.
     pub(crate) base: u32,
+    /// Size of the indexed value in bytes; `u32::MAX` up to the end of its variable.
     pub(crate) bytes: u32,
+}
+
+/// Numbers with their errors, one for each lane; `None` where the words are exact. Values and variables share them, because most are loaded
+/// and stored as a whole.
+pub(crate) type LaneNumbers = Option<Rc<Vec<Number>>>;
+
+/// Returns numbers that can be changed lane by lane; `words` holds those that are exact.
+pub(crate) fn numbers_mut<'n>(numbers: &'n mut LaneNumbers, words: &[u32]) -> &'n mut [Number] {
+    let exact = || Rc::new(words.iter().map(|word| Number::held(*word)).collect());
+    let numbers: &mut Vec<Number> = Rc::make_mut(numbers.get_or_insert_with(exact));
+    numbers
 }
 
 /// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are stored as f32. A pointer
@@ -33,9 +46,9 @@ pub(crate) struct Outside {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneValues {
     pub(crate) words: Vec<u32>,
-    /// In an exact run, the floats with their errors, in the order of the words. Without any, the words are exact; with them, the words
-    /// mean nothing.
-    pub(crate) numbers: Vec<Number>,
+    /// In an exact run, the floats of a scalar with their errors. With them, the words mean nothing.
+    pub(crate) numbers: LaneNumbers,
+    /// The variable, if the value is a pointer.
     pub(crate) root: Option<Root>,
     /// True if all lanes have the same offset.
     pub(crate) uniform: bool,
@@ -53,7 +66,7 @@ impl LaneValues {
         &mut self.words
     }
 
-    /// The same value for all lanes.
+    /// Sets the same value for all lanes.
     pub(crate) fn splat(&mut self, scalars: &[u32], lanes: usize) {
         self.words.clear();
         for scalar in scalars {
@@ -61,39 +74,41 @@ impl LaneValues {
         }
     }
 
-    /// A pointer to the start of a variable.
+    /// Points to the start of a variable.
     pub(crate) fn point(&mut self, root: Root, lanes: usize) {
         self.root = Some(root);
         self.uniform = true;
         self.splat(&[0], lanes);
     }
 
-    /// The offset of a pointer that is in bounds and the same for all active lanes.
+    /// Returns the offset of a pointer that is in bounds and the same for all active lanes.
     pub(crate) fn common(&self, mask: &Mask) -> Option<usize> {
         let first = self.words[*mask.lanes.first()? as usize];
         (self.uniform && first != super::OUTSIDE).then_some(first as usize)
     }
 
-    /// Takes the numbers of the active lanes, before their words.
-    pub(crate) fn take_numbers(&mut self, other: &Self, mask: &Mask) {
-        if mask.is_full() {
-            return self.numbers.clone_from(&other.numbers);
-        }
-        let exact = |value: &Self, at: usize| Number::exact(f(value.words[at]).into());
-        if other.numbers.is_empty() && self.numbers.is_empty() {
-            return;
-        }
-        if self.numbers.is_empty() {
-            self.words.resize(mask.total, 0);
-            self.numbers = (0..mask.total).map(|at| exact(self, at)).collect();
-        }
-        for &lane in &mask.lanes {
-            let at = lane as usize;
-            let number = other.numbers.get(at).copied();
-            self.numbers[at] = number.unwrap_or_else(|| exact(other, at));
+    /// Returns the number of one lane of a float.
+    pub(crate) fn number(&self, lane: usize) -> Number {
+        match &self.numbers {
+            Some(numbers) => numbers[lane],
+            None => Number::held(self.words[lane]),
         }
     }
 
+    /// Takes the numbers of the active lanes, before their words; `all` says that no other lane has a number to keep.
+    pub(crate) fn take_numbers(&mut self, other: &Self, mask: &Mask, all: bool) {
+        if all {
+            self.numbers.clone_from(&other.numbers);
+        } else if other.numbers.is_some() || self.numbers.is_some() {
+            self.words.resize(mask.total, 0);
+            let numbers = numbers_mut(&mut self.numbers, &self.words);
+            for &lane in &mask.lanes {
+                numbers[lane as usize] = other.number(lane as usize);
+            }
+        }
+    }
+
+    /// Becomes a copy of another value.
     pub(crate) fn copy(&mut self, other: &Self) {
         self.words.clone_from(&other.words);
         self.numbers.clone_from(&other.numbers);
@@ -107,7 +122,7 @@ impl LaneValues {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mask {
     pub(crate) lanes: Vec<u32>,
-    /// Lanes in the workgroup.
+    /// The number of lanes in the workgroup.
     pub(crate) total: usize,
 }
 
@@ -120,8 +135,10 @@ impl Mask {
     }
 
     pub(crate) fn empty(total: usize) -> Self {
-        let lanes = Vec::new();
-        Self { lanes, total }
+        Self {
+            lanes: Vec::new(),
+            total,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -140,9 +157,10 @@ impl Mask {
     /// Moves the lanes for which `holds` is true into a new mask.
     pub(crate) fn split(&mut self, holds: impl Fn(u32) -> bool) -> Self {
         let mut taken = Self::empty(self.total);
-        if self.lanes.iter().all(|lane| holds(*lane)) {
+        let count = self.lanes.iter().filter(|lane| holds(**lane)).count();
+        if count == self.lanes.len() {
             std::mem::swap(self, &mut taken);
-        } else if self.lanes.iter().any(|lane| holds(*lane)) {
+        } else if count > 0 {
             let out = self.lanes.extract_if(.., |lane| holds(*lane));
             taken.lanes.extend(out);
         }
@@ -159,8 +177,18 @@ impl Mask {
         }
     }
 
-    /// The inactive lanes.
+    /// Returns the active lanes of each subgroup of `size` lanes.
+    pub(crate) fn subgroups(&self, size: usize) -> Vec<Vec<u32>> {
+        let size = size as u32;
+        let groups = self.lanes.chunk_by(|a, b| a / size == b / size);
+        groups.map(<[u32]>::to_vec).collect()
+    }
+
+    /// Returns the inactive lanes.
     pub(crate) fn missing(&self) -> Vec<u32> {
+        if self.is_full() {
+            return Vec::new();
+        }
         let mut here = self.lanes.iter().peekable();
         let all = 0..self.total as u32;
         all.filter(|lane| here.next_if_eq(&lane).is_none())

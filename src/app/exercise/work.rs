@@ -112,7 +112,7 @@ impl Exercises {
             Action::Solution => vec![FollowUp::Confirm(Confirm::ShowSolution)],
             Action::Pair => state.measure(context),
             Action::Knobs => {
-                let text = "This exercise's configuration, as a free run; the list leads back";
+                let text = "Now running this exercise's configuration as a free run; the list of stages leads back";
                 let run = Place::Free(Box::new(exercise.configs()?.config.clone()));
                 vec![FollowUp::Go(run), FollowUp::tell(text)]
             }

@@ -16,14 +16,14 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
     }
     let sentence = |what: String| Some(format!("Stage {} is not passed. {what}", stage.number));
     if app.bench.comparison.b_equals_a() {
-        return sentence("Your B is as the stage was found; {knobs} changes it".to_owned());
+        return sentence("Your B is still the stage as found. {knobs}: change B".to_owned());
     }
     let starts = app.bench.pending.due_ms.is_some() || !app.bench.is_current();
     let Some(report) = &learner.report else {
         if starts {
             return None;
         }
-        return sentence("Your B has not run yet; {toggle} runs it".to_owned());
+        return sentence("Your B has not run yet. {toggle}: run B".to_owned());
     };
     let metric = |line: &CriterionResult| {
         let check = stage.checks.iter().find(|check| check.name == line.name);
@@ -43,17 +43,17 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
         let found = plain(&open.measured);
         let far = if runs_on(app, stage) { " so far" } else { "" };
         return sentence(format!(
-            "Not met{far}: {name}; found {found}. {{knobs}} changes B"
+            "Not met{far}: {name}; found {found}. {{knobs}}: change B"
         ));
     }
     let first_loss = metric(open) == Some(&Metric::Figure("loss_first".to_owned()));
     let began_elsewhere = app.bench.run.slot(Slot::B).went_on_from.is_some();
     let next = match open {
-        _ if of_pairs(open) => "{pair} measures A and B in pairs",
+        _ if of_pairs(open) => "{pair}: measure A and B in pairs",
         // A run that continues with A's weights never has a first loss.
-        _ if runs_on(app, stage) && !(first_loss && began_elsewhere) => "It is still running",
-        _ if app.bench.run.active == Slot::B => "{restart} runs it again from step 0",
-        _ => "{toggle} runs it",
+        _ if runs_on(app, stage) && !(first_loss && began_elsewhere) => "B is still running",
+        _ if app.bench.run.active == Slot::B => "{restart}: run B again from step 0",
+        _ => "{toggle}: run B",
     };
     sentence(format!("Not measured for your B yet: {name}. {next}"))
 }

@@ -93,7 +93,7 @@ fn loss(app: &App) -> RunFigure {
     let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
-    let limit = thresholds::FIRST_LOSS_HIGH * ln_vocab;
+    let limit = thresholds::highest_first_loss(ln_vocab);
     let of = format!("of ln V {ln_vocab:.2}");
     // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
     if let Some(first) = app.shown_run().first_loss()

@@ -1,29 +1,31 @@
-//! How the learner takes part: what is shared and when, and what an action or the room's news does.
+//! How the learner takes part: what is shared and when, and what an action or the room's news changes.
+
+use std::collections::BTreeMap;
 
 use super::{InstructorCall, Link, Membership};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::exercise::ExerciseState;
 use crate::app::figures::reason_of_answer;
 use crate::app::mode::Mode;
-use crate::app::mystery::MysteryEnd;
+use crate::app::mystery::{MysteryEnd, MysteryRun};
 use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
-use crate::class::news::RoomNews;
+use crate::class::link::RoomNews;
 use crate::class::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
 use crate::course::save_file::{Prediction, StageProgress, StageState, letter};
 use crate::course::{Exercise, Question, Stage};
 use crate::judge::Outcome;
-use protocol::{Device, Pair};
+use protocol::Device;
 
-/// Time between two checks for something new to share.
+/// The time between two checks for something new to share, in milliseconds.
 const LOOK_MS: u64 = 250;
-/// How long an order may take to appear on the board.
+/// The time that an order may take to appear on the board, in milliseconds.
 const ORDER_MS: u64 = 3_000;
 
-/// What the class reads of other parts.
+/// The state of other parts that the membership reads.
 pub(in crate::app) struct Context<'a> {
     lesson: &'a Lesson,
     mode: &'a Mode,
@@ -31,10 +33,11 @@ pub(in crate::app) struct Context<'a> {
     exercise: Option<&'a Exercise>,
     exercise_state: Option<&'a ExerciseState>,
     beat: Option<BeatState>,
+    /// True if a stage is presented.
     presents: bool,
     card: Option<Overlay>,
     device: Option<&'a Device>,
-    /// In milliseconds since the program began.
+    /// The time, in milliseconds since the program began.
     now_ms: u64,
 }
 
@@ -54,12 +57,12 @@ impl App {
         }
     }
 
-    /// What the instructor asks for, unless the learner has done it.
+    /// Returns the call of the class; `None` if there is none or the learner has followed it.
     pub fn call(&self) -> Option<InstructorCall> {
         self.class.as_ref()?.call(&self.class_context())
     }
 
-    /// The question whose vote is open and that the learner may still answer.
+    /// Returns the question whose vote is open and that the learner may still answer.
     pub fn voting(&self) -> Option<&Question> {
         match self.call()? {
             InstructorCall::Vote { at, .. } => Some(&self.lesson.course.stages.get(at)?.prediction),
@@ -68,19 +71,20 @@ impl App {
         }
     }
 
-    /// The vote on the stage that is presented, as far as there was one.
+    /// Returns the vote on the stage that is presented; `None` if there was none.
     pub fn tally(&self) -> Option<&VoteTally> {
         self.class.as_ref()?.tally(self.stage()?)
     }
 
-    /// Shows the answer on the room's page, too.
+    /// Asks the room to show the answer of the presented stage on its page, too.
     pub(in crate::app) fn order_answer(&mut self) {
         let reason = reason_of_answer(self);
         self.in_class(|member, context| {
-            let stage = context.stage.map(|stage| stage.id.clone());
-            let (stage, reason) = stage.filter(|_| member.me.instructor).zip(reason)?;
+            let (stage, reason) = context.stage.zip(reason)?;
+            let stage = stage.id.clone();
             let order = InstructorRequest::ShowAnswer { stage, reason };
-            Some(member.order(order, context.now_ms))
+            let is_instructor = member.me.instructor;
+            is_instructor.then(|| member.order(order, context.now_ms))
         });
     }
 }
@@ -90,7 +94,7 @@ impl Context<'_> {
         self.lesson.learner.progress.stage(id)
     }
 
-    /// What is open, by its id: a stage, an exercise, a mystery; nothing in a free run.
+    /// Returns the id of the open stage, exercise or mystery; empty in a free run.
     fn task(&self) -> String {
         match (self.mode, self.exercise, self.stage) {
             (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
@@ -100,66 +104,76 @@ impl Context<'_> {
         }
     }
 
-    /// What is shared of a stage or an exercise.
-    fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
-        let report = self.lesson.learner.report.as_ref();
-        let here = self.stage.is_some_and(|stage| stage.id == id);
-        let checks = report.filter(|_| here).map(|report| {
-            let deciding = report.lines.iter().filter(|line| !line.optional);
-            let (met, open): (Vec<_>, Vec<_>) =
-                deciding.partition(|line| line.outcome == Outcome::Passed);
-            [met.len() as u32, (met.len() + open.len()) as u32]
-        });
+    /// Returns what is shared of a stage or an exercise.
+    fn shared(&self, id: &str, progress: &StageProgress) -> SharedWork {
         SharedWork {
-            state: it.state.into_str().to_owned(),
-            vote: match it.prediction {
+            state: progress.state.into_str().to_owned(),
+            vote: match progress.prediction {
                 Some(Prediction::Choice { choice, .. }) => Some(choice),
                 _ => None,
             },
-            range: it.estimate.map(|(low, high)| [low, high]),
-            measured: it.measured,
-            ratio: it.ratio,
-            checks,
-            hints: it.hints,
+            range: progress.estimate.map(|(low, high)| [low, high]),
+            measured: progress.measured,
+            ratio: progress.ratio,
+            checks: self.checks_met(id),
+            hints: progress.hints,
         }
     }
 
-    /// The result of what is open, where that can be raced: a mystery that ended, a kernel that passed. A mystery that was solved
-    /// or given up before counts no more, because its faults are known.
+    /// Returns the number of checks that are met, and of all that decide; `None` for a stage that is not open or not judged.
+    fn checks_met(&self, id: &str) -> Option<[u32; 2]> {
+        let report = self.lesson.learner.report.as_ref()?;
+        let deciding = report.lines.iter().filter(|line| !line.optional);
+        let met = deciding
+            .clone()
+            .filter(|line| line.outcome == Outcome::Passed);
+        let counts = [met.count() as u32, deciding.count() as u32];
+        (self.stage?.id == id).then_some(counts)
+    }
+
+    /// Returns the result of the open task: of a mystery that ended, or of a kernel that passed. `None` if there is none.
     fn race_result(&self) -> Option<RaceResult> {
         if let Mode::Mystery(run) = self.mode {
-            let (points, seconds) = match run.end.filter(|_| run.first)? {
-                MysteryEnd::Solved { points, seconds } => (points, seconds),
-                MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
-            };
-            let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
-            let pair = self.lesson.learner.pair.as_ref().filter(judged);
-            if points > 0 && pair.is_none() {
-                return None;
-            }
-            let mystery = MysteryResult {
-                points,
-                seconds,
-                configurations: run.configurations(),
-            };
-            return Some(RaceResult {
-                ratio: pair.and_then(|it| Some([it.ratio, it.low?, it.high?])),
-                mystery: Some(mystery),
-            });
+            return self.mystery_result(run);
         }
-        let report = self.exercise_state?.report.as_ref();
-        let files = report.filter(|it| it.passed)?.facts.files.iter();
-        let times = files.filter_map(|it| it.time.as_ref()?.against_starter);
+        let report = self.exercise_state?.report.as_ref()?;
+        if !report.passed {
+            return None;
+        }
+        let files = report.facts.files.iter();
+        let times = files.filter_map(|file| file.time.as_ref()?.against_starter);
         let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
         Some(RaceResult {
             ratio: Some([slowest.ratio, slowest.low, slowest.high]),
             mystery: None,
         })
     }
+
+    /// Returns the result of a mystery. One that was solved or given up before counts no more, because its faults are known.
+    fn mystery_result(&self, run: &MysteryRun) -> Option<RaceResult> {
+        let (points, seconds) = match run.end.filter(|_| run.first)? {
+            MysteryEnd::Solved { points, seconds } => (points, seconds),
+            MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
+        };
+        let pair = self.lesson.learner.pair.as_ref();
+        let judged = pair.filter(|pair| pair.done && run.paired_with_good);
+        if points > 0 && judged.is_none() {
+            return None;
+        }
+        let solved = judged.filter(|_| points > 0);
+        Some(RaceResult {
+            ratio: solved.and_then(|pair| Some([pair.ratio, pair.low?, pair.high?])),
+            mystery: Some(MysteryResult {
+                points,
+                seconds,
+                configurations: run.configurations(),
+            }),
+        })
+    }
 }
 
 impl Membership {
-    /// Carries out an action about the room.
+    /// Carries out an action about the room; `None` if it is none.
     pub(in crate::app) fn update(
         &mut self,
         action: Action,
@@ -189,7 +203,7 @@ impl Membership {
         })
     }
 
-    /// What the instructor asks for, unless the learner has done it.
+    /// Returns the call of the class; `None` if there is none or the learner has followed it.
     fn call(&self, context: &Context) -> Option<InstructorCall> {
         if self.link != Link::Joined || self.class.closed {
             return None;
@@ -200,25 +214,27 @@ impl Membership {
                 Some(at) => Some(InstructorCall::Vote { at, again }),
                 None => self.asked.as_ref().map(|_| InstructorCall::Ask { again }),
             };
-            let cast = |number| self.ballots.contains_key(&number);
-            let cast =
-                vote.number().is_some_and(cast) || self.predicted_in_round(context).is_some();
-            if let Some(call) = call.filter(|_| !cast) {
-                return Some(call);
+            let has_voted = vote
+                .number()
+                .is_some_and(|number| self.ballots.contains_key(&number));
+            if call.is_some() && !has_voted && self.predicted_in_round(context).is_none() {
+                return call;
             }
         }
-        let taken = |task: &&String| self.taken.as_ref() == Some(task);
         let here = context.task();
-        if let Some(task) = self.class.race.as_ref().filter(|task| !taken(task)) {
-            let done = self.races.contains_key(task) || *task == here;
-            return (!done).then(|| InstructorCall::Race(task.clone()));
+        if self.class.race.is_some() && self.class.race != self.taken {
+            let task = self.class.race.as_ref()?;
+            let is_done = self.races.contains_key(task) || *task == here;
+            return (!is_done).then(|| InstructorCall::Race(task.clone()));
         }
-        let offer = self.class.offer.as_ref().filter(|id| !taken(id))?;
+        let offer = self.class.offer.as_ref()?;
         let at = context.lesson.place_of(offer)?;
-        let passed = context.progress(offer).state == StageState::Passed;
-        (!passed && here != *offer).then_some(InstructorCall::Stage(at))
+        let is_passed = context.progress(offer).state == StageState::Passed;
+        let is_followed = is_passed || here == *offer || self.taken.as_ref() == Some(offer);
+        (!is_followed).then_some(InstructorCall::Stage(at))
     }
 
+    /// Follows the call of the class.
     fn take_up(&mut self, context: &Context) -> Option<FollowUp> {
         let place = match self.call(context)? {
             InstructorCall::Vote { .. } | InstructorCall::Ask { .. } => {
@@ -243,15 +259,14 @@ impl Membership {
 
     /// Takes a vote. The first one is the prediction of the stage.
     fn vote(&mut self, choice: usize, context: &Context) -> FollowUps {
-        let call = self.call(context);
-        let stage = match call {
+        let stage = match self.call(context) {
             Some(InstructorCall::Vote { at, again }) => {
                 Some((&context.lesson.course.stages[at], again))
             }
             Some(InstructorCall::Ask { .. }) => None,
             _ => return Vec::new(),
         };
-        if let Some(number) = self.class.open_vote().and_then(|(_, it)| it.number()) {
+        if let Some(number) = self.class.open_round() {
             self.ballots.insert(number, choice);
         }
         let text = format!("Your vote {} is on its way to the room", letter(choice));
@@ -269,24 +284,30 @@ impl Membership {
         follows
     }
 
-    /// The prediction of the stage whose vote is open, where it was made while the first round was open: it is the vote.
+    /// Returns the prediction of the stage whose vote is open as a ballot, with the number of the round; `None` if it was not made while
+    /// the first round was open.
     fn predicted_in_round(&self, context: &Context) -> Option<(u64, usize)> {
         let (id, vote) = self.class.open_vote()?;
-        let (number, before) = self.round?;
-        let counts = vote.round == 0 && !before && vote.number() == Some(number);
+        let (number, was_made_before) = self.round?;
+        if vote.round > 0 || was_made_before || vote.number() != Some(number) {
+            return None;
+        }
         match context.progress(id).prediction {
-            Some(Prediction::Choice { choice, .. }) if counts => Some((number, choice)),
+            Some(Prediction::Choice { choice, .. }) => Some((number, choice)),
             _ => None,
         }
     }
 
     /// Notes whether the learner had predicted before the round that is open.
     fn note_round(&mut self, context: &Context) {
-        let open = self.class.open_vote();
-        let round = open.and_then(|(id, vote)| Some((id, vote.number()?)));
-        self.round = round.map(|(id, number)| {
-            let known = self.round.filter(|(known, _)| *known == number);
-            known.unwrap_or_else(|| (number, context.progress(id).prediction.is_some()))
+        let number = self.class.open_round();
+        if self.round.map(|(known, _)| known) == number {
+            return;
+        }
+        let open = self.class.open_vote().zip(number);
+        self.round = open.map(|((id, _), number)| {
+            let is_predicted = context.progress(id).prediction.is_some();
+            (number, is_predicted)
         });
     }
 
@@ -295,86 +316,109 @@ impl Membership {
         let Some((id, vote)) = self.class.open_vote() else {
             return false;
         };
-        let number = vote.number();
-        let over = class
+        let Some(number) = vote.number() else {
+            return false;
+        };
+        let is_over = class
             .votes
             .get(id)
-            .is_some_and(|now| !now.open && now.number() == number);
-        let given = number.is_some_and(|number| self.ballots.contains_key(&number));
-        let counted = class.counted.get(&self.me.id).map(|it| it.round);
-        over && given && counted != number
+            .is_some_and(|now| !now.open && now.number() == Some(number));
+        let counted = class.counted.get(&self.me.id);
+        let is_counted = counted.is_some_and(|counted| counted.round == number);
+        is_over && self.ballots.contains_key(&number) && !is_counted
+    }
+
+    /// Returns what the learner is told of the new state of the class. `begins` is true if the room was not joined before.
+    fn told_of(&self, class: &ClassState, begins: bool) -> Option<String> {
+        let before = &self.class;
+        let id = &self.me.id;
+        let renamed = class.renamed.get(id);
+        let counted = class.counted.get(id);
+        if class.closed {
+            let is_new = begins || !before.closed;
+            return is_new.then(|| "The room is closed; you go on alone".to_owned());
+        }
+        if let Some(name) = renamed
+            && before.renamed.get(id) != renamed
+        {
+            return Some(format!(
+                "Another participant has your name; the board shows you as {name}"
+            ));
+        }
+        if let Some(counted) = counted
+            && !begins
+            && before.counted.get(id) != Some(counted)
+        {
+            return Some(format!("Your vote {} is counted", letter(counted.choice)));
+        }
+        let said = if self.came_late(class) {
+            "Your vote came after the end of its round and does not count"
+        } else if matches!(self.link, Link::Lost(_)) {
+            "Connected to the room again; what was missed is shared now"
+        } else if begins {
+            "You are in the room"
+        } else {
+            return None;
+        };
+        Some(said.to_owned())
+    }
+
+    /// Takes the new state of the class.
+    fn take_class(&mut self, class: ClassState) {
+        self.link = Link::Joined;
+        self.class = class;
+        let open = self.class.open_vote();
+        let asked = open.and_then(|(id, _)| self.class.questions.get(id));
+        self.asked = asked.map(|asked| Question {
+            prompt: asked.prompt.clone(),
+            choices: asked.choices.clone(),
+            answer: 0,
+            explanation: String::new(),
+        });
     }
 
     /// Takes news of the room.
     pub(in crate::app) fn on_news(&mut self, news: RoomNews, context: &Context) -> FollowUps {
         let begins = self.link != Link::Joined;
-        let (said, warning) = match news {
+        let said = match news {
             RoomNews::Class(class) => {
-                let name = |class: &ClassState| class.renamed.get(&self.me.id).cloned();
-                let renamed = name(&class).filter(|now| name(&self.class).as_ref() != Some(now));
-                let counted = |class: &ClassState| class.counted.get(&self.me.id).copied();
-                let new = counted(&class).filter(|now| counted(&self.class) != Some(*now));
-                let said = if class.closed {
-                    let closed = "The room is closed; you go on alone".to_owned();
-                    (begins || !self.class.closed).then_some(closed)
-                } else if let Some(name) = renamed {
-                    let text = "Another participant has your name; the board shows you as";
-                    Some(format!("{text} {name}"))
-                } else if let Some(new) = new.filter(|_| !begins) {
-                    Some(format!("Your vote {} is counted", letter(new.choice)))
-                } else if self.came_late(&class) {
-                    Some("Your vote came after the end of its round and does not count".to_owned())
-                } else if matches!(self.link, Link::Lost(_)) {
-                    let text = "Connected to the room again; what was missed is shared now";
-                    Some(text.to_owned())
-                } else {
-                    begins.then(|| "You are in the room".to_owned())
-                };
-                (self.link, self.class) = (Link::Joined, *class);
-                let open = self.class.open_vote();
-                let asked = open.and_then(|(id, _)| self.class.questions.get(id));
-                self.asked = asked.map(|it| Question {
-                    prompt: it.prompt.clone(),
-                    choices: it.choices.clone(),
-                    answer: 0,
-                    explanation: String::new(),
-                });
-                (said, false)
+                let said = self.told_of(&class, begins);
+                self.take_class(*class);
+                said.map(FollowUp::Tell)
             }
             RoomNews::Board(board) => {
-                (self.link, self.board) = (Link::Joined, Some(board));
-                let said = "You are presenting to the room".to_owned();
-                (begins.then_some(said), false)
+                self.link = Link::Joined;
+                self.board = Some(board);
+                begins.then(|| FollowUp::tell("You are presenting to the room"))
             }
             RoomNews::Lost { why, again } => {
                 let why = crate::sanitize::line(&why);
                 let said = format!("The room: {why}; you go on alone");
-                let link = if again { Link::Lost } else { Link::Over };
-                self.link = link(why);
-                (Some(said), true)
+                self.link = if again {
+                    Link::Lost(why)
+                } else {
+                    Link::Over(why)
+                };
+                Some(FollowUp::Warn(said))
             }
         };
         self.note_round(context);
-        let said = said.map(if warning {
-            FollowUp::Warn
-        } else {
-            FollowUp::Tell
-        });
-        // The vote on the card may be over.
-        let votes = matches!(
-            self.call(context),
+        let call = self.call(context);
+        let is_voting = matches!(
+            call,
             Some(InstructorCall::Vote { .. } | InstructorCall::Ask { .. })
         );
-        let over = context.card == Some(Overlay::Vote) && !votes;
-        let close = over.then_some(FollowUp::Card(None));
+        // The vote on the card may be over.
+        let is_over = context.card == Some(Overlay::Vote) && !is_voting;
+        let close = is_over.then_some(FollowUp::Card(None));
         [said, close].into_iter().flatten().collect()
     }
 
     /// Shares what changed, at a tick of the clock.
     pub(in crate::app) fn share(&mut self, context: &Context) -> FollowUps {
         let now_ms = context.now_ms;
-        let over = matches!(self.link, Link::Over(_));
-        if over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
+        let is_over = matches!(self.link, Link::Over(_));
+        if is_over || now_ms.saturating_sub(self.looked_ms) < LOOK_MS {
             return Vec::new();
         }
         if self.me.instructor {
@@ -409,10 +453,10 @@ impl Membership {
         vec![FollowUp::Effect(Effect::Share(Box::new(record)))]
     }
 
-    /// The vote on a stage, as far as there was one.
+    /// Returns the vote on a stage; `None` if there was none.
     fn tally(&self, stage: &Stage) -> Option<&VoteTally> {
         let mut votes = self.board.as_ref()?.votes.iter();
-        votes.find(|it| it.stage == stage.number)
+        votes.find(|vote| vote.stage == stage.number)
     }
 
     /// Opens the vote when its beat is reached for the first time, and closes it when that beat is left for the next.
@@ -433,7 +477,7 @@ impl Membership {
         let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
             return Vec::new();
         };
-        let order = if self.tally(stage).is_some_and(|it| it.open) {
+        let order = if self.tally(stage).is_some_and(|vote| vote.open) {
             InstructorRequest::CloseVote
         } else {
             InstructorRequest::OpenVote(stage.id.clone())
@@ -441,35 +485,40 @@ impl Membership {
         self.order(order, context.now_ms)
     }
 
-    /// Gives an order; the same one not again before the board can show it.
+    /// Gives an order, unless it was just given and the board cannot show it yet.
     fn order(&mut self, order: InstructorRequest, now_ms: u64) -> FollowUps {
-        let last = self.ordered.as_ref();
-        let again = last.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS);
-        if again || self.board.is_none() {
+        let is_under_way = match &self.ordered {
+            Some((last, at_ms)) => *last == order && now_ms < at_ms + ORDER_MS,
+            None => false,
+        };
+        if is_under_way || self.board.is_none() {
             return Vec::new();
         }
         self.ordered = Some((order.clone(), now_ms));
         vec![FollowUp::Effect(Effect::Order(order))]
     }
 
-    /// Everything that is shared.
+    /// Returns everything that is shared.
     fn participant(&self, context: &Context) -> Participant {
-        let device = context.device.map(|it| match it.name.is_empty() {
-            true => it.kind.clone(),
-            false => format!("{}: {}", it.kind, it.name),
-        });
-        let known = context.lesson.learner.progress.stages.iter();
-        let known = known.filter(|(_, it)| it.state != StageState::New);
+        let device = match context.device {
+            Some(device) if device.name.is_empty() => device.kind.clone(),
+            Some(device) => format!("{}: {}", device.kind, device.name),
+            None => String::new(),
+        };
+        let mut stages = BTreeMap::new();
+        for (id, progress) in &context.lesson.learner.progress.stages {
+            if progress.state != StageState::New {
+                stages.insert(id.clone(), context.shared(id, progress));
+            }
+        }
         Participant {
             id: self.me.id.clone(),
             name: self.me.name.clone(),
-            device: device.unwrap_or_default(),
+            device,
             here: self.here.0.clone(),
             here_s: context.now_ms.saturating_sub(self.here.1) / 1000,
             raised: self.raised,
-            stages: known
-                .map(|(id, it)| (id.clone(), context.shared(id, it)))
-                .collect(),
+            stages,
             ballots: self.ballots.clone(),
             races: self.races.clone(),
             ..Participant::default()

@@ -1,26 +1,26 @@
-//! What participants and the instructor ask for becomes lines of the log here, where it is allowed.
+//! Requests of participants and of the instructor become lines of the log here, if they are allowed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{KnownParticipant, RoomState, undone};
-use crate::class::log::{Entry, Fact, Origin, Work};
+use crate::class::log::{Fact, Origin, Work};
 use crate::class::phone::PhoneRequest;
-use crate::class::record::{InstructorRequest, Participant, Vote, clean_reason};
-use crate::class::server::drawn;
+use crate::class::record::{InstructorRequest, Participant, SharedWork, Vote, clean_reason};
+use crate::class::secrets::drawn;
 use crate::course::Course;
 
-/// Most participants of one room.
+/// The most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
-/// Silence after which a participant counts as away, in milliseconds: several heartbeats are missing.
+/// The silence after which a participant counts as away, in milliseconds: several heartbeats are missing.
 pub const AWAY_MS: u64 = 60_000;
-/// How long an order can be taken back, in milliseconds.
+/// The time for which an order can be taken back, in milliseconds.
 const UNDO_MS: u64 = 60_000;
-/// The time in a stage that a record tells may differ by this, in milliseconds, before it counts as having come anew.
-const SAME_MS: u64 = 90_000;
-/// Letters of the code with which a phone takes a seat.
+/// The difference, in milliseconds, by which the time in a stage may change between two records of one stay.
+const SAME_STAY_MS: u64 = 90_000;
+/// The number of letters in the code with which a phone takes a seat.
 const SEAT: usize = 5;
 
-/// Why a participant is refused.
+/// The reason why a participant is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum JoinError {
     #[strum(serialize = "the room is full")]
@@ -43,12 +43,18 @@ impl RoomState {
         self.write(Fact::Opened { version, day }, now_ms);
     }
 
-    /// Receives a record. The same record again is no sign of life.
+    /// Receives a record from a file. The same record again is no sign of life.
+    ///
+    /// # Errors
+    /// If the participant is refused.
     pub fn hear(&mut self, record: Participant, now_ms: u64) -> Result<(), JoinError> {
         self.hear_from(record, &Origin::default(), now_ms)
     }
 
-    /// As `hear`, with where the record comes from.
+    /// Receives a record that came from an address.
+    ///
+    /// # Errors
+    /// If the participant is refused.
     pub fn hear_from(
         &mut self,
         mut record: Participant,
@@ -74,9 +80,9 @@ impl RoomState {
             self.write(Fact::Work(work), now_ms);
         }
         for (task, result) in &record.races {
-            let known = self.people.get(&who);
-            let older = known.and_then(|it| it.record.races.get(task).copied());
             let mut result = *result;
+            let known = self.people.get(&who);
+            let older = known.and_then(|known| known.record.races.get(task).copied());
             if let Some(older) = &older {
                 result.keep(older);
             }
@@ -89,36 +95,34 @@ impl RoomState {
         for (round, choice) in &record.ballots {
             self.cast(&who, *round, *choice, now_ms);
         }
-        if record.left && self.people.get(&who).is_some_and(|it| !it.record.left) {
+        let known = self.people.get(&who);
+        if record.left && known.is_some_and(|known| !known.record.left) {
             self.write(Fact::Left { who }, now_ms);
         }
         Ok(())
     }
 
-    /// Receives what a phone asks for; every request is a sign of life.
+    /// Receives a request of a phone. Every request is a sign of life.
+    ///
+    /// # Errors
+    /// If the phone is refused.
     pub fn hear_phone(
         &mut self,
         asked: &PhoneRequest,
         origin: &Origin,
         now_ms: u64,
     ) -> Result<(), JoinError> {
-        if let Some(seat) = asked.seat.as_ref().filter(|seat| !seat.is_empty()) {
-            let mut others = self.people.values().filter(|it| it.record.id != asked.id);
-            let found = others.find(|it| it.seat.eq_ignore_ascii_case(seat.trim()));
-            let who = found.map(|it| it.record.id.clone());
-            let (phone, who) = (asked.id.clone(), who.ok_or(JoinError::NoSeat)?);
-            if self.class.removed.contains(&phone) {
-                return Err(JoinError::Removed);
-            }
-            if self.seats.get(&phone) != Some(&who) {
-                self.write(Fact::Seated { phone, who }, now_ms);
-            }
+        if let Some(code) = asked.seat.as_ref().filter(|code| !code.is_empty()) {
+            self.take_seat(&asked.id, code.trim(), now_ms)?;
         }
-        let known = self.person(&asked.id);
-        let who = known.map_or(&asked.id, |it| &it.record.id).clone();
-        let own = who == asked.id;
-        let name = known.map_or_else(String::new, |it| it.record.name.clone());
-        let name = asked.name.clone().filter(|_| own).unwrap_or(name);
+        let known = self.person(&asked.id).map(|person| &person.record);
+        let who = known.map_or(&asked.id, |record| &record.id).clone();
+        let name = match (&asked.name, known) {
+            // A phone in the seat of a computer does not rename its participant.
+            (Some(name), _) if who == asked.id => name.clone(),
+            (_, Some(record)) => record.name.clone(),
+            (_, None) => String::new(),
+        };
         self.admit(&who, &name)?;
         let last = self.heard.get(&who).map_or(0, |(sequence, _)| *sequence);
         self.heard.insert(who.clone(), (last, now_ms));
@@ -133,22 +137,44 @@ impl RoomState {
         Ok(())
     }
 
-    /// Refuses somebody who may not be in the room. A participant who is in it stays in it.
-    fn admit(&self, who: &str, name: &str) -> Result<(), JoinError> {
-        let refused = match self.people.contains_key(who) {
-            _ if self.class.removed.contains(who) => JoinError::Removed,
-            true => return Ok(()),
-            false if self.class.closed => JoinError::Closed,
-            false if self.class.locked => JoinError::Locked,
-            false if self.class.names_required && name.is_empty() => JoinError::NameRequired,
-            false if self.people.len() >= MOST_PEOPLE => JoinError::Full,
-            false => return Ok(()),
-        };
-        Err(refused)
+    /// Gives a phone the seat that has this code.
+    fn take_seat(&mut self, phone: &str, code: &str, now_ms: u64) -> Result<(), JoinError> {
+        let mut others = self.people.iter().filter(|(id, _)| id.as_str() != phone);
+        let seat = others.find(|(_, person)| person.seat.eq_ignore_ascii_case(code));
+        let who = seat.map(|(id, _)| id.clone()).ok_or(JoinError::NoSeat)?;
+        if self.class.removed.contains(phone) {
+            return Err(JoinError::Removed);
+        }
+        if self.seats.get(phone) != Some(&who) {
+            let phone = phone.to_owned();
+            self.write(Fact::Seated { phone, who }, now_ms);
+        }
+        Ok(())
     }
 
+    /// Refuses somebody who may not be in the room. A participant who is in it stays in it.
+    fn admit(&self, who: &str, name: &str) -> Result<(), JoinError> {
+        let class = &self.class;
+        if class.removed.contains(who) {
+            Err(JoinError::Removed)
+        } else if self.people.contains_key(who) {
+            Ok(())
+        } else if class.closed {
+            Err(JoinError::Closed)
+        } else if class.locked {
+            Err(JoinError::Locked)
+        } else if class.names_required && name.is_empty() {
+            Err(JoinError::NameRequired)
+        } else if self.people.len() >= MOST_PEOPLE {
+            Err(JoinError::Full)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes down that a participant joined or has another name.
     fn arrive(&mut self, who: &str, name: &str, origin: &Origin, now_ms: u64) {
-        let (name, who) = (name.to_owned(), who.to_owned());
+        let (who, name) = (who.to_owned(), name.to_owned());
         let fact = match self.people.get(&who) {
             Some(known) if known.record.name == name => return,
             Some(_) => Fact::Renamed { who, name },
@@ -162,44 +188,47 @@ impl RoomState {
         self.write(fact, now_ms);
     }
 
+    /// Writes down that a participant is here again.
     fn come_back(&mut self, who: &str, now_ms: u64) {
-        if self.people.get(who).is_some_and(|it| !it.is_here()) {
+        if self.people.get(who).is_some_and(|known| !known.is_here()) {
             let who = who.to_owned();
             self.write(Fact::Here { who }, now_ms);
         }
     }
 
+    /// Writes down that a hand went up or down.
     fn raise(&mut self, who: &str, up: bool, now_ms: u64) {
-        if self
-            .people
-            .get(who)
-            .is_some_and(|it| it.record.raised != up)
-        {
+        let known = self.people.get(who);
+        if known.is_some_and(|known| known.record.raised != up) {
             let who = who.to_owned();
             self.write(Fact::Hand { who, up }, now_ms);
         }
     }
 
-    /// A ballot counts in the round that is open, and the first one of each participant.
+    /// Counts a ballot if its round is open and it is the first one of the participant.
     fn cast(&mut self, who: &str, round: u64, choice: usize, now_ms: u64) {
-        let vote = self.class.open_vote().map(|(_, vote)| vote);
-        let open = vote.is_some_and(|vote| vote.number() == Some(round) && choice < vote.choices);
-        let mut voters = self.people.get(who).into_iter();
-        if open && voters.any(|it| !it.record.ballots.contains_key(&round)) {
+        let open = self.class.open_vote();
+        let counts =
+            open.is_some_and(|(_, vote)| vote.number() == Some(round) && choice < vote.choices);
+        let known = self.people.get(who);
+        if counts && known.is_some_and(|known| !known.record.ballots.contains_key(&round)) {
             let who = who.to_owned();
             self.write(Fact::Ballot { who, round, choice }, now_ms);
         }
     }
 
-    /// Notes who has not been heard for a minute.
+    /// Writes down who has not been heard for a minute.
     pub fn fall_silent(&mut self, now_ms: u64) {
-        let here = self.people.values().filter(|it| it.is_here());
-        let here: Vec<String> = here.map(|it| it.record.id.clone()).collect();
-        for who in here {
-            let (_, at_ms) = *self.heard.entry(who.clone()).or_insert((0, now_ms));
+        let mut silent = Vec::new();
+        let people = self.people.iter();
+        for (id, _) in people.filter(|(_, person)| person.is_here()) {
+            let (_, at_ms) = *self.heard.entry(id.clone()).or_insert((0, now_ms));
             if now_ms.saturating_sub(at_ms) >= AWAY_MS {
-                self.write(Fact::Away { who }, now_ms);
+                silent.push(id.clone());
             }
+        }
+        for who in silent {
+            self.write(Fact::Away { who }, now_ms);
         }
     }
 
@@ -211,20 +240,26 @@ impl RoomState {
         }
     }
 
-    /// Carries out an order; what is so already stays so.
+    /// Carries out an order. An order for what is so already changes nothing.
+    ///
+    /// # Errors
+    /// If the order is not possible; the error says why.
     pub fn obey(
         &mut self,
         order: &InstructorRequest,
         course: &Course,
         now_ms: u64,
     ) -> Result<(), String> {
-        if let Some(fact) = self.follows(order, course, now_ms)? {
+        if let Some(fact) = self.fact_of(order, course, now_ms)? {
             self.write(fact, now_ms);
         }
         Ok(())
     }
 
-    /// As `obey`, for a request that was left in the folder: it is carried out once.
+    /// Carries out an order that was left in the folder in a file of this name, if that was not done before.
+    ///
+    /// # Errors
+    /// If the order is not possible; the error says why.
     pub fn obey_once(
         &mut self,
         name: &str,
@@ -233,54 +268,32 @@ impl RoomState {
         now_ms: u64,
     ) -> Result<(), String> {
         if !self.requests.contains(name)
-            && let Some(fact) = self.follows(order, course, now_ms)?
+            && let Some(fact) = self.fact_of(order, course, now_ms)?
         {
-            self.take(Entry {
-                n: self.next(),
-                t: now_ms.max(self.last_ms()),
-                request: Some(name.to_owned()),
-                fact,
-            });
+            self.write_for(Some(name.to_owned()), fact, now_ms);
         }
         Ok(())
     }
 
-    /// What follows from an order.
-    fn follows(
+    /// Returns the fact that follows from an order; `None` if it changes nothing.
+    fn fact_of(
         &self,
         order: &InstructorRequest,
         course: &Course,
         now_ms: u64,
     ) -> Result<Option<Fact>, String> {
         use InstructorRequest as Order;
-        let opened = |vote: &str, round, choices, question| Fact::VoteOpened {
-            vote: vote.to_owned(),
-            round,
-            choices,
-            question,
-        };
         Ok(Some(match order {
-            Order::OpenVote(id) => {
-                let asked = self.class.questions.get(id).map(|it| it.choices.len());
-                let stage = course.stage_by_id(id).map(|it| it.prediction.choices.len());
-                let choices = asked.or(stage);
-                let choices = choices.ok_or_else(|| format!("the course has no stage {id}"))?;
-                let vote = self.class.votes.get(id);
-                if vote.is_some_and(|vote| vote.open) {
-                    return Ok(None);
-                }
-                let empty = |round: &u64| {
-                    let mut people = self.people.values();
-                    !people.any(|it| it.record.ballots.contains_key(round))
-                };
-                // A round in which nobody voted is opened again, because it was closed by mistake.
-                let round = vote.and_then(Vote::number).filter(empty);
-                opened(id, round.unwrap_or(self.next()), choices, None)
-            }
+            Order::OpenVote(id) => return self.opened_vote(id, course),
             Order::Ask(question) => {
                 let question = question.cleaned()?;
-                let (next, choices) = (self.next(), question.choices.len());
-                opened(&format!("q{next}"), next, choices, Some(question))
+                let round = self.next();
+                Fact::VoteOpened {
+                    vote: format!("q{round}"),
+                    round,
+                    choices: question.choices.len(),
+                    question: Some(question),
+                }
             }
             Order::CloseVote => match self.class.open_round() {
                 Some(round) => Fact::VoteClosed { round },
@@ -309,10 +322,12 @@ impl RoomState {
             Order::RequireNames(required) => Fact::NamesRequired {
                 required: *required,
             },
-            Order::Remove(ids) => {
-                self.removed(&|it| ids.contains(&it.record.id) || ids.contains(&it.key()))?
+            Order::Remove(names) => self.removed(|person| {
+                names.contains(&person.record.id) || names.contains(&person.key())
+            })?,
+            Order::RemoveFrom(address) => {
+                self.removed(|person| person.origin.address == *address)?
             }
-            Order::RemoveFrom(address) => self.removed(&|it| it.origin.address == *address)?,
             Order::LetIn => Fact::LetIn {},
             Order::Undo => Fact::Undone {
                 line: self.last_order(now_ms)?,
@@ -320,56 +335,89 @@ impl RoomState {
         }))
     }
 
-    fn removed(&self, goes: &dyn Fn(&KnownParticipant) -> bool) -> Result<Fact, String> {
-        let who = self.people.values().filter(|it| goes(it));
-        let mut who: BTreeSet<String> = who.map(|it| it.record.id.clone()).collect();
-        let phones = self.seats.iter().filter(|(_, of)| who.contains(*of));
-        let phones: Vec<String> = phones.map(|(phone, _)| phone.clone()).collect();
-        who.extend(phones);
-        match who.is_empty() {
-            true => Err("Nobody is there to be removed".to_owned()),
-            false => Ok(Fact::Removed { who }),
+    /// Returns the fact that a vote on a stage or a known question is opened; `None` if it is open.
+    fn opened_vote(&self, id: &str, course: &Course) -> Result<Option<Fact>, String> {
+        let choices = match (self.class.questions.get(id), course.stage_by_id(id)) {
+            (Some(question), _) => question.choices.len(),
+            (None, Some(stage)) => stage.prediction.choices.len(),
+            (None, None) => return Err(format!("the course has no stage {id}")),
+        };
+        let vote = self.class.votes.get(id);
+        if vote.is_some_and(|vote| vote.open) {
+            return Ok(None);
         }
+        let is_empty = |round: &u64| {
+            let mut people = self.people.values();
+            !people.any(|person| person.record.ballots.contains_key(round))
+        };
+        // A round in which nobody voted is opened again, because it was closed by mistake.
+        let empty_round = vote.and_then(Vote::number).filter(is_empty);
+        Ok(Some(Fact::VoteOpened {
+            vote: id.to_owned(),
+            round: empty_round.unwrap_or(self.next()),
+            choices,
+            question: None,
+        }))
     }
 
-    /// The line of the last order that can be taken back.
+    /// Returns the fact that some participants are removed, and with them the phones in their seats.
+    fn removed(&self, is_one: impl Fn(&KnownParticipant) -> bool) -> Result<Fact, String> {
+        let mut who = BTreeSet::new();
+        for (id, person) in &self.people {
+            if is_one(person) {
+                who.insert(id.clone());
+            }
+        }
+        if who.is_empty() {
+            return Err("Nobody is there to be removed".to_owned());
+        }
+        let seats = self.seats.iter();
+        let phones: Vec<String> = seats
+            .filter(|(_, person)| who.contains(*person))
+            .map(|(phone, _)| phone.clone())
+            .collect();
+        who.extend(phones);
+        Ok(Fact::Removed { who })
+    }
+
+    /// Returns the line of the last order, if it can still be taken back.
     fn last_order(&self, now_ms: u64) -> Result<u64, String> {
         let undone = undone(&self.history);
-        let mut orders = self.history.iter().rev();
-        orders
-            .find(|it| it.fact.is_order() && !undone.contains(&it.n))
-            .filter(|it| now_ms.saturating_sub(it.t) < UNDO_MS)
-            .map(|it| it.n)
-            .ok_or_else(|| "There is no order of the last minute to take back".to_owned())
+        let mut entries = self.history.iter().rev();
+        let last = entries.find(|entry| entry.fact.is_order() && !undone.contains(&entry.n));
+        match last {
+            Some(entry) if now_ms.saturating_sub(entry.t) < UNDO_MS => Ok(entry.n),
+            _ => Err("There is no order of the last minute to take back".to_owned()),
+        }
     }
 }
 
 impl Work {
-    /// What differs between a record and what is known of its participant; `None` where nothing does.
+    /// Returns the differences between a record and what is known of its participant; `None` if there are none.
     fn of(record: &Participant, known: &KnownParticipant, now_ms: u64) -> Option<Self> {
-        let since_ms = now_ms.saturating_sub(record.here_s.saturating_mul(1000));
         let old = &known.record;
-        let anew = !record.here.is_empty() && since_ms.abs_diff(known.since_ms) > SAME_MS;
-        let came = record.here != old.here || anew;
-        let new = record
-            .stages
-            .iter()
-            .filter(|(id, shared)| old.stages.get(*id) != Some(shared));
-        let new = new.map(|(id, shared)| (id.clone(), Some(shared.clone())));
-        let gone = old
-            .stages
-            .keys()
-            .filter(|id| !record.stages.contains_key(*id));
+        let since_ms = now_ms.saturating_sub(record.here_s.saturating_mul(1000));
+        let is_another_stay =
+            !record.here.is_empty() && since_ms.abs_diff(known.since_ms) > SAME_STAY_MS;
+        let came = record.here != old.here || is_another_stay;
+        let mut stages: BTreeMap<String, Option<SharedWork>> = BTreeMap::new();
+        for (id, work) in &record.stages {
+            if old.stages.get(id) != Some(work) {
+                stages.insert(id.clone(), Some(work.clone()));
+            }
+        }
+        for id in old.stages.keys() {
+            if !record.stages.contains_key(id) {
+                stages.insert(id.clone(), None);
+            }
+        }
         let work = Self {
             who: record.id.clone(),
             device: (record.device != old.device).then(|| record.device.clone()),
             here: came.then(|| (record.here.clone(), since_ms)),
-            stages: new.chain(gone.map(|id| (id.clone(), None))).collect(),
+            stages,
         };
-        let none = Self {
-            who: record.id.clone(),
-            ..Self::default()
-        };
-        (work != none).then_some(work)
+        let is_new = work.device.is_some() || work.here.is_some() || !work.stages.is_empty();
+        is_new.then_some(work)
     }
 }

@@ -17,7 +17,7 @@ use protocol::config::{Knob, Preset, RunConfig, VERSIONS};
 #[command(after_help = "\
 Versions: v1 plain, v2 fused projections, v3 own kernels, v4 v2 with flash attention; `+KEY=VALUE` changes a key of one.
 Every run has an engine of its own; versions alternate in rounds (v1 v2 v3 v4, v4 v3 v2 v1, …), so that drift
-favours none. Rounds do not resolve 2 %; with --pairs every version alternates with the first one step by step, in one
+favours none. Rounds do not resolve a difference of 2 %; with --pairs every version alternates with the first one step by step, in one
 process. Exit code 1: a run broke off, or a version got slower than the baseline allows; 3: no device was here.
 
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct BenchArgs {
     /// Versions: v1 to v4, and with a key changed v3+model.norm=composed or v1+train.batch=16
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = versions(), hide_possible_values = true, default_values = ["v1", "v2", "v3", "v4"])]
     pub versions: Vec<String>,
-    /// After each version, the same with one knob the other way: on where it is plain, plain where it is on
+    /// Also measure each version with one knob changed: on where it is plain, plain where it is on
     #[arg(long)]
     pub knobs: bool,
     /// Devices: auto, cpu, gpu, gpu:N, vulkan-cpu
@@ -52,10 +52,10 @@ pub(crate) struct BenchArgs {
     /// Change one key in every version; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// The result as one JSON object, which --baseline reads
+    /// Print the result as one JSON object, which --baseline reads
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
-    /// The result as a Markdown report
+    /// Print the result as a Markdown report
     #[arg(long)]
     pub markdown: bool,
     /// Write the result here instead of to stdout
@@ -64,7 +64,7 @@ pub(crate) struct BenchArgs {
     /// Compare with an earlier result (JSON); exit code 1 when a version got slower
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Slower means a speed that is clearly below this share of the baseline's: 0.95 allows a loss of 5 % [default: 0.95]
+    /// Call a version slower if its speed is clearly below this share of the baseline's: 0.95 allows a loss of 5 % [default: 0.95]
     #[arg(long, value_name = "R", requires = "baseline", allow_negative_numbers = true, value_parser = positive)]
     pub min_ratio: Option<f64>,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`

@@ -3,7 +3,9 @@
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, PairedRow};
 use crate::pages::report::in_words;
-use crate::pages::sheet::{FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, worth};
+use crate::pages::sheet::{
+    FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, ratio_with_interval,
+};
 use protocol::machine;
 use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
@@ -15,7 +17,7 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
         None => format!(
             "Step time of the first version over that of each other one, in pairs, with a 95 % interval; above 1 the other one is \
              faster; {}.",
-            of_machine(&report.machine)
+            machine_in_words(&report.machine)
         ),
     };
     let mut blocks = vec![
@@ -56,13 +58,13 @@ pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> S
         1 => "one run".to_owned(),
         count => format!("{count} runs"),
     };
-    let machine = of_machine(machine);
+    let machine = machine_in_words(machine);
     format!(
         "{steps} steps a run, {runs} of each in turns, an engine of its own for each{device}; {machine}."
     )
 }
 
-fn of_machine(machine: &Machine) -> String {
+fn machine_in_words(machine: &Machine) -> String {
     let (version, os, cores) = (&machine.version, &machine.os, machine.cores);
     let date = &machine.date;
     format!("perflings {version} on {os}, {cores} threads, {date}")
@@ -218,7 +220,7 @@ fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
         &[
             ("version", &|row| row.version.clone()),
             (&format!("against {} [95 %]", first.first), &|row| {
-                worth(row.pair.ratio, row.pair.low, row.pair.high)
+                ratio_with_interval(row.pair.ratio, row.pair.low, row.pair.high)
             }),
             ("n", &|row| row.pair.n.to_string()),
             ("verdict", &|row| row.pair.verdict.to_string()),

@@ -157,7 +157,8 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
     let share = 100.0 * wrong.passed as f64 / differ.max(1) as f64;
     let good = right.refused == 0 && share <= MAY_PASS && differ > 0;
     let said = format!(
-        "{}: {} of {differ} wrong kernels pass ({share:.1} %, up to {MAY_PASS} % may), {} more compute the same as their solution; {} of {} right variants are refused; seed {seed}",
+        "{}: {} of {differ} wrong kernels pass ({share:.1} %; at most {MAY_PASS} % may pass), {} more compute the same as their solution; \
+         {} of {} right variants are refused; seed {seed}",
         if good { "passed" } else { "not passed" },
         wrong.passed,
         wrong.equal,

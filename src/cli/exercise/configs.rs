@@ -1,25 +1,25 @@
-//! Runs that are predicted: `perflings check c01` reads what the learner expects, makes the runs and compares the two; in `course check`
-//! the answers that the measurement makes right pass.
+//! Exercises about runs that the learner predicts. `perflings check c01` reads the answers, makes the runs and compares both. In
+//! `course check`, the answers that the measurement makes right must pass.
 
 use anyhow::Result;
 
-use super::{Asked, CheckSession, Commands, NOT_RUN, Tried, trial};
+use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::check::text;
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::config_file::{MAX_BYTES, read_text};
-use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
-use crate::judge::course::WITH_MEASURE;
+use crate::judge::course::{Found, WITH_MEASURE};
 use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Configs {
-    fn check(&self, (context, exercise, args): Asked<'_>) -> Result<Exit> {
-        let answers = answers(context, exercise, self, &args.answer)?;
+    fn check(&self, request: CheckRequest<'_>) -> Result<Exit> {
+        let CheckRequest { exercise, args, .. } = request;
+        let answers = answers(self, request)?;
         let mut lines = judge::unanswered(self, &answers);
         if lines.is_empty() {
             let mut runner = args.engine.runner(None)?;
@@ -29,13 +29,12 @@ impl Commands for Configs {
                 meter.begins(&now);
             })?;
             drop(meter);
-            let Some(found) = measured else {
+            let Some(runs) = measured else {
                 return Ok(Exit::Interrupted);
             };
-            lines = judge::lines(self, &answers, &found);
+            lines = judge::lines(self, &answers, &runs);
             if !args.json {
-                let table = sweep::table(self, &found);
-                result(&table.text())?;
+                result(&sweep::table(self, &runs).text())?;
             }
         } else if !args.json {
             result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
@@ -46,71 +45,72 @@ impl Commands for Configs {
         };
         let title = format!("{} {}", exercise.label(), exercise.title);
         out::json_or_text(args.json, &report, || text::text(&title, &report))?;
-        note_tried(context, exercise, report.passed());
+        note_tried(request.context, exercise, report.passed());
         Ok(Exit::passed_if(report.passed()))
     }
 
-    /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
-    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried {
-        let timed = session.timed;
-        let told = |lines: &[&CriterionResult]| {
-            let line = |line: &&CriterionResult| format!("`{}`: {}", line.name, line.measured);
-            lines.iter().map(line).collect::<Vec<_>>().join("; ")
-        };
-        let shipped = judge::unanswered(self, &Answers::new());
-        let detail = told(&shipped.iter().collect::<Vec<_>>());
-        let starter = trial(exercise, "starter", (Some(!shipped.is_empty()), detail));
+    /// Tries the shipped file, which has no answers and must fail by name, and the right answers, which must pass.
+    fn try_shipped(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Trials {
+        let unanswered = judge::unanswered(self, &Answers::new());
+        let starter = (Some(!unanswered.is_empty()), in_one_line(&unanswered));
         session.meter = ProgressMeter::begin();
-        let (runner, meter) = (&mut session.runner, &session.meter);
-        let measured = measure_exercise(runner, self, session.device, timed, |now, _| {
-            meter.begins(&now);
+        let (device, timed) = (session.device, session.timed);
+        let measured = measure_exercise(&mut session.runner, self, device, timed, |now, _| {
+            session.meter.begins(&now);
         });
-        let found = match measured {
-            Ok(Some(found)) => all_ran(self, found),
+        let refused = |why: String| (Some(false), format!("{NOT_RUN}: {why}"));
+        let solution = match measured {
             Ok(None) => return Ok(None),
-            Err(error) => Err(format!("{error:#}")),
+            Err(error) => refused(format!("{error:#}")),
+            Ok(Some(runs)) => match refusals(self, &runs).join("; ") {
+                none if none.is_empty() => judge_right_answers(self, &runs, timed),
+                why => refused(why),
+            },
         };
-        let found = match found {
-            Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
-            Ok(found) => {
-                let right = judge::truth(self, &found);
-                let lines = judge::lines(self, &right, &found);
-                let is_speed = |line: &CriterionResult| {
-                    let mut checks = self.checks.iter();
-                    checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
-                };
-                let (mut failed, mut said) = (Vec::new(), Vec::new());
-                // Without --measure the runs are too short for a time.
-                for line in lines.iter().filter(|line| timed || !is_speed(line)) {
-                    if !line.optional && line.outcome != Outcome::Passed {
-                        failed.push(line);
-                    }
-                    if timed || line.outcome != Outcome::NotMeasured {
-                        said.push(line);
-                    }
-                }
-                match (failed.is_empty(), said.is_empty()) {
-                    (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
-                    (true, false) => (Some(true), told(&said)),
-                    (true, true) => (None, WITH_MEASURE.to_owned()),
-                }
-            }
-        };
-        Ok(Some(vec![starter, trial(exercise, "solution", found)]))
+        Ok(Some(vec![
+            trial(exercise, "starter", starter),
+            trial(exercise, "solution", solution),
+        ]))
     }
 }
 
-/// From the command line, else from the learner's file, else from the starter.
-fn answers(
-    context: &CourseContext,
-    exercise: &Exercise,
-    configs: &Configs,
-    given: &[String],
-) -> Result<Answers> {
-    if !given.is_empty() {
-        return from_words(configs, given);
+/// Judges the answers that the measurement makes right. Without `timed`, the runs are too short for the criteria about speed.
+fn judge_right_answers(configs: &Configs, runs: &SweepRuns, timed: bool) -> Found {
+    let right = judge::truth(configs, runs);
+    let mut lines = judge::lines(configs, &right, runs);
+    let is_speed = |line: &CriterionResult| {
+        let mut checks = configs.checks.iter();
+        checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
+    };
+    lines.retain(|line| timed || !is_speed(line));
+    let is_failed = |line: &&CriterionResult| !line.optional && line.outcome != Outcome::Passed;
+    if lines.iter().any(|line| is_failed(&line)) {
+        let failed = in_one_line(lines.iter().filter(is_failed));
+        return (Some(false), format!("must pass: {failed}"));
     }
-    let (path, raw) = match context.exercise_file(exercise, ANSWERS) {
+    lines.retain(|line| timed || line.outcome != Outcome::NotMeasured);
+    if lines.is_empty() {
+        (None, WITH_MEASURE.to_owned())
+    } else {
+        (Some(true), in_one_line(&lines))
+    }
+}
+
+/// Returns the criteria with their measured figures, in one line.
+fn in_one_line<'a>(lines: impl IntoIterator<Item = &'a CriterionResult>) -> String {
+    let line = |line: &CriterionResult| format!("`{}`: {}", line.name, line.measured);
+    let all: Vec<String> = lines.into_iter().map(line).collect();
+    all.join("; ")
+}
+
+/// Returns the learner's answers: those of the command line, else those in the learner's file, else those in the starter.
+fn answers(configs: &Configs, request: CheckRequest<'_>) -> Result<Answers> {
+    let exercise = request.exercise;
+    let flags = &request.args.answer;
+    if !flags.is_empty() {
+        return answers_of_flags(configs, flags);
+    }
+    let (path, raw) = match request.context.exercise_file(exercise, ANSWERS) {
         Some(path) => {
             notice(&format!("your answers in {}", path.display()));
             let raw = read_text(&path, MAX_BYTES)?;
@@ -124,48 +124,47 @@ fn answers(
     Ok(config::answers(&raw, &path)?)
 }
 
-fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {
+/// Reads the answers of the flags `--answer`, each a word or `KEY=WORD`.
+fn answers_of_flags(configs: &Configs, flags: &[String]) -> Result<Answers> {
     let keys: Vec<&str> = configs
         .checks
         .iter()
         .filter_map(|check| check.answer.as_ref().map(|(key, _)| key.as_str()))
         .collect();
-    let mut found = Answers::new();
-    for one in given {
-        let (key, words) = match one.split_once('=') {
+    let all = keys.join(" and ");
+    let mut answers = Answers::new();
+    for flag in flags {
+        let (key, words) = match flag.split_once('=') {
             Some((key, words)) => (key.trim(), words),
-            None if keys.len() == 1 => (keys[0], one.as_str()),
+            None if keys.len() == 1 => (keys[0], flag.as_str()),
             None => {
                 return Err(usage(format!(
-                    "--answer {one}: this exercise asks for {}; write --answer {}=…",
-                    keys.join(" and "),
+                    "--answer {flag}: this exercise asks for {all}; write --answer {}=…",
                     keys[0]
                 )));
             }
         };
         if !keys.contains(&key) {
             return Err(usage(format!(
-                "--answer {one}: this exercise asks for {}",
-                keys.join(" and ")
+                "--answer {flag}: this exercise asks for {all}"
             )));
         }
-        found.insert(key.to_owned(), config::split(words));
+        answers.insert(key.to_owned(), config::split(words));
     }
-    Ok(found)
+    Ok(answers)
 }
 
-/// The runs, or why some of them were refused although no answer of the exercise is a refusal.
-fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
-    let points = found.points.iter().filter(|_| !configs.compares_speeds());
-    let refused = points.filter_map(|point| {
-        let why = point.run.as_ref().err()?;
-        Some(format!("{}: {why}", point.value))
-    });
-    let changes = found.changes.iter();
-    let changes = changes.filter_map(|change| change.as_ref().err().cloned());
-    let why: Vec<String> = refused.chain(changes).collect();
-    match why.is_empty() {
-        true => Ok(found),
-        false => Err(why.join("; ")),
+/// Returns the runs that were refused, each with the reason. A refusal counts only if it is no answer of the exercise.
+fn refusals(configs: &Configs, runs: &SweepRuns) -> Vec<String> {
+    let mut refused = Vec::new();
+    for point in &runs.points {
+        if let Err(why) = &point.run
+            && !configs.compares_speeds()
+        {
+            refused.push(format!("{}: {why}", point.value));
+        }
     }
+    let changes = runs.changes.iter();
+    refused.extend(changes.filter_map(|change| change.as_ref().err().cloned()));
+    refused
 }

@@ -1,12 +1,12 @@
-//! A recorded run with a hidden fault. `perflings check d01`: without an answer it prints the question and how to look at the run; with
-//! one, whether it is right, and why.
+//! Exercises about a recorded run with a hidden fault. `perflings check d01` prints the question and the command that shows the run. With
+//! an answer, it says if the answer is right, and why.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Asked, CheckSession, Commands, Tried, trial};
+use super::{CheckRequest, CheckSession, Commands, Trials, trial};
 use crate::cli::args::CourseArgs;
 use crate::cli::saved::{change, progress_of};
 use crate::cli::variant::{meaning, refused};
@@ -18,24 +18,29 @@ use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Detective {
-    fn check(&self, (context, exercise, args): Asked<'_>) -> Result<Exit> {
+    fn check(&self, request: CheckRequest<'_>) -> Result<Exit> {
+        let CheckRequest { exercise, args, .. } = request;
         let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
         let question = &self.question;
         let (truth, why) = (letter(question.answer), explanation(self));
         let chosen = choice(&args.answer)?;
-        let known = progress_of(context).stage(id);
+        let known = progress_of(request.context).stage(id);
         let Some(choice) = chosen else {
             // An answer given on the screen, or here before, still counts.
             let passed = known.state == StageState::Passed;
             let mut told = json!({ "exercise": id, "passed": passed, "answered": passed });
             if passed {
-                (told["answer"], told["right"]) = (json!(truth), json!(truth));
+                told["answer"] = json!(truth);
+                told["right"] = json!(truth);
                 told["why"] = json!(why);
             }
             let named = &question.choices[question.answer];
-            out::json_or_text(args.json, &told, || match passed {
-                true => format!("{label} {title}: passed, you named it: {truth} {named}"),
-                false => task(exercise, self),
+            out::json_or_text(args.json, &told, || {
+                if passed {
+                    format!("{label} {title}: passed, you named it: {truth} {named}")
+                } else {
+                    task(exercise, self)
+                }
             })?;
             return Ok(Exit::passed_if(passed));
         };
@@ -77,14 +82,14 @@ impl Commands for Detective {
             ))?;
         }
         // The first answer stays. An answer does not count as a look at the recording.
-        change(context, id, |known| {
+        change(request.context, id, |known| {
             known.note_finding(choice, right);
         });
         Ok(Exit::passed_if(passed && right))
     }
 
-    /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
-    fn try_out(&self, exercise: &Exercise, _: &mut CheckSession<'_>) -> Tried {
+    /// Tries the recording: the hidden keys must differ from the preset, and the explanation must have all its figures.
+    fn try_shipped(&self, exercise: &Exercise, _: &mut CheckSession<'_>) -> Trials {
         let why = explanation(self);
         let missing = why.contains(NOT_MEASURED) || why.contains("{{");
         let problem = self.problem();
@@ -103,6 +108,7 @@ impl Commands for Detective {
     }
 }
 
+/// Reads the letter of the flags `--answer` as the index of a choice. `None` without the flag.
 fn choice(given: &[String]) -> Result<Option<usize>> {
     let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
@@ -115,25 +121,25 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
     }
 }
 
-/// The explanation with the figures of the recorded run.
+/// Returns the explanation of the fault, with the figures of the recorded run.
 fn explanation(detective: &Detective) -> String {
     let text = detective.question.explanation.trim();
-    let (finished, config) = (detective.finished(), detective.config());
-    match &config {
-        Some(config) => {
-            let figures = FigureSources {
-                slots: [finished, None],
-                ..FigureSources::none(config)
-            };
-            fill(text, &figures)
-        }
-        None => text.to_owned(),
-    }
+    let Some(config) = detective.config() else {
+        return text.to_owned();
+    };
+    let figures = FigureSources {
+        slots: [detective.finished(), None],
+        ..FigureSources::none(&config)
+    };
+    fill(text, &figures)
 }
 
-/// Refuses a name of the course where a file is read: says which command takes it, or which recorded runs there are.
+/// Refuses a name of the course in the place of a file. The message names the command that takes it, or the recorded runs of the course.
 pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
-    let Some(name) = path.to_str().filter(|_| !files::is_taken(path)) else {
+    if files::is_taken(path) {
+        return Ok(());
+    }
+    let Some(name) = path.to_str() else {
         return Ok(());
     };
     let context = course.load()?;
@@ -144,7 +150,7 @@ pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
         return Ok(());
     }
     let exercises = context.course.exercises.iter();
-    let recorded = exercises.filter(|it| it.detective().is_some());
+    let recorded = exercises.filter(|exercise| exercise.detective().is_some());
     let labels: Vec<&str> = recorded.map(Exercise::label).collect();
     let known = match labels.join(", ") {
         none if none.is_empty() => "the course has none".to_owned(),
@@ -155,6 +161,7 @@ pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     )))
 }
 
+/// Returns the question with its choices, and the commands that show the run and take an answer.
 fn task(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
         format!("{} {}: not answered yet", exercise.label(), exercise.title),

@@ -1,16 +1,16 @@
-//! Kernels, held against their reference by an engine process of its own: the learner's in `perflings check k01`; in `course check`
-//! starters, which fail the checks that they declare, solutions, which pass, and wrong solutions, which are refused.
+//! Exercises about kernels. An engine process of its own compares a kernel with its reference. `perflings check k01` checks the learner's
+//! kernel. In `course check`, a starter must fail the checks that say so, a solution must pass, and a wrong solution must be refused.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::{Asked, CheckSession, Commands, NOT_RUN, Tried, trial};
+use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
-use crate::judge::course::{CourseTrial, Found};
+use crate::judge::course::Found;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::judge::met;
 use crate::lanes::LanesWanted;
@@ -20,42 +20,39 @@ use crate::measure::weak_reference::weakness;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::shell::exercise::in_folder;
 use protocol::random;
-use protocol::{KernelJob, KernelShape, KernelStarter};
+use protocol::{KernelFile, KernelJob, KernelStarter};
 use wgsl_lockstep::lanes::listing;
 
 impl Commands for Kernels {
-    fn check(&self, asked: Asked<'_>) -> Result<Exit> {
-        let (_, exercise, args) = asked;
+    fn check(&self, request: CheckRequest<'_>) -> Result<Exit> {
+        let CheckRequest { exercise, args, .. } = request;
         if args.trace {
-            return trace(self, asked);
+            return print_lanes(self, request);
         }
+        let label = exercise.label();
         if !args.answer.is_empty() {
             return Err(usage(format!(
-                "{} takes no --answer: its answer is the kernel in your file",
-                exercise.label()
+                "{label} takes no --answer: its answer is the kernel in your file"
             )));
         }
-        let job = own_job(self, asked);
+        let job = own_job(self, request);
         let mut checker = Checker::new(args.engine.command()?);
         let meter = ProgressMeter::begin();
-        let (device, go_on) = (&args.engine.device, AtomicBool::new(false));
-        let report = checker.check_with_progress(device, &job, &go_on, |progress| {
+        let never = AtomicBool::new(false);
+        let facts = checker.check_with_progress(&args.engine.device, &job, &never, |progress| {
             meter.doing(kernel::checking(&job, progress).now);
         });
         drop(meter);
-        let report = kernel::verdict(&job, report);
+        let report = kernel::verdict(&job, facts);
         if args.json {
             out::json(&report)?;
         } else {
-            let verdict = match report.passed {
-                true => format!("passed: {}", met(&report.criteria)),
-                false => "not passed".to_owned(),
+            let verdict = if report.passed {
+                format!("passed: {}", met(&report.criteria))
+            } else {
+                "not passed".to_owned()
             };
-            result(&format!(
-                "{} {}: {verdict}",
-                exercise.label(),
-                exercise.title
-            ))?;
+            result(&format!("{label} {}: {verdict}", exercise.title))?;
             for line in &report.card {
                 let mark = match line.good {
                     Some(true) => "pass",
@@ -65,60 +62,58 @@ impl Commands for Kernels {
                 result(&format!("  {mark}  {}", line.text))?;
             }
         }
-        note_tried(asked.0, exercise, report.passed);
+        note_tried(request.context, exercise, report.passed);
         match &report.facts.failed {
             Some(why) => Err(ExitError::new(Exit::NoDevice, why.clone()).into()),
             None => Ok(Exit::passed_if(report.passed)),
         }
     }
 
-    fn try_out(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Tried {
+    fn try_shipped(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Trials {
         let solution = job(exercise, self, Text::Solution);
-        let drawn = solution.shapes.iter();
-        let drawn = drawn.filter(|shape| shape.is_drawn() && !shape.is_of_text());
-        let drawn: Vec<KernelShape> = drawn.cloned().collect();
-        let references = solution.files.iter().map(|file| {
+        let mut drawn = solution.shapes.clone();
+        drawn.retain(|shape| shape.is_drawn() && !shape.is_of_text());
+        let mut trials = Vec::new();
+        for file in &solution.files {
             let found = match weakness(&file.spec, &drawn, solution.seed) {
                 Ok(None) => (
                     Some(true),
-                    "refuses zeros, inputs and what is 1 % off".to_owned(),
+                    "refuses zeros, inputs and outputs that are 1 % off".to_owned(),
                 ),
                 Ok(Some(why)) | Err(why) => (Some(false), why),
             };
-            trial(exercise, &format!("reference of {}", file.name), found)
-        });
-        let references: Vec<CourseTrial> = references.collect();
-        let texts = [Text::Starter, Text::Solution].into_iter();
-        let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
-        let tried = texts.map(|text| {
+            let what = format!("reference of {}", file.name);
+            trials.push(trial(exercise, &what, found));
+        }
+        let wrong = self.wrong.iter().map(Text::Wrong);
+        for text in [Text::Starter, Text::Solution].into_iter().chain(wrong) {
             let name = text.name();
-            let found = match session.skipped.clone() {
-                Some(outcome) => outcome,
-                None => {
-                    session.meter.at(session.checked, session.of);
-                    let (label, id) = (exercise.label(), &exercise.id);
-                    session.meter.doing(format!("{label} {id}, {name}"));
-                    let mut job = job(exercise, self, text);
-                    job.timed = session.timed;
-                    let report = check(&mut session.checker, session.device, &job);
-                    verdict(self, &report, text)
-                }
+            let found = if let Some(skipped) = &session.skipped {
+                skipped.clone()
+            } else {
+                let (label, id) = (exercise.label(), &exercise.id);
+                session.meter.at(session.checked, session.of);
+                session.meter.doing(format!("{label} {id}, {name}"));
+                let mut job = job(exercise, self, text);
+                job.timed = session.timed;
+                let report = check(&mut session.checker, session.device, &job);
+                verdict(self, &report, text)
             };
             session.checked += 1;
             if session.skipped.is_none() && found.1.starts_with(NOT_RUN) {
-                // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
                 session.skipped = Some((Some(false), why.to_owned()));
             }
-            trial(exercise, &name, found)
-        });
-        Ok(Some(references.into_iter().chain(tried).collect()))
+            trials.push(trial(exercise, &name, found));
+        }
+        Ok(Some(trials))
     }
 }
 
-/// The job for the learner's files, else for the starters; says which.
-fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob {
-    let folder = context.exercise_folder(exercise);
+/// Returns the job for the learner's files, or for the starters if there are none. Prints a notice about which files it has.
+fn own_job(kernels: &Kernels, request: CheckRequest<'_>) -> KernelJob {
+    let exercise = request.exercise;
+    let folder = request.context.exercise_folder(exercise);
     let label = exercise.label();
     notice(&match &folder {
         Some(folder) => format!("{label}: your files in {}", folder.display()),
@@ -130,43 +125,45 @@ fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob
         exercise,
         kernels,
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
-        args.seed.unwrap_or_else(random::unpredictable_seed),
+        request.args.seed.unwrap_or_else(random::unpredictable_seed),
     )
 }
 
-/// Prints what the lanes of one workgroup do, for each file.
-fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
-    let job = own_job(kernels, asked);
-    for file in 0..job.files.len() {
+/// Prints what the lanes of one workgroup do in each file.
+fn print_lanes(kernels: &Kernels, request: CheckRequest<'_>) -> Result<Exit> {
+    let job = own_job(kernels, request);
+    for (file, KernelFile { name, .. }) in job.files.iter().enumerate() {
         let wanted = LanesWanted {
             file,
             ..LanesWanted::default()
         };
-        let found = lanes::begin(job.clone(), wanted)?.wait();
-        let found = found.context("This kernel broke the interpreter")?;
-        let found = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
-        for line in listing(&found.title(), &found.run) {
+        let recorded = lanes::begin(job.clone(), wanted)?
+            .wait()
+            .context("This kernel broke the interpreter")?
+            .map_err(|why| anyhow!("{name}: {why}"))?;
+        for line in listing(&recorded.title(), &recorded.run) {
             result(&line)?;
         }
     }
     Ok(Exit::Ok)
 }
 
-/// Checks and judges.
+/// Checks and judges the kernels of a job.
 pub(crate) fn check(checker: &mut Checker, device: &str, job: &KernelJob) -> KernelVerdict {
     let mut facts = checker.check(device, job);
     if facts.restart {
-        // It took too long, perhaps because the machine was busy: it is tried once more.
+        // The check took too long, perhaps because the machine was busy, so it is repeated once.
         facts = checker.check(device, job);
     }
     kernel::verdict(job, facts)
 }
 
-/// What is tried of a kernel exercise.
+/// The texts of an exercise that are checked together.
 #[derive(Clone, Copy)]
 pub(crate) enum Text<'a> {
     Starter,
     Solution,
+    /// A wrong solution in one file, and the solutions in all others.
     Wrong(&'a WrongSolution),
 }
 
@@ -180,7 +177,7 @@ impl Text<'_> {
     }
 }
 
-/// The check of an exercise's starters, of its solutions, or of a wrong solution beside the right ones.
+/// Returns the job that checks texts of an exercise.
 pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
     let read = |name: &str| {
         let mut all = kernels.kernels.iter().enumerate();
@@ -194,55 +191,57 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
     kernels.job(&exercise.id, read)
 }
 
-/// What a report says of a starter, which must fail the checks that say so and no others, of a solution, or of a wrong one,
-/// which must be refused with the words that it names.
+/// Judges the check of a text. A starter must fail exactly the checks that say so, a solution must pass all of them, and a wrong solution
+/// must be refused with the words that it names.
 fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
     if let Some(why) = &report.facts.failed {
         return (Some(false), format!("{NOT_RUN}: {why}"));
     }
     if let Text::Wrong(wrong) = text {
-        return refused(wrong, report);
+        return verdict_on_wrong(wrong, report);
     }
-    let starter = matches!(text, Text::Starter);
+    let is_starter = matches!(text, Text::Starter);
     let mut files = report.facts.files.iter();
     if let Some((name, error)) = files.find_map(|file| Some((&file.name, file.error.as_ref()?))) {
         let what = format!("does not compile: {name}:{}: {}", error.line, error.message);
         return (Some(false), what);
     }
-    let mut wrong = Vec::new();
-    let mut said = Vec::new();
+    let mut faults = Vec::new();
+    let mut expected = Vec::new();
     for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
-        let fails = starter && asked.starter == KernelStarter::Fails;
+        let must_fail = is_starter && asked.starter == KernelStarter::Fails;
         let line = format!("`{}`: {}", found.name, found.measured);
         match found.outcome.decided() {
-            Some(passed) if passed && fails => wrong.push(format!("must fail: {line}")),
-            Some(passed) if !passed && !fails => wrong.push(format!("must pass: {line}")),
-            Some(_) => said.push(line),
+            Some(true) if must_fail => faults.push(format!("must fail: {line}")),
+            Some(false) if !must_fail => faults.push(format!("must pass: {line}")),
+            Some(_) => expected.push(line),
             // Speed is not judged on a device whose speed says nothing.
             None => {}
         }
     }
-    if wrong.is_empty() && !starter && !report.passed {
-        wrong.push(report.reason().unwrap_or("did not pass").to_owned());
+    if faults.is_empty() && !is_starter && !report.passed {
+        faults.push(report.reason().unwrap_or("did not pass").to_owned());
     }
-    match wrong.is_empty() {
-        true => (Some(true), said.join("; ")),
-        false => (Some(false), wrong.join("; ")),
+    if faults.is_empty() {
+        (Some(true), expected.join("; "))
+    } else {
+        (Some(false), faults.join("; "))
     }
 }
 
-/// A wrong solution has to be refused with its words.
-fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> Found {
-    let said = report.card.iter().filter(|line| line.good != Some(true));
-    let said = said.map(|line| line.text.as_str()).collect::<Vec<_>>();
+fn verdict_on_wrong(wrong: &WrongSolution, report: &KernelVerdict) -> Found {
     let words = &wrong.refused;
-    let named = said.iter().any(|line| line.contains(words));
-    let detail = match said.join(" / ") {
-        _ if report.passed => "passes, and must be refused".to_owned(),
-        _ if named => format!("refused: {words}"),
-        said => format!("is refused without the words “{words}”: {said}"),
-    };
-    (Some(!report.passed && named), detail)
+    let lines = report.card.iter().filter(|line| line.good != Some(true));
+    let reasons: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+    if report.passed {
+        (Some(false), "passes, and must be refused".to_owned())
+    } else if reasons.iter().any(|reason| reason.contains(words)) {
+        (Some(true), format!("refused: {words}"))
+    } else {
+        let all = reasons.join(" / ");
+        let detail = format!("is refused without the words “{words}”: {all}");
+        (Some(false), detail)
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +257,7 @@ mod tests {
         found.and_then(Exercise::kernels).cloned().expect("k04")
     }
 
-    /// What a check found, by criterion: right, shared, faster.
+    /// Makes a report in which these criteria have passed: right, shared, faster. `None` was not measured.
     fn report(found: [Option<bool>; 3]) -> KernelVerdict {
         let names = matmul().checks.into_iter().map(|check| check.name);
         let criteria = names.zip(found).map(|(name, passed)| CriterionResult {

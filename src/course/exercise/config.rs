@@ -227,7 +227,7 @@ pub fn split(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// If an answer is given already, or if a key is missing.
-pub fn starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
+pub fn check_starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
     if let Some(key) = answers(raw, path)?.keys().next() {
         let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
         return Err(FileError::new(path, 0, what));

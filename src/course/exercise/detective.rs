@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::folder::ExerciseFolder;
 use crate::course::Question;
+use crate::course::check::{Check, CheckToml, checked};
 use crate::course::config_file::FileError;
 use crate::course::stage::{check_keys, check_question, plain_file};
 use protocol::config::{Knob, KnobValue, RunConfig};
@@ -27,6 +28,10 @@ pub struct Detective {
     pub hide: Vec<String>,
     /// The name of another program's profile for `perflings open`, which replaces the recording.
     pub profile: Option<String>,
+    /// What the recording shows where a choice is right, for each choice. `judge::detective` compares it with the recording.
+    pub shows: [Vec<Check>; 4],
+    /// The line of the declared answer in `exercise.toml`, for messages.
+    pub answer_line: usize,
 }
 
 impl Detective {
@@ -64,6 +69,8 @@ impl Detective {
             date: hello.date,
             hide,
             profile: None,
+            shows: Default::default(),
+            answer_line: 0,
         })
     }
 
@@ -80,6 +87,8 @@ impl Detective {
             date,
             hide: Vec::new(),
             profile: Some(profile),
+            shows: Default::default(),
+            answer_line: 0,
         }
     }
 
@@ -176,11 +185,46 @@ struct DetectiveToml {
     profile: Option<String>,
     device: Option<String>,
     date: Option<String>,
+    #[serde(default)]
+    shows: ShowsToml,
+}
+
+/// The conditions under which each choice is right, by its letter.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ShowsToml {
+    a: Vec<CheckToml>,
+    b: Vec<CheckToml>,
+    c: Vec<CheckToml>,
+    d: Vec<CheckToml>,
+}
+
+/// Reads the question, the recording or profile that it is about, and what that shows where a choice is right.
+pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
+    let mut found: DetectiveToml = folder.own()?;
+    let file = folder.file;
+    let ShowsToml { a, b, c, d } = std::mem::take(&mut found.shows);
+    let mut shows: [Vec<Check>; 4] = Default::default();
+    for (choice, (letter, raw)) in [("a", a), ("b", b), ("c", c), ("d", d)]
+        .into_iter()
+        .enumerate()
+    {
+        for (at, raw) in raw.into_iter().enumerate() {
+            match checked(file, &format!("shows.{letter}.{at}"), raw) {
+                Ok(check) => shows[choice].push(check),
+                Err(fault) => file.keep(Err(fault)),
+            }
+        }
+    }
+    Ok(Detective {
+        shows,
+        answer_line: file.line("question.answer"),
+        ..about(folder, found)?
+    })
 }
 
 /// Reads the question, and the recording or profile that it is about.
-pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
-    let found: DetectiveToml = folder.own()?;
+fn about(folder: &ExerciseFolder<'_>, found: DetectiveToml) -> Result<Detective, FileError> {
     let file = folder.file;
     let question = found
         .question

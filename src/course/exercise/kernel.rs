@@ -1,5 +1,5 @@
-//! Kernels to write in WGSL, and their check: the files, the sizes and the numbers of a job for the engine, which launches and
-//! measures. What a kernel computes and on which buffers is a `KernelSpec`, which the engine gets unchanged.
+//! The kernels that a learner writes in WGSL, and the job for the engine that checks them: files, sizes and numbers. A `KernelSpec` says
+//! what a kernel computes and on which buffers; the engine gets it unchanged.
 
 mod drawn;
 mod read;
@@ -14,36 +14,36 @@ use protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, template,
 };
 
-/// Seed of checks that have to be the same every time.
+/// The seed of checks that have to be equal every time.
 const SEED: u64 = 42;
 
-/// A kernel exercise: one file, or a forward and a backward one, on the same sizes.
+/// A kernel exercise. It has one file, or a forward and a backward one with equal sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernels {
     pub kernels: Vec<Kernel>,
-    /// Shapes of a check, small and odd ones first; the last is timed.
+    /// The shapes of a check, small and odd ones first. The last shape is timed.
     pub shapes: Vec<KernelShape>,
-    /// Ranges from which a check draws further shapes.
+    /// The ranges from which a check draws further shapes.
     pub hidden: DrawnSizes,
-    /// Part of the model whose kernel this can replace while it trains.
+    /// The part of the model whose kernel this one can replace while the model trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
     pub wrong: Vec<WrongSolution>,
 }
 
-/// A solution that looks right and misses an idea. `course check` verifies that it is refused and that the message names the idea.
+/// A solution that looks right and misses an idea. `course check` expects that it is refused with a message that names the idea.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongSolution {
-    /// `no-running-maximum`.
+    /// The name: `no-running-maximum`.
     pub name: String,
-    /// Number of the kernel it replaces.
+    /// The index of the kernel that it replaces.
     pub kernel: usize,
     pub text: String,
-    /// Words of the expected message.
+    /// The words that the message must contain.
     pub refused: String,
 }
 
-/// One WGSL file.
+/// A WGSL file, and what it has to compute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     pub file: StageFile,
@@ -51,7 +51,7 @@ pub struct Kernel {
 }
 
 impl Kernels {
-    /// What is wrong with the texts of the files; `toml` names exercise.toml in messages.
+    /// Returns the faults of the texts. `toml` is the name of exercise.toml in messages.
     pub(super) fn problems(&self, toml: &str) -> Vec<FileError> {
         let mut found = Vec::new();
         for Kernel { file, spec } in &self.kernels {
@@ -77,7 +77,7 @@ impl Kernels {
         found
     }
 
-    /// Inserts the shapes at which a model of this configuration launches the kernels, before the timed one.
+    /// Adds the shapes at which a model of this configuration launches the kernels, before the shape that is timed.
     pub fn in_model(mut self, config: &RunConfig) -> Self {
         let (model, train) = (&config.model, &config.train);
         let tokens = (train.batch * train.context) as u64;
@@ -102,10 +102,10 @@ impl Kernels {
             _ => Vec::new(),
         };
         for (label, sizes) in launches {
-            let sizes = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
+            let named = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
             let shape = KernelShape {
                 label: label.to_owned(),
-                sizes: sizes.collect(),
+                sizes: named.collect(),
                 ..KernelShape::default()
             };
             let last = self.shapes.len().saturating_sub(1);
@@ -117,7 +117,7 @@ impl Kernels {
         self
     }
 
-    /// The job for the engine, with always the same numbers; `read` reads a file by its name.
+    /// Returns the job for the engine, with equal numbers every time. `read` reads the learner's file with a name.
     pub fn job(
         &self,
         exercise: &str,
@@ -126,33 +126,34 @@ impl Kernels {
         self.job_of_seed(exercise, SEED, read)
     }
 
-    /// The job with the numbers and the drawn sizes of a seed.
+    /// Returns the job with the numbers and the drawn sizes of a seed.
     pub fn job_of_seed(
         &self,
         exercise: &str,
         seed: u64,
         read: impl Fn(&str) -> Result<String, KernelError>,
     ) -> KernelJob {
-        let files = self.kernels.iter().map(|kernel| {
-            let (text, unreadable) = match read(&kernel.file.name) {
+        let mut files = Vec::new();
+        for Kernel { file, spec } in &self.kernels {
+            let (text, unreadable) = match read(&file.name) {
                 Ok(text) => (text, None),
                 Err(error) => (String::new(), Some(error)),
             };
-            KernelFile {
-                name: kernel.file.name.clone(),
+            files.push(KernelFile {
+                name: file.name.clone(),
                 text,
                 unreadable,
-                starter: kernel.file.starter.clone(),
-                solution: kernel.file.solution.clone(),
-                spec: kernel.spec.clone(),
-            }
-        });
-        let files: Vec<KernelFile> = files.collect();
-        let texts: Vec<&str> = files.iter().map(|it| it.text.as_str()).collect();
-        let own = files
-            .iter()
-            .flat_map(|it| [it.starter.as_str(), it.solution.as_str()]);
-        let own: Vec<&str> = own.collect();
+                starter: file.starter.clone(),
+                solution: file.solution.clone(),
+                spec: spec.clone(),
+            });
+        }
+        let mut texts: Vec<&str> = Vec::new();
+        let mut own: Vec<&str> = Vec::new();
+        for file in &files {
+            texts.push(&file.text);
+            own.extend([file.starter.as_str(), &file.solution]);
+        }
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
         let drawn = self.hidden.shapes(seed, &self.shapes, &texts, &own);

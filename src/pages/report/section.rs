@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{in_words, on, short};
+use super::{device_in_words, in_words, loss_in_words};
 use crate::pages::sheet::{SheetBlock, SheetTable, absent};
 use crate::sanitize;
 use protocol::stats::roofline::reached;
@@ -115,6 +115,7 @@ impl Section {
     pub(super) fn blocks(&self, changes: &str) -> Vec<SheetBlock> {
         let run = &self.run;
         let mut title = match run.stage {
+            0 if run.is_foreign() && run.slot == Slot::B => format!("B: {}", run.name),
             0 => run.name.clone(),
             stage => format!("Stage {stage}, {}", run.name),
         };
@@ -124,12 +125,12 @@ impl Section {
         if !changes.is_empty() {
             title += &format!(": {changes}");
         }
-        let on = on(run).replacen("on", "On", 1);
+        let place = device_in_words(run).replacen("on", "On", 1);
         let parameters = match run.parameters {
             Some(count) => format!("{} parameters", show(count as f64, 0)),
             None => "Parameters: not reported".to_owned(),
         };
-        let mut intro = format!("{on}. {parameters}");
+        let mut intro = format!("{place}. {parameters}");
         // The stream of a mystery does not tell its configuration.
         if let Some(hash) = &run.hash
             && !run.sealed
@@ -155,7 +156,7 @@ impl Section {
     /// Returns the figures as rows of a name and a value.
     fn figures(&self) -> Vec<(&'static str, String)> {
         let loss = |point: Option<(u64, Num)>| match point {
-            Some((step, loss)) => format!("{} at step {step}", short(loss)),
+            Some((step, loss)) => format!("{} at step {step}", loss_in_words(loss)),
             None => absent("no step was made"),
         };
         let nats = |loss: Option<f64>| match loss {

@@ -1,61 +1,64 @@
-//! What the instructor does on the board: what is chosen, asked and typed there, and what follows for the room.
+//! What the instructor does on the board: what is chosen, asked and typed there, and which orders the room gets.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
-use crate::class::board::{Board, ParticipantRow, offer_of};
+use crate::class::board::{Board, Crowd, ParticipantRow, offer_of};
 use crate::class::record::{InstructorRequest, Question};
-use crate::tui::keys::board::BoardAction;
+use crate::tui::keys::board::{BoardAction, key_of};
 
 /// The state of the board's screen.
 #[derive(Clone, Debug, Default)]
 pub struct BoardView {
-    /// Where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
+    /// The places where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
     pub places: Vec<String>,
-    /// What the addresses belong to: an interface of this machine, by its name.
+    /// The names of the interfaces of this machine to which these addresses belong.
     pub interfaces: Vec<String>,
-    /// The address that is shown large.
+    /// The index of the place that is shown large.
     pub place: usize,
-    /// Addresses, as `HOST:PORT`, under which a phone has reached the room.
+    /// The addresses, as `HOST:PORT`, under which a phone has reached the room.
     pub reached: BTreeSet<String>,
     /// Seconds since the room was opened here.
     pub open_s: u64,
-    /// What the wall shows; `None` for what the class does now.
+    /// The part that the instructor turned the wall to; `None` for what the class does now.
     pub wall: Option<WallPart>,
-    /// Warnings that were put away.
+    /// The warnings that were dismissed.
     pub dismissed: BTreeSet<String>,
-    /// Questions that were prepared, and the one that is offered while a question is typed.
+    /// The questions that were prepared.
     pub prepared: Vec<Question>,
+    /// The index of the prepared question that is offered while a question is typed.
     pub offered: usize,
     /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
     pub own: Vec<String>,
     pub screen: BoardScreen,
-    /// The marked stage, as its place in the course.
+    /// The index of the marked stage.
     pub marked: usize,
-    /// The chosen participant: none until the first press of a key.
+    /// The id of the chosen participant; `None` until a key chooses one.
     pub chosen: Option<String>,
-    /// Participants that are selected, to be removed together.
+    /// The ids of the participants that are selected, to be removed together.
     pub selected: BTreeSet<String>,
-    /// What pressing the same key again does.
+    /// The order that the same key gives when it is pressed again.
     pub asked: Option<Confirmation>,
-    /// What is being typed.
+    /// The purpose of the line that is being typed, and the line.
     pub typing: Option<(Typing, String)>,
+    /// The last message.
     pub notice: Option<String>,
 }
 
-/// What fills the screen.
+/// A screen of the board's program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BoardScreen {
     #[default]
     Board,
-    /// How to join.
+    /// The screen that says how to join.
     Join,
-    /// What the class is to see, and nothing else.
+    /// The screen for the class, with nothing that is not for the class.
     Wall,
     /// The instructor's own addresses.
     Own,
 }
 
-/// What the wall shows.
+/// A part of what the class does, which fills the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WallPart {
     Join,
@@ -67,7 +70,7 @@ pub enum WallPart {
 impl WallPart {
     const ALL: [Self; 4] = [Self::Join, Self::Vote, Self::Hands, Self::Race];
 
-    /// What the class does now: a vote before a race, and how to join where it does nothing.
+    /// Returns what the class does now: a vote before a race, and how to join if it does nothing.
     pub(super) fn of(board: &Board) -> Self {
         let vote = board.vote.as_ref();
         if vote.is_some_and(|vote| vote.open) {
@@ -84,303 +87,352 @@ impl WallPart {
     }
 }
 
-/// What is confirmed by pressing its key again.
+/// An order that is confirmed by pressing its key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     Remove,
     Quit,
 }
 
-/// What a word is typed for.
+/// The purpose of a line that is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typing {
-    /// The name of a race.
+    /// The line names a race.
     Race,
-    /// Letters of the names to select.
+    /// The line has letters of the names to select.
     Names,
-    /// A free question with its choices.
+    /// The line is a free question with its choices.
     Question,
 }
 
-/// Longest line that is typed, in bytes.
+/// The longest line that is typed, in bytes.
 const LINE: usize = 400;
 
 impl BoardView {
-    /// The chosen participant's place.
+    /// Returns the index of the chosen participant; `None` if nobody is chosen.
     pub(super) fn chosen(&self, board: &Board) -> Option<usize> {
         let chosen = self.chosen.as_ref()?;
         board.rows.iter().position(|row| row.id == *chosen)
     }
 
-    /// Who would be removed: those who are selected, or else the chosen one.
-    fn removed<'a>(&self, board: &'a Board) -> Vec<&'a ParticipantRow> {
-        let selected: Vec<_> = board
-            .rows
-            .iter()
-            .filter(|row| self.selected.contains(&row.id))
-            .collect();
-        match self.chosen(board).and_then(|at| board.rows.get(at)) {
-            Some(chosen) if selected.is_empty() => vec![chosen],
-            _ => selected,
-        }
+    /// Returns the participants that would be removed: those who are selected, or else the chosen one.
+    fn to_remove<'a>(&self, board: &'a Board) -> Vec<&'a ParticipantRow> {
+        let is_meant = |row: &&ParticipantRow| {
+            if self.selected.is_empty() {
+                self.chosen.as_ref() == Some(&row.id)
+            } else {
+                self.selected.contains(&row.id)
+            }
+        };
+        board.rows.iter().filter(is_meant).collect()
     }
 
     /// Returns true if the room ends with this program.
     pub(super) fn serves(&self) -> bool {
         !self.own.is_empty()
     }
+
+    /// Turns the wall to another part of what the class does.
+    fn turn_wall(&mut self, by: i32, board: &Board) {
+        let shown = self.wall.unwrap_or(WallPart::of(board));
+        let at = WallPart::ALL.iter().position(|part| *part == shown);
+        let next = turned(at.unwrap_or(0), by, WallPart::ALL.len());
+        self.wall = WallPart::ALL.get(next).copied();
+    }
+
+    /// Marks the stage this many places further on.
+    fn mark(&mut self, by: i32, board: &Board) {
+        let last = board.stages.len().saturating_sub(1);
+        self.marked = self.marked.saturating_add_signed(by as isize).min(last);
+    }
+
+    /// Chooses the participant this many rows further down.
+    fn choose(&mut self, by: i32, board: &Board) {
+        let at = match self.chosen(board) {
+            Some(at) => at.saturating_add_signed(by as isize),
+            None => 0,
+        };
+        let last = board.rows.len().saturating_sub(1);
+        self.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
+    }
+
+    /// Adds the chosen participant to the selection or removes them from it, and chooses the next one.
+    fn select_chosen(&mut self, board: &Board) {
+        if let Some(row) = self.chosen(board).and_then(|at| board.rows.get(at))
+            && !self.selected.remove(&row.id)
+        {
+            self.selected.insert(row.id.clone());
+        }
+        self.choose(1, board);
+    }
+
+    /// Selects everybody whose name has these letters, or nobody if there are none. Returns a message about them.
+    fn select_named(&mut self, letters: &str, board: &Board) -> String {
+        let letters = letters.trim().to_lowercase();
+        self.selected.clear();
+        for row in &board.rows {
+            if !letters.is_empty() && row.name.to_lowercase().contains(&letters) {
+                self.selected.insert(row.id.clone());
+            }
+        }
+        let (remove, again) = (
+            key_of(BoardAction::Remove),
+            key_of(BoardAction::SelectNamed),
+        );
+        match self.selected.len() {
+            0 => "Selected nobody".to_owned(),
+            n => format!("Selected {n} · {remove}: remove them · {again} and enter: select nobody"),
+        }
+    }
+
+    /// Writes another prepared question into the line.
+    fn offer_question(&mut self, by: i32) {
+        if let Some((Typing::Question, line)) = &mut self.typing {
+            self.offered = turned(self.offered, by, self.prepared.len());
+            if let Some(question) = self.prepared.get(self.offered) {
+                *line = question.line();
+            }
+        }
+    }
+
+    /// Begins to type a line.
+    fn begin_typing(&mut self, purpose: Typing) {
+        let prepared = match purpose {
+            Typing::Question => self.prepared.get(self.offered),
+            Typing::Race | Typing::Names => None,
+        };
+        let line = prepared.map_or_else(String::new, Question::line);
+        self.typing = Some((purpose, line));
+    }
+
+    /// Adds a letter to the line.
+    fn type_letter(&mut self, letter: char) {
+        if let Some((_, line)) = &mut self.typing
+            && line.len() < LINE
+            && !crate::sanitize::harmful(letter)
+        {
+            line.push(letter);
+        }
+    }
+}
+
+/// Returns the index this many places further on in a list that is a circle.
+fn turned(at: usize, by: i32, length: usize) -> usize {
+    (at as i32 + by).rem_euclid(length.max(1) as i32) as usize
 }
 
 /// The room behind the board.
 pub trait RoomControl {
+    /// Returns the present board.
     fn board(&mut self) -> Board;
-    /// The course's id of the stage at a place.
-    fn stage(&self, at: usize) -> Option<String>;
-    /// The race that a line names, such as `7 2`, `k04` or `7 2 15 min`, or what to write instead.
+    /// Returns the race that a line names, such as `7 2`, `k04` or `7 2 15 min`. The error says what to write instead.
     fn race(&self, named: &str) -> Result<InstructorRequest, String>;
-    /// Addresses, as `HOST:PORT`, under which a phone has reached the room.
+    /// Returns the addresses, as `HOST:PORT`, under which a phone has reached the room.
     fn reached(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
-    /// Why the right choice of a stage is right, by its number, and the stage's id.
+    /// Returns the id of the stage with this number, and the reason for its right choice.
     fn answer(&self, stage: u32) -> Option<(String, String)>;
+    /// Gives an order. The error says why it is not possible.
     fn order(&mut self, order: InstructorRequest) -> Result<(), String>;
 }
 
-/// Carries out an action; the result is a message for the board.
+/// Carries out an action. Returns a message for the board, if there is one.
 pub fn act(
-    asked: BoardAction,
+    action: BoardAction,
     room: &mut dyn RoomControl,
     board: &Board,
     view: &mut BoardView,
 ) -> Option<String> {
-    let again = view.asked.take();
-    let order = match asked {
-        BoardAction::Mark(by) if view.screen == BoardScreen::Wall => {
-            let now = view.wall.unwrap_or(WallPart::of(board));
-            let at = WallPart::ALL
-                .iter()
-                .position(|part| *part == now)
-                .unwrap_or(0) as i32;
-            let next = (at + by).rem_euclid(WallPart::ALL.len() as i32) as usize;
-            view.wall = WallPart::ALL.get(next).copied();
-            return None;
+    let confirmed = view.asked.take();
+    match action {
+        BoardAction::Mark(by) if view.screen == BoardScreen::Wall => view.turn_wall(by, board),
+        BoardAction::Mark(by) => view.mark(by, board),
+        BoardAction::Choose(by) if view.typing.is_some() => view.offer_question(by),
+        BoardAction::Choose(by) => view.choose(by, board),
+        BoardAction::Select => view.select_chosen(board),
+        BoardAction::SelectNamed => view.begin_typing(Typing::Names),
+        BoardAction::Ask => view.begin_typing(Typing::Question),
+        BoardAction::Race if board.race.is_none() => view.begin_typing(Typing::Race),
+        BoardAction::Type(letter) => view.type_letter(letter),
+        BoardAction::Erase => {
+            view.typing.as_mut()?.1.pop();
         }
-        BoardAction::Mark(by) => {
-            let last = board.stages.len().saturating_sub(1);
-            view.marked = view.marked.saturating_add_signed(by as isize).min(last);
-            return None;
-        }
-        BoardAction::Choose(by) if view.typing.is_some() => {
-            let (_, line) = view
-                .typing
-                .as_mut()
-                .filter(|(what, _)| *what == Typing::Question)?;
-            let all = view.prepared.len().max(1) as i32;
-            view.offered = (view.offered as i32 + by).rem_euclid(all) as usize;
-            *line = view.prepared.get(view.offered)?.line();
-            return None;
-        }
-        BoardAction::Choose(by) => {
-            let last = board.rows.len().saturating_sub(1);
-            let at = view
-                .chosen(board)
-                .map_or(0, |at| at.saturating_add_signed(by as isize));
-            view.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
-            return None;
-        }
-        BoardAction::Remove => {
-            let rows = view.removed(board);
-            let who = match rows.as_slice() {
-                [] => {
-                    let how = "Choose a participant with the up and down arrows, or select some with space or /";
-                    return Some(how.to_owned());
-                }
-                [row] => row.name.clone(),
-                rows => format!("{} participants", rows.len()),
-            };
-            if again != Some(Confirmation::Remove) {
-                view.asked = Some(Confirmation::Remove);
-                return Some(format!(
-                    "Press the same key again to remove {who} and keep them out; any other key cancels"
-                ));
-            }
-            let ids = rows.iter().map(|row| row.id.clone()).collect();
-            let said = format!(
-                "Removed and kept out: {who}; u takes that back for a minute, i lets everybody in again"
-            );
-            view.selected.clear();
-            return Some(
-                room.order(InstructorRequest::Remove(ids))
-                    .err()
-                    .unwrap_or(said),
-            );
-        }
-        BoardAction::Select => {
-            let row = view.chosen(board).and_then(|at| board.rows.get(at));
-            if let Some(row) = row
-                && !view.selected.remove(&row.id)
-            {
-                view.selected.insert(row.id.clone());
-            }
-            return act(BoardAction::Choose(1), room, board, view);
-        }
-        BoardAction::SelectNamed => {
-            view.typing = Some((Typing::Names, String::new()));
-            return None;
-        }
+        BoardAction::Drop => view.typing = None,
         BoardAction::Show(screen) => {
             view.wall = None;
-            view.screen = match view.screen == screen {
-                true => BoardScreen::Board,
-                false => screen,
+            view.screen = if view.screen == screen {
+                BoardScreen::Board
+            } else {
+                screen
             };
-            return None;
         }
-        BoardAction::Answer => {
-            let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
-                return Some("The answer can be shown once a vote is closed".to_owned());
-            };
-            let (stage, reason) = room.answer(vote.stage)?;
-            InstructorRequest::ShowAnswer { stage, reason }
-        }
-        BoardAction::LetIn => InstructorRequest::LetIn,
-        BoardAction::Undo => {
-            let undone = room.order(InstructorRequest::Undo);
-            return Some(
-                undone
-                    .err()
-                    .unwrap_or("The last order is taken back".to_owned()),
-            );
-        }
-        BoardAction::Lock => InstructorRequest::Lock(!board.locked),
-        BoardAction::Names => InstructorRequest::RequireNames(!board.names_required),
-        BoardAction::RemoveCrowd => {
-            let Some(crowd) = &board.crowd else {
-                return Some(
-                    "No address has so many participants that the board warns of it".to_owned(),
-                );
-            };
-            let said = format!(
-                "Removed {} from {}; u takes that back for a minute",
-                crowd.people, crowd.address
-            );
-            let removed = room.order(InstructorRequest::RemoveFrom(crowd.address.clone()));
-            return Some(removed.err().unwrap_or(said));
-        }
+        BoardAction::NextPlace => view.place = turned(view.place, 1, view.places.len()),
         BoardAction::Dismiss => {
             view.dismissed.extend(warnings(board));
             view.notice = None;
-            return None;
-        }
-        BoardAction::NextPlace => {
-            view.place = (view.place + 1) % view.places.len().max(1);
-            return None;
-        }
-        BoardAction::Ask => {
-            let offered = view.prepared.get(view.offered);
-            view.typing = Some((
-                Typing::Question,
-                offered.map_or_else(String::new, Question::line),
-            ));
-            return None;
-        }
-        BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => {
-            InstructorRequest::CloseVote
-        }
-        BoardAction::Vote => InstructorRequest::OpenVote(room.stage(view.marked)?),
-        BoardAction::Offer => {
-            let marked = board.stages.get(view.marked)?;
-            let offered = board.offer == Some(offer_of(marked.number, &marked.title));
-            let stage = room.stage(view.marked)?;
-            InstructorRequest::Offer((!offered).then_some(stage))
-        }
-        BoardAction::Race if board.race.is_some() => InstructorRequest::Race(None),
-        BoardAction::Race => {
-            view.typing = Some((Typing::Race, String::new()));
-            return None;
-        }
-        BoardAction::Close => {
-            let closed = !board.closed;
-            let said = match closed {
-                true => {
-                    "The room is closed, and its vote; u takes that back for a minute, x opens it again"
-                }
-                false => "The room is open again",
-            };
-            let done = room.order(InstructorRequest::Close(closed));
-            return Some(done.err().unwrap_or(said.to_owned()));
-        }
-        BoardAction::Type(letter) => {
-            let (_, name) = view.typing.as_mut()?;
-            if name.len() < LINE && !crate::sanitize::harmful(letter) {
-                name.push(letter);
-            }
-            return None;
-        }
-        BoardAction::Erase => {
-            view.typing.as_mut()?.1.pop();
-            return None;
-        }
-        BoardAction::Take => match view.typing.take()? {
-            (Typing::Race, name) => match room.race(&name) {
-                Ok(race) => race,
-                Err(why) => return Some(why),
-            },
-            (Typing::Question, line) => match Question::read(&line) {
-                Ok(question) => {
-                    view.offered = (view.offered + 1) % view.prepared.len().max(1);
-                    InstructorRequest::Ask(question)
-                }
-                Err(why) => {
-                    view.typing = Some((Typing::Question, line));
-                    return Some(why);
-                }
-            },
-            (Typing::Names, part) => return Some(select(&part, board, view)),
-        },
-        BoardAction::Drop => {
-            view.typing = None;
-            return None;
         }
         BoardAction::Quit => {
             view.asked = Some(Confirmation::Quit);
-            return Some(match view.serves() {
-                true => format!(
-                    "Press the same key again to end the class for {} here; any other key cancels. `--resume` opens it again",
-                    board.here
-                ),
-                false => {
-                    "Press the same key again to end this board; the room stays open in its folder"
-                        .to_owned()
-                }
-            });
+            return Some(question_before_quitting(board, view));
         }
-    };
-    room.order(order).err()
-}
-
-/// What the board warns of.
-pub(super) fn warnings(board: &Board) -> Vec<String> {
-    let crowd = board.crowd.iter().map(|crowd| {
-        format!(
-            "{} from one address ({}): f removes them all, l lets nobody else in, z puts this away",
-            crowd.people, crowd.address
-        )
-    });
-    crowd.chain(board.faults.iter().cloned()).collect()
-}
-
-/// Selects everybody whose name has these letters; nobody where there are none.
-fn select(part: &str, board: &Board, view: &mut BoardView) -> String {
-    let part = part.trim().to_lowercase();
-    let named = board.rows.iter().filter(|row| {
-        let name = row.name.to_lowercase();
-        !part.is_empty() && name.contains(&part)
-    });
-    view.selected = named.map(|row| row.id.clone()).collect();
-    match view.selected.len() {
-        0 => "Nobody is selected".to_owned(),
-        n => format!("{n} selected: d removes them, / and enter selects nobody"),
+        BoardAction::Remove => {
+            return remove(confirmed == Some(Confirmation::Remove), room, board, view);
+        }
+        BoardAction::Take => return take_line(room, board, view),
+        BoardAction::Vote => {
+            let is_open = board.vote.as_ref().is_some_and(|vote| vote.open);
+            let order = if is_open {
+                InstructorRequest::CloseVote
+            } else {
+                InstructorRequest::OpenVote(board.stages.get(view.marked)?.id.clone())
+            };
+            return room.order(order).err();
+        }
+        BoardAction::Answer => {
+            let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
+                return Some("Close the vote; then its answer can be shown".to_owned());
+            };
+            let (stage, reason) = room.answer(vote.stage)?;
+            let answer = InstructorRequest::ShowAnswer { stage, reason };
+            return room.order(answer).err();
+        }
+        BoardAction::Offer => {
+            let marked = board.stages.get(view.marked)?;
+            let is_offered = board.offer == Some(offer_of(marked.number, &marked.title));
+            let offer = InstructorRequest::Offer((!is_offered).then(|| marked.id.clone()));
+            return room.order(offer).err();
+        }
+        BoardAction::Race => return room.order(InstructorRequest::Race(None)).err(),
+        BoardAction::Lock => return room.order(InstructorRequest::Lock(!board.locked)).err(),
+        BoardAction::Names => {
+            let required = !board.names_required;
+            return room.order(InstructorRequest::RequireNames(required)).err();
+        }
+        BoardAction::LetIn => return room.order(InstructorRequest::LetIn).err(),
+        BoardAction::Undo => {
+            return give(InstructorRequest::Undo, "Took the last order back", room);
+        }
+        BoardAction::Close if board.closed => {
+            return give(
+                InstructorRequest::Close(false),
+                "Opened the room again",
+                room,
+            );
+        }
+        BoardAction::Close => {
+            let (undo, open) = (undo_in_words(), key_of(BoardAction::Close));
+            let said = format!("Closed the room and its vote · {undo} · {open}: open it again");
+            return give(InstructorRequest::Close(true), &said, room);
+        }
+        BoardAction::RemoveCrowd => {
+            let Some(Crowd { address, people }) = &board.crowd else {
+                let why = "No address has so many participants that the board warns of it";
+                return Some(why.to_owned());
+            };
+            let said = format!("Removed {people} from {address} · {}", undo_in_words());
+            let order = InstructorRequest::RemoveFrom(address.clone());
+            return give(order, &said, room);
+        }
     }
+    None
+}
+
+/// Returns the key that takes an order back.
+fn undo_in_words() -> String {
+    format!("{}: undo, for a minute", key_of(BoardAction::Undo))
+}
+
+/// Gives an order. Returns why it is not possible, or else `said`.
+fn give(order: InstructorRequest, said: &str, room: &mut dyn RoomControl) -> Option<String> {
+    let failed = room.order(order).err();
+    failed.or_else(|| Some(said.to_owned()))
+}
+
+/// Removes participants once the key was pressed twice. Returns a message.
+fn remove(
+    is_confirmed: bool,
+    room: &mut dyn RoomControl,
+    board: &Board,
+    view: &mut BoardView,
+) -> Option<String> {
+    let rows = view.to_remove(board);
+    let who = match rows.as_slice() {
+        [] => {
+            let how =
+                "Choose a participant with the up and down arrows, or select some with space or /";
+            return Some(how.to_owned());
+        }
+        [row] => row.name.clone(),
+        rows => format!("{} participants", rows.len()),
+    };
+    let key = key_of(BoardAction::Remove);
+    if !is_confirmed {
+        view.asked = Some(Confirmation::Remove);
+        return Some(format!(
+            "{key} again: remove {who} and keep them out · any other key: cancel"
+        ));
+    }
+    let ids = rows.iter().map(|row| row.id.clone()).collect();
+    let (undo, let_in) = (undo_in_words(), key_of(BoardAction::LetIn));
+    let said = format!("Removed and kept out: {who} · {undo} · {let_in}: let everybody in again");
+    view.selected.clear();
+    give(InstructorRequest::Remove(ids), &said, room)
+}
+
+/// Takes the line that was typed. Returns a message.
+fn take_line(room: &mut dyn RoomControl, board: &Board, view: &mut BoardView) -> Option<String> {
+    let (purpose, line) = view.typing.take()?;
+    match purpose {
+        Typing::Names => Some(view.select_named(&line, board)),
+        Typing::Race => match room.race(&line) {
+            Ok(race) => room.order(race).err(),
+            Err(why) => Some(why),
+        },
+        Typing::Question => match Question::read(&line) {
+            Ok(question) => {
+                view.offered = turned(view.offered, 1, view.prepared.len());
+                room.order(InstructorRequest::Ask(question)).err()
+            }
+            Err(why) => {
+                view.typing = Some((Typing::Question, line));
+                Some(why)
+            }
+        },
+    }
+}
+
+fn question_before_quitting(board: &Board, view: &BoardView) -> String {
+    let key = key_of(BoardAction::Quit);
+    if view.serves() {
+        format!(
+            "{key} again: end the class for {} here (`--resume` opens it again) · any other key: cancel",
+            board.here
+        )
+    } else {
+        format!(
+            "{key} again: end this board; the room stays open in its folder · any other key: cancel"
+        )
+    }
+}
+
+/// Returns the warnings of the board.
+pub(super) fn warnings(board: &Board) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(Crowd { address, people }) = &board.crowd {
+        let is_tunnel = address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let tunnel = if is_tunnel {
+            ", a tunnel on this machine"
+        } else {
+            ""
+        };
+        warnings.push(format!(
+            "{people} from one address ({address}{tunnel}) · {}: remove them all · {}: let nobody else in · {}: dismiss this",
+            key_of(BoardAction::RemoveCrowd),
+            key_of(BoardAction::Lock),
+            key_of(BoardAction::Dismiss),
+        ));
+    }
+    warnings.extend(board.faults.iter().cloned());
+    warnings
 }

@@ -9,16 +9,17 @@ use ratatui::text::{Line, Span};
 
 use super::BoardView;
 use crate::class::board::Board;
+use crate::tui::keys::board::{BoardAction, key_of};
 use crate::tui::surface::{height, put, take_left, take_top};
 use crate::tui::symbols::half_blocks;
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 
-/// Light modules around a QR code: four by its standard; two still read well, and leave room at 60 by 16.
+/// The light modules around a QR code: four by its standard; two still read well, and leave room at 60 by 16.
 const QUIET: usize = 2;
-/// Columns that stay beside a QR code.
+/// The columns that stay beside a QR code.
 const BESIDE: u16 = 24;
-/// Seconds without a phone after which the view says what may be wrong.
+/// The seconds without a phone after which the view says what may be wrong.
 const PATIENCE_S: u64 = 30;
 
 /// Draws the view.
@@ -31,88 +32,96 @@ pub(super) fn draw(
 ) {
     let mut rest = beside_code(frame, area, view, theme);
     let wide = usize::from(rest.width);
-    let mut lines = vec![Line::styled("join the class", theme.heading)];
+    let mut title = Line::styled("join the class", theme.heading);
     if !board.opened.is_empty() {
-        lines[0].push_span(Span::styled(format!("  {}", board.opened), theme.dim));
+        title.push_span(Span::styled(format!("  {}", board.opened), theme.dim));
     }
-    let here = format!("{} here", board.here);
-    lines.push(Line::styled(here, theme.strong));
-    put(frame, take_top(&mut rest, 2), lines);
-    let reached = reached(view, wide, theme);
+    let here = Line::styled(format!("{} here", board.here), theme.strong);
+    put(frame, take_top(&mut rest, 2), vec![title, here]);
+    let reached = reached_lines(view, wide, theme);
     put(frame, take_top(&mut rest, height(reached.len())), reached);
     if let Some(code) = link(view).and_then(|link| link.rsplit('/').next()) {
-        let size = digits::size(code, rest.width, rest.height / 3);
-        if size > 0 {
-            let area = take_top(&mut rest, digits::rows(size) + 1);
-            let at = (area.x, area.y);
-            digits::draw(frame.buffer_mut(), at, code, size, theme.strong);
-        } else {
-            let said = Line::styled(format!("code  {code}"), theme.strong);
-            put(frame, take_top(&mut rest, 1), said);
-        }
+        draw_code(frame, &mut rest, code, theme);
     }
+    put(frame, rest, place_lines(view, wide, theme));
+}
+
+/// Draws the code to type, large if there is room, and takes the rows off `rest`.
+fn draw_code(frame: &mut Frame<'_>, rest: &mut Rect, code: &str, theme: &Theme) {
+    let size = digits::size(code, rest.width, rest.height / 3);
+    if size > 0 {
+        let area = take_top(rest, digits::rows(size) + 1);
+        let at = (area.x, area.y);
+        digits::draw(frame.buffer_mut(), at, code, size, theme.strong);
+    } else {
+        let line = Line::styled(format!("code  {code}"), theme.strong);
+        put(frame, take_top(rest, 1), line);
+    }
+}
+
+/// Returns the addresses, the chosen one first with its command.
+fn place_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("in a terminal, with a nickname:", theme.dim)];
-    let of = |at: usize| match view.interfaces.get(at).map(String::as_str) {
+    let interface = |at: usize| match view.interfaces.get(at).map(String::as_str) {
         None | Some("") => String::new(),
         Some(name) => format!(" ({name})"),
     };
-    for (at, place) in places(view) {
-        let said = match at == view.place {
-            true => format!("perflings --room {place} --name NICKNAME"),
-            // The same code is at each address.
-            false => format!("or {place}{}", of(at)),
-        };
-        let style = if at == view.place {
-            theme.strong
+    for further in 0..view.places.len() {
+        let at = (view.place + further) % view.places.len();
+        let place = &view.places[at];
+        let (said, style) = if further == 0 {
+            let said = format!("perflings --room {place} --name NICKNAME");
+            (said, theme.strong)
         } else {
-            theme.text
+            // The same code is at each address.
+            (format!("or {place}{}", interface(at)), theme.text)
         };
         lines.extend(text::wrap(&[Span::styled(said, style)], wide, "", "  "));
     }
     if view.places.len() > 1 {
-        lines.push(Line::styled(
-            format!("tab: the next address{}", of(view.place)),
-            theme.dim,
-        ));
+        let key = key_of(BoardAction::NextPlace);
+        let said = format!("{key}: the next address{}", interface(view.place));
+        lines.push(Line::styled(said, theme.dim));
     }
-    put(frame, rest, lines);
+    lines
 }
 
-/// The addresses, the chosen one first.
-fn places(view: &BoardView) -> impl Iterator<Item = (usize, &String)> {
-    let all = view.places.iter().enumerate();
-    let (after, before) = (all.clone().skip(view.place), all.take(view.place));
-    after.chain(before)
-}
-
-/// The address that a phone opens.
+/// Returns the address that a phone opens; `None` for a room in a folder.
 fn link(view: &BoardView) -> Option<&String> {
-    view.places
-        .get(view.place)
-        .filter(|it| it.starts_with("http://"))
+    let place = view.places.get(view.place)?;
+    place.starts_with("http://").then_some(place)
 }
 
-/// Whether a phone has come, and what may be wrong where none has.
-fn reached(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the `HOST:PORT` of an address; empty for a folder.
+fn host(place: &str) -> &str {
+    let after = place.strip_prefix("http://").unwrap_or_default();
+    after.split('/').next().unwrap_or_default()
+}
+
+/// Returns whether a phone has come, and what may be wrong if none has.
+fn reached_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(link) = link(view) else {
         return Vec::new();
     };
-    let host = link.trim_start_matches("http://").split('/').next();
-    let (said, style) = if host.is_some_and(|host| view.reached.contains(host)) {
-        ("a phone reached this address", theme.good)
+    // A tunnel may tell the room another name than the one that phones type.
+    let is_listed = |reached: &String| view.places.iter().any(|place| host(place) == reached);
+    let unlisted = view.reached.iter().find(|reached| !is_listed(reached));
+    let (said, style) = if view.reached.contains(host(link)) {
+        ("a phone reached this address".to_owned(), theme.good)
+    } else if let Some(other) = unlisted {
+        (format!("a phone reached the room, as {other}"), theme.good)
     } else if view.open_s < PATIENCE_S {
-        ("open the address on a phone, or scan the code", theme.dim)
+        let said = "open the address on a phone, or scan the code";
+        (said.to_owned(), theme.dim)
     } else {
-        (
-            "No phone has reached this address. A firewall here may refuse it, or the network may keep its clients apart: \
-             try the next address, a hotspot, a tunnel (--address), or a shared folder",
-            theme.warning,
-        )
+        let said = "No phone has reached this address. A firewall here may refuse it, or the network may keep its clients apart: \
+                    try the next address, a hotspot, a tunnel (--address), or a shared folder";
+        (said.to_owned(), theme.warning)
     };
-    text::wrap(&[Span::styled(said, style)], wide, "", "")
+    text::wrapped(&said, style, wide)
 }
 
-/// Draws the QR code as large as fits; what is left beside it.
+/// Draws the QR code as large as fits. Returns the area that is left beside it.
 pub(super) fn beside_code(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -123,46 +132,50 @@ pub(super) fn beside_code(
     // A half block is two modules; ASCII has none.
     let link = link(view).filter(|_| !theme.symbols.ascii);
     let room = (area.width.saturating_sub(BESIDE), area.height);
-    if let Some(rows) = link.and_then(|link| rows(link, room)) {
+    if let Some(rows) = link.and_then(|link| code_rows(link, room)) {
         let wide = rows.first().map_or(0, |row| text::width(row));
         let lines = rows.into_iter().map(|row| Line::styled(row, theme.scanned));
-        let area = take_left(&mut rest, height(wide));
-        put(frame, area, lines.collect::<Vec<_>>());
+        let code = take_left(&mut rest, height(wide));
+        put(frame, code, lines.collect::<Vec<_>>());
     }
     take_left(&mut rest, 2);
     rest
 }
 
-/// The QR code of an address, as it is typed, as rows of half blocks, a dark module inked: as large as fits into columns and rows, and
-/// with the medium correction of errors where that fits.
-fn rows(link: &str, (columns, rows): (u16, u16)) -> Option<Vec<String>> {
-    let code = |level| {
+/// Returns the QR code of an address, as it is typed, in rows of half blocks, a dark module inked: as large as fits into columns and
+/// rows, and with the medium correction of errors if that fits. `None` if no code fits.
+fn code_rows(link: &str, (columns, rows): (u16, u16)) -> Option<Vec<String>> {
+    let fitting = |level| {
         let code = code_of(link, level)?;
         let side = height(code.width() + 2 * QUIET);
         let size = (columns / side).min(2 * rows / side);
         (size > 0).then_some((code, usize::from(size)))
     };
-    let (code, size) = code(EcLevel::M).or_else(|| code(EcLevel::L))?;
+    let (code, size) = fitting(EcLevel::M).or_else(|| fitting(EcLevel::L))?;
     let modules = code.width();
-    let dark = |x: usize, y: usize| {
-        let inside = |at: usize| (at / size).checked_sub(QUIET).filter(|at| *at < modules);
-        let at = inside(x).zip(inside(y));
-        at.is_some_and(|at| code[at] == qrcode::Color::Dark)
+    let module_at = |at: usize| {
+        let module = (at / size).checked_sub(QUIET)?;
+        (module < modules).then_some(module)
+    };
+    let is_dark = |x: usize, y: usize| match (module_at(x), module_at(y)) {
+        (Some(x), Some(y)) => code[(x, y)] == qrcode::Color::Dark,
+        _ => false,
     };
     let side = (modules + 2 * QUIET) * size;
-    let row = |y: usize| {
-        let cells = (0..side).map(|x| half_blocks(dark(x, y), dark(x, y + 1)));
-        cells.collect()
+    let row = |y: usize| -> String {
+        (0..side)
+            .map(|x| half_blocks(is_dark(x, y), is_dark(x, y + 1)))
+            .collect()
     };
     Some((0..side).step_by(2).map(row).collect())
 }
 
-/// The smallest code of an address: what is between its letters, digits and dots, takes fewer bits in the alphanumeric mode.
+/// Returns the smallest code of an address: what is between its letters, digits and dots, takes fewer bits in the alphanumeric mode.
 fn code_of(link: &str, level: EcLevel) -> Option<QrCode> {
     let (scheme, rest) = link.split_at(link.find(':')?);
     let (host, code) = rest.split_at(rest.rfind('/')? + 1);
-    let plain = |c: char| c.is_ascii_digit() || "./:".contains(c);
-    if !host.chars().all(plain) {
+    let is_numeric = |letter: char| letter.is_ascii_digit() || "./:".contains(letter);
+    if !host.chars().all(is_numeric) {
         return QrCode::with_error_correction_level(link, level).ok();
     }
     let coded = |version| {
@@ -183,17 +196,45 @@ mod tests {
     const LINK: &str = "http://192.168.100.205:7878/abcd2345";
 
     #[test]
+    fn a_phone_that_came_through_a_tunnel_is_told_under_any_name() {
+        let theme = Theme::new(
+            crate::app::ThemeName::Dark,
+            crate::app::Markers::Braille,
+            crate::tui::theme::Terminal::default(),
+        );
+        let said = |reached: &[&str]| {
+            let view = BoardView {
+                places: vec![LINK.to_owned(), "http://vote.example/abcd2345".to_owned()],
+                place: 1,
+                reached: reached.iter().map(ToString::to_string).collect(),
+                open_s: PATIENCE_S,
+                ..BoardView::default()
+            };
+            let lines = reached_lines(&view, 200, &theme);
+            lines.iter().map(ToString::to_string).collect::<String>()
+        };
+        assert!(said(&[]).starts_with("No phone"));
+        // A phone at another listed address says nothing about this one.
+        assert!(said(&["192.168.100.205:7878"]).starts_with("No phone"));
+        assert_eq!(said(&["vote.example"]), "a phone reached this address");
+        assert_eq!(
+            said(&["localhost:7878"]),
+            "a phone reached the room, as localhost:7878"
+        );
+    }
+
+    #[test]
     fn an_address_fits_beside_its_words_on_the_smallest_screen() {
-        let small = rows(LINK, (36, 15)).expect("a code");
+        let small = code_rows(LINK, (36, 15)).expect("a code");
         assert!(small.len() <= 15, "{}", small.len());
         assert!(small.iter().all(|row| row.chars().count() == 29));
         // The three corners by which a camera finds it.
         assert!(small[1].starts_with("  █▀▀▀▀▀█") && small[1].ends_with("█▀▀▀▀▀█  "));
         // With more room it corrects more errors, and then it grows.
-        let medium = rows(LINK, (60, 23)).expect("a code");
+        let medium = code_rows(LINK, (60, 23)).expect("a code");
         assert_eq!(medium.len(), 17);
-        let large = rows(LINK, (100, 36)).expect("a code");
+        let large = code_rows(LINK, (100, 36)).expect("a code");
         assert_eq!((large.len(), large[0].chars().count()), (33, 66));
-        assert_eq!(rows(LINK, (28, 15)), None);
+        assert_eq!(code_rows(LINK, (28, 15)), None);
     }
 }

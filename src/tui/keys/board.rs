@@ -30,17 +30,17 @@ pub enum BoardAction {
     Undo,
     /// Removes everybody who joined from the address of the warning.
     RemoveCrowd,
-    /// Puts the warnings away that are shown.
+    /// Dismisses the warnings that are shown.
     Dismiss,
     /// Shows another address of this machine on the view of how to join.
     NextPlace,
-    /// Moves the mark by this many participants.
+    /// Chooses the participant this many rows further down; while a question is typed, another prepared question.
     Choose(i32),
-    /// Adds the marked participant to the selection, or removes them from it.
+    /// Adds the chosen participant to the selection, or removes them from it.
     Select,
     /// Asks for a word and selects all participants whose name contains it.
     SelectNamed,
-    /// Removes the selected participants, or the marked one. The key must be pressed twice.
+    /// Removes the selected participants, or the chosen one. The key must be pressed twice.
     Remove,
     LetIn,
     /// Shows another screen, or the board again where that screen is shown.
@@ -100,6 +100,12 @@ pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
             row.map(|(_, action, _)| *action)
         }
     }
+}
+
+/// Returns the name of the first key of an action.
+pub fn key_of(action: BoardAction) -> String {
+    let row = KEYS.iter().find(|(_, known, _)| *known == action);
+    row.map_or_else(String::new, |(keys, ..)| key_name(keys[0]))
 }
 
 /// Returns the keys and labels of the footer.

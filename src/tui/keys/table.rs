@@ -80,27 +80,27 @@ const ANY: KeyCode = Null;
 pub(super) const SHIFT_F5: KeyCode = KeyCode::F(17);
 
 /// Texts of the help. Keys whose meaning depends on the open card share one text, and so one line of the help.
-const ENTER: &str = "continue; select";
-const ESCAPE: &str = "one back: close, leave";
-const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
-const SIZE: &str = "widen, narrow an estimate";
-const PAGES: &str = "ten lines, or one beat";
-const BEGIN: &str = "present: begin, go on";
+const ENTER: &str = "continue or select";
+const ESCAPE: &str = "go back: close or leave";
+const SIDEWAYS: &str = "turn pages and knobs; move an estimate";
+const SIZE: &str = "resize an estimate";
+const PAGES: &str = "move ten lines or a beat";
+const BEGIN: &str = "present: begin or go on";
 const QUIT: &str = "quit; progress is kept";
-const LINES: &str = "a line; so does the wheel";
-const ENDS: &str = "to the top, to the end";
+const LINES: &str = "move one line (or wheel)";
+const ENDS: &str = "go to the top or the end";
 const ANSWER: &str = "answer the question";
-const ROOM: &str = "the room: call, vote, hand, leave, card";
-const QUESTION: &str = "to the open question";
+const ROOM: &str = "in a room: call, vote, hand, leave, card";
+const QUESTION: &str = "go to the open question";
 const GOTO: &str = "go to that stage";
-const NEIGHBOUR: &str = "next, previous stage";
+const NEIGHBOUR: &str = "go one stage on or back";
 const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
-const TOGGLE: &str = "run your B; or threads";
+const TOGGLE: &str = "run your B; show threads";
 const PAIRS: &str = "measure A and B in turns";
-const KNOBS: &str = "change B; earlier Bs";
+const KNOBS: &str = "change B; list earlier Bs";
 const EDIT: &str = "edit the file; saving it runs or checks it";
-const WORDS: &str = "glossary and background";
+const WORDS: &str = "read glossary, background";
 const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
@@ -114,7 +114,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Right, Down], A::NextBeat, "", "", Move, PRESENTING),
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, PRESENTING),
     bind(&[Char('b'), Char('.')], A::BlankScreen, "blank", "", Screen, PRESENTING),
-    bind(&[Char('F')], A::FreezeScreen, "freeze", "freeze a beat; b blanks", Screen, PRESENTING),
+    bind(&[Char('F')], A::FreezeScreen, "freeze", "freeze a beat; b: blank", Screen, PRESENTING),
     bind(&[Char('A')], A::ShowAnswer, "answer", "", Stage, PRESENTING),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, PRESENTING),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, PRESENTING),
@@ -205,18 +205,19 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, main),
     bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", KNOBS, Stage, TURNING),
     bind(&[Char('B')], A::Open(Overlay::Attempts), "", KNOBS, Stage, main),
+    bind(&[Char('t')], A::OpenProfile, "timeline", "", Run, main),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixing),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, main),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixing),
     bind(&[Char('T')], A::Pair, "", PAIRS, Stage, main),
     bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, IN_EXERCISE),
     bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, IN_EXERCISE),
-    bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, main),
+    bind(&[Char('h')], A::Hint, "hint", "show the next hint", Stage, main),
     bind(&[Char('t')], A::Open(Overlay::Lanes), "threads", TOGGLE, Stage, main),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, STUDYING),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, NO_LIST),
-    bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
-    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, main),
+    bind(&[Tab], A::FocusNext, "panel", "mark the next panel", Screen, main),
+    bind(&[Char('s')], A::Solution, "", "show solution; asks first", Stage, main),
     bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, main),
     bind(&[Char('x')], A::Reset, "", "start over; asks first", Stage, main),
     bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),
@@ -230,34 +231,34 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('7')], A::Stage(7), "", GOTO, Stage, NO_RANGE),
     bind(&[Char('8')], A::Stage(8), "", GOTO, Stage, NO_RANGE),
     bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, NO_RANGE),
-    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
-    bind(&[Char('M')], A::Open(Overlay::Skipped), "", "skipped stages", Stage, main),
+    bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list stages and exercises", Stage, free),
+    bind(&[Char('M')], A::Open(Overlay::Skipped), "", "show skipped stages", Stage, main),
     bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, IN_SKIPPED),
     bind(&[Char('s')], A::Solution, "fault and fix", "", Stage, IN_SKIPPED),
-    bind(&[Char('v')], A::Present, "", "presenter mode", Stage, main),
+    bind(&[Char('v')], A::Present, "", "begin presenter mode", Stage, main),
     // The run.
-    bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, main),
+    bind(&[Char(' ')], A::Pause, "pause", "pause or go on", Run, main),
     bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, main),
     bind(&[Char('>')], A::ReplayFaster, "faster", RECORDING, Run, main),
     bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, main),
     bind(&[Char('b')], A::MarkB, "B from here", "", Run, main),
     bind(&[Char('r')], A::Restart, "", AGAIN, Run, main),
     bind(&[Char('P')], A::Profile, "", "profile the next step", Run, main),
-    bind(&[Char('D')], A::Open(Overlay::Devices), "", "devices; enter moves the run", Run, free),
+    bind(&[Char('D')], A::Open(Overlay::Devices), "", "list or change devices", Run, free),
     // The screen.
-    bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
-    bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
-    bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, IN_KERNEL),
-    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
-    bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
-    bind(&[Char('y')], A::LogAxis, "", "loss: log axis; smoothed", Screen, main),
-    bind(&[Char('Y')], A::Smooth, "", "loss: log axis; smoothed", Screen, main),
+    bind(&[BackTab], A::FocusPrevious, "", "mark the previous panel", Screen, main),
+    bind(&[Char('e')], A::Expand, "expand", "enlarge the marked panel", Screen, main),
+    bind(&[Char('e')], A::Expand, "large", "enlarge the marked panel", Screen, IN_KERNEL),
+    bind(&[Char('E')], A::Evidence, "", "show the evidence panel", Screen, main),
+    bind(&[Char('R')], A::Roofline, "", "show the roofline", Screen, main),
+    bind(&[Char('y')], A::LogAxis, "", "loss: log axis, smoothing", Screen, main),
+    bind(&[Char('Y')], A::Smooth, "", "loss: log axis, smoothing", Screen, main),
     bind(&[Char('z')], A::Window, "", "curves: all or recent", Screen, main),
-    bind(&[Char('S')], A::Sort, "", "order of the kernel list", Screen, main),
-    bind(&[Char('m')], A::Markers, "", "braille, dots or ASCII", Screen, free),
-    bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
-    bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
-    bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
+    bind(&[Char('S')], A::Sort, "", "sort the kernel list", Screen, main),
+    bind(&[Char('m')], A::Markers, "", "use braille, dots, ASCII", Screen, free),
+    bind(&[Char('C')], A::Theme, "", "change the theme", Screen, free),
+    bind(&[Char('L')], A::Open(Overlay::Log), "", "read the log", Screen, free),
+    bind(&[Char('!')], A::Open(Overlay::Problems), "", "list what was not loaded", Screen, free),
     bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, main),
     bind(&[Esc], A::Close, "", ESCAPE, Screen, free),
     // Moving.
@@ -269,9 +270,9 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[End], A::ScrollToEnd, "", ENDS, Move, free),
     // The program.
     bind(&[Char('w')], A::Report, "", "write a report", Program, main),
-    bind(&[Char('J')], A::Open(Overlay::Summary), "", "what you have done", Program, free),
-    bind(&[Char('W')], A::Open(Overlay::Welcome), "", "the welcome card", Program, free),
-    bind(&[Char('?')], A::Open(Overlay::Help), "help", "this list", Program, free),
+    bind(&[Char('J')], A::Open(Overlay::Summary), "", "show what you have done", Program, free),
+    bind(&[Char('W')], A::Open(Overlay::Welcome), "", "show the welcome card", Program, free),
+    bind(&[Char('?')], A::Open(Overlay::Help), "help", "show this list", Program, free),
     bind(&[Char('q')], A::Quit, "quit", QUIT, Program, free),
     bind(&[CTRL_Z], A::Suspend, "", "suspend; `fg` comes back", Program, always),
     bind(&[CTRL_C], A::Quit, "", "quit at once", Program, always),

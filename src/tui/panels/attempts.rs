@@ -28,13 +28,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             ),
             Slot::A => ("A".to_owned(), "as found".to_owned()),
         };
-        let selected = number == app.view.selected;
-        let style = theme.among(selected, theme.text);
         let first = format!("{mark} {}  ", text::left(&name, 4));
         // Any knob may be the one that differs, so all knobs are shown whole.
         for line in text::wrap(&[Span::raw(knobs)], columns, first, " ".repeat(8)) {
-            let line = text::left(&line.to_string(), columns);
-            list.entry(number, Line::styled(line, style));
+            list.entry(number, line.style(theme.text));
         }
         let figures = figures(
             attempt,

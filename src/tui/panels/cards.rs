@@ -74,42 +74,32 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         (_, _, Some(high)) if high < 1.0 => (theme.waiting(), "B may be slower"),
         _ => (theme.waiting(), "no clear difference"),
     };
-    let mut head = vec![Span::styled(format!("{mark} {finding}"), style)];
-    if pair.verdict == Verdict::Unclear {
-        head[0]
-            .content
-            .to_mut()
-            .push_str(&format!(" (n={})", pair.judged()));
-    }
+    let judged = match pair.verdict {
+        Verdict::Unclear => format!(" (n={})", pair.judged()),
+        _ => String::new(),
+    };
+    let head = format!("{mark} {finding}{judged}");
+    let mut parts = vec![(0, Span::styled(head, style))];
     if n > 0 {
         let per = if pair.tokens.is_some() {
             " per token"
         } else {
             ""
         };
-        let ratio = three_decimals(pair.ratio);
-        let [long, short] = match (pair.low, pair.high) {
+        let ratio = format!("  {}x{per}", three_decimals(pair.ratio));
+        parts.push((0, Span::styled(ratio, theme.strong)));
+        // The ratio is the median of the pairs' ratios. The quotient of the medians below is another figure.
+        parts.push((2, Span::styled(" pair by pair", theme.strong)));
+        parts.push(match (pair.low, pair.high) {
             (Some(low), Some(high)) => {
                 let [low, high] = [low, high].map(three_decimals);
-                [
-                    format!("  95 % between {low} and {high}"),
-                    format!("  95 %: {low}–{high}"),
-                ]
+                (0, Span::styled(format!("  95 %: {low}–{high}"), theme.text))
             }
-            _ if pair.judged() >= 10 => ["  no interval yet", ""].map(str::to_owned),
-            _ => ["  no interval below 10 pairs", ""].map(str::to_owned),
-        };
-        // The ratio is the median of the pairs' ratios. The quotient of the medians below is another figure.
-        let wordings = [(" pair by pair", long.clone()), ("", long), ("", short)];
-        let lines = wordings.map(|(by_pair, interval)| {
-            let figures = [
-                Span::styled(format!("  {ratio}x{per}{by_pair}"), theme.strong),
-                Span::styled(interval, theme.text),
-            ];
-            Line::from_iter(head.iter().cloned().chain(figures))
+            _ if pair.judged() >= 10 => (1, Span::styled("  no interval yet", theme.text)),
+            _ => (1, Span::styled("  no interval below 10 pairs", theme.text)),
         });
-        head = text::longest(lines, width).spans;
     }
+    let head = text::ranked(parts, width).spans;
     let progress = if pair.done {
         let ([of_a, of_b], both) = match pair.tokens {
             Some([a, b]) => (
@@ -160,19 +150,15 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
         None => Span::styled(format!("{}  ", look.pairs), theme.dim),
     };
     // After the end there are no looks to come.
-    let mut spans: Vec<_> = pair
+    let looks = pair
         .looks
         .iter()
-        .filter(|look| !pair.done || look.pairs <= pair.n)
-        .map(look_span)
-        .collect();
-    let head = Span::styled("looks  ", theme.dim);
+        .filter(|look| !pair.done || look.pairs <= pair.n);
+    let mut parts = vec![(0, Span::styled("looks  ", theme.dim))];
     // Where room is short, the earliest looks are left out, because they say least.
-    while head.width() + text::width_of(&spans) > width && spans.len() > 1 {
-        spans.remove(0);
-    }
-    spans.insert(0, head);
-    Line::from(spans)
+    let ranks = (0..looks.clone().count() as u8).rev();
+    parts.extend(ranks.zip(looks.map(look_span)));
+    text::ranked(parts, width)
 }
 
 /// Says in one line how the learner's B differs from A. Empty where nothing differs, and where no run of this program is shown.

@@ -163,7 +163,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Marks an entry: its last line is kept in view.
+    /// Marks an entry: its lines stand out, and its last line is kept in view.
     pub fn mark(&mut self, entry: usize) {
         let last = self.entries.iter().rposition(|other| *other == Some(entry));
         self.selected = Some(last.unwrap_or(0));
@@ -304,7 +304,7 @@ impl Content<'_> {
 }
 
 /// The widget inside the frame of a panel or a card.
-pub(super) struct Inside<'a> {
+pub(in crate::tui) struct Inside<'a> {
     pub content: Content<'a>,
     pub theme: &'a Theme,
 }
@@ -343,6 +343,8 @@ impl StatefulWidget for Inside<'_> {
             }
         }
         let [head, scrolling, foot] = content.areas(area);
+        let line_of_mark = content.selected.and_then(|line| content.entries.get(line));
+        let marked = line_of_mark.copied().flatten();
         let cut = content.head.len() - usize::from(head.height);
         Fitted(content.head.split_off(cut).into()).render(head, buffer);
         Fitted(content.foot.into()).render(foot, buffer);
@@ -351,6 +353,13 @@ impl StatefulWidget for Inside<'_> {
             None => add_reading(&content.reading, &mut lines, scrolling, theme),
         }
         Scrolled { lines, theme }.render(scrolling, buffer, scroll);
+        if marked.is_some() {
+            let shown = content.entries.iter().skip(usize::from(scroll.from));
+            let rows = shown.zip(scrolling.rows());
+            for (_, row) in rows.filter(|(entry, _)| **entry == marked) {
+                buffer.set_style(row, theme.selected);
+            }
+        }
     }
 }
 
@@ -403,35 +412,25 @@ pub(super) const NAME: usize = 19;
 /// Returns the lines of a figure with values of several runs, as in `parity             A 2.1e-6 ✓             B 0.156 ✗`. It takes one line
 /// where it fits.
 fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    const VALUE: usize = 23;
-    let mut lines: Vec<Line<'static>> = Vec::new();
-    let mut spans: Vec<Span<'static>> = Vec::new();
-    let mut used = 0;
-    // The name stands on the first line only.
-    let mut name = figure.name.as_str();
-    for value in &figure.values {
+    const VALUE: usize = 22;
+    let mut runs = Vec::new();
+    for (index, value) in figure.values.iter().enumerate() {
         let no_mark = ("", theme.text);
         let (mark, style) = value.good.map_or(no_mark, |good| theme.mark(good));
-        let wide = VALUE.max(text::width(&value.text) + 3);
-        let cell = text::left(&format!(" {} {mark}", value.text), wide);
-        if used > 0 && used + text::width(cell.trim_end()) + 1 > width {
-            lines.push(Line::from(std::mem::take(&mut spans)));
-            used = 0;
+        let (letter, ink) = match value.slot {
+            Some(slot) => (slot.into_str(), theme.slot(slot)),
+            None => (" ", theme.text),
+        };
+        let mut cell = format!(" {} {mark}", value.text);
+        if index + 1 < figure.values.len() {
+            cell = text::left(&cell, VALUE.max(text::width(&cell)));
         }
-        if used == 0 {
-            let cell = text::left(std::mem::take(&mut name), NAME);
-            spans.push(Span::styled(cell, theme.dim));
-            used = NAME;
-        }
-        used += text::width(&cell) + 1;
-        let (letter, ink) = value.slot.map_or((" ", theme.text), |slot| {
-            (slot.into_str(), theme.slot(slot))
-        });
-        spans.push(Span::styled(letter, ink));
-        spans.push(Span::styled(cell, style));
+        runs.push(Span::styled(letter, ink));
+        runs.push(Span::styled(cell.replace(' ', text::NO_BREAK), style));
+        runs.push(Span::raw(" "));
     }
-    lines.push(Line::from(spans));
-    lines
+    let name = Span::styled(text::left(&figure.name, NAME), theme.dim);
+    text::wrap(&runs, width, name, " ".repeat(NAME))
 }
 
 #[cfg(test)]

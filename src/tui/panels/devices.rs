@@ -31,10 +31,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let select = text::name(&info.select, 12);
         let name = text::name(&info.device.name, room);
         let backend = text::left(&format!("  {}", info.backend), 12);
-        let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), columns);
-        let selected = index == app.view.selected;
-        let style = theme.among(selected, theme.text);
-        list.entry(index, Line::styled(line, style));
+        let line = format!("{here} {select}{name}{backend}{clock}");
+        list.entry(index, Line::styled(line, theme.text));
     }
     let mut writer = ProseWriter::new(app, theme, columns);
     if !app.devices.probed {

@@ -44,24 +44,19 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
     let share = 100.0 * sizes.zeros as f64 / sizes.total().max(1) as f64;
     let (mark, style) = theme.mark(share < ZEROS_PERCENT);
-    let mut spans = vec![Span::styled(
-        format!("{mark} zeros {} %", percent(share)),
-        style,
+    let mut parts = vec![(
+        0,
+        Span::styled(format!("{mark} zeros {} %", percent(share)), style),
     )];
-    let mut more = Vec::new();
     if let Some(factor) = audit.loss_scale {
-        more.push(format!("loss scale {}", show(factor, 0)));
+        let text = format!(", loss scale {}", show(factor, 0));
+        parts.push((1, Span::styled(text, theme.dim)));
     }
     if let Some(skipped) = audit.skipped {
-        more.push(format!("{skipped} left out"));
+        let text = format!(", {skipped} left out");
+        parts.push((2, Span::styled(text, theme.dim)));
     }
-    for part in more {
-        let part = format!(", {part}");
-        if text::width_of(&spans) + text::width(&part) <= usize::from(width) {
-            spans.push(Span::styled(part, theme.dim));
-        }
-    }
-    Line::from(spans)
+    text::ranked(parts, usize::from(width))
 }
 
 /// Returns the chart: a column for each power of two or for a few of them, and an axis with the powers at both ends and f16's least number.

@@ -94,15 +94,10 @@ fn short_name(row: &GradientRow) -> &str {
 /// Returns a line with the share of the parameters that has a gradient, in figures and as a bar.
 fn share(label: Span<'static>, audit: &Gradients, width: u16, theme: &Theme) -> Line<'static> {
     let (mark, style) = theme.mark(trains_all(audit));
-    let words = if width < 40 {
-        " trained "
-    } else {
-        " of parameters "
-    };
     let mut spans = vec![
         label,
         Span::styled(format!("  {mark} {} %", percent(audit.params_pct)), style),
-        Span::styled(words, theme.text),
+        Span::styled(" of parameters ", theme.text),
     ];
     let room = usize::from(width)
         .saturating_sub(text::width_of(&spans))
@@ -118,13 +113,13 @@ fn share(label: Span<'static>, audit: &Gradients, width: u16, theme: &Theme) -> 
 fn detail(audit: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let norm = format!(", norm {}", number(audit.norm.0));
     let tensors = format!("{} of {} tensors", audit.with_grad, audit.tensors);
-    let mut summary = vec![Span::styled(tensors, theme.text)];
-    if text::width_of(&summary) + text::width(&norm) <= usize::from(width) {
-        let finite = audit.norm.0.is_finite();
-        let style = if finite { theme.dim } else { theme.bad };
-        summary.push(Span::styled(norm, style));
-    }
-    let mut lines = vec![Line::from(summary)];
+    let finite = audit.norm.0.is_finite();
+    let style = if finite { theme.dim } else { theme.bad };
+    let summary = vec![
+        (0, Span::styled(tensors, theme.text)),
+        (1, Span::styled(norm, style)),
+    ];
+    let mut lines = vec![text::ranked(summary, usize::from(width))];
     let (mut with, mut without): (Vec<_>, Vec<_>) =
         audit.rows.iter().partition(|row| has_gradient(row));
     if !without.is_empty() {

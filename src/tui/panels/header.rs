@@ -35,16 +35,16 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         spans.push(Span::styled(" a free run", theme.strong));
     }
     let room = usize::from(columns).saturating_sub(text::width_of(&spans));
-    let mut badges = badges(app, theme).into_iter();
-    if let Some(badge) = badges.find(|badge| badge.width() + 2 <= room) {
+    let badge = badge(app, theme, room.saturating_sub(2));
+    if badge.width() + 2 <= room {
         spans.push(Span::raw(" ".repeat(room - badge.width())));
         spans.extend(badge.spans);
     }
     Line::from(spans)
 }
 
-/// Returns the badge, which says where the figures come from, in several wordings, the longest first.
-fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the badge, which says where the figures come from, with as many parts as fit into `columns`.
+fn badge(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
     if let Some(recording) = app.mode.recording() {
         let pace = if recording.paused {
             "paused".to_owned()
@@ -52,70 +52,56 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             format!("{}x", recording.speed)
         };
         let (name, date) = (&recording.device.name, &recording.date);
-        let wordings = if recording.watched {
-            [
-                format!(" WATCHING {} ", recording.file),
-                " WATCHING ".to_owned(),
-                " WATCHING ".to_owned(),
+        let texts = if recording.watched {
+            vec![
+                (0, " WATCHING ".to_owned()),
+                (1, recording.file.clone() + " "),
             ]
         } else {
-            [
-                format!(" RECORDING {name} · {date} · {pace} "),
-                format!(" RECORDING {date} · {pace} "),
-                " RECORDING ".to_owned(),
+            vec![
+                (0, " RECORDING ".to_owned()),
+                (2, format!("{name} · ")),
+                (1, format!("{date} · {pace} ")),
             ]
         };
-        return wordings
-            .map(|wording| Line::from(Span::styled(wording, theme.badge)))
-            .to_vec();
+        let styled = |(rank, text)| (rank, Span::styled(text, theme.badge));
+        return text::ranked(texts.into_iter().map(styled).collect(), columns);
     }
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
-    let warm_up = gpu_warm_up(app).map(|warm_up| sentence(&warm_up, app, theme, style).spans);
+    let mut parts = Vec::new();
+    if let Some(warm_up) = gpu_warm_up(app) {
+        let spans = sentence(&warm_up, app, theme, style).spans;
+        parts.extend(spans.into_iter().map(|span| (1, span)));
+        parts.push((1, Span::raw("   ")));
+    }
+    let mut add = |rank: u8, text: String, style| parts.push((rank, Span::styled(text, style)));
     let run = &app.shown_run().shown().description;
-    let (peak, format) = (run.roof.as_deref().map(roofline::words), run.format());
-    let line = |with_peak: bool, with_name: bool, with_warm_up: bool, with_log: bool| {
-        let mut spans = Vec::new();
-        if with_warm_up && let Some(warm_up) = &warm_up {
-            spans.extend(warm_up.clone());
-            spans.push(Span::raw("   "));
+    if let Some(device) = app.shown_run().device() {
+        add(0, device.kind.clone(), theme.text);
+        if !device.name.is_empty() {
+            add(3, format!(": {}", device.name), theme.text);
         }
-        if let Some(device) = app.shown_run().device() {
-            let text = if with_name && !device.name.is_empty() {
-                format!("{}: {}", device.kind, device.name)
-            } else {
-                device.kind.clone()
-            };
-            spans.push(Span::styled(text, theme.text));
-        }
-        if let Some(format) = &format {
-            let short = format.split(':').next().unwrap_or(format);
-            let format = if with_name { format } else { short };
-            spans.push(Span::styled(format!(" · {format}"), theme.warning));
-        }
-        if with_peak && let Some(peak) = &peak {
-            spans.push(Span::styled(format!(" · {peak}"), theme.dim));
-        }
-        if with_log && app.devices.log.unseen > 0 {
-            let key = keys::label(Action::Open(Overlay::Log), app);
-            let count = format!("  {} in the log ", app.devices.log.unseen);
-            spans.push(Span::styled(count, theme.dim));
-            spans.push(Span::styled(key, theme.key));
-        }
-        spans.push(Span::raw(" "));
-        Line::from(spans)
-    };
-    vec![
-        line(true, true, true, true),
-        line(false, true, true, true),
-        line(false, false, true, true),
-        line(false, false, true, false),
-        line(true, true, false, true),
-        line(true, false, false, true),
-        line(false, true, false, true),
-        line(false, false, false, true),
-        line(false, false, false, false),
-    ]
+    }
+    if let Some(format) = run.format() {
+        let (short, rest) = format.split_at(format.find(':').unwrap_or(format.len()));
+        add(0, format!(" · {short}"), theme.warning);
+        add(3, rest.to_owned(), theme.warning);
+    }
+    if let Some(roof) = run.roof.as_deref() {
+        add(4, format!(" · {}", roofline::words(roof)), theme.dim);
+    }
+    if app.devices.log.unseen > 0 {
+        let key = keys::label(Action::Open(Overlay::Log), app);
+        add(
+            2,
+            format!("  {} in the log ", app.devices.log.unseen),
+            theme.dim,
+        );
+        add(2, key, theme.key);
+    }
+    add(0, " ".to_owned(), theme.text);
+    text::ranked(parts, columns)
 }
 
 /// Returns the four figures that every run shows, in the longest wording that fits.

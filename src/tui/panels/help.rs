@@ -39,7 +39,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     behind.view.overlay = None;
     let lines = arranged(|row| row.works(&behind), count, each, theme);
     Content {
-        aside: format!("{welcome} the welcome, {}", closes(app)),
+        aside: format!("{welcome} shows the welcome, {}", closes(app)),
         ..Content::titled("keys", lines)
     }
 }

@@ -9,7 +9,6 @@ use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::kernel_rows::{name, sorted};
 use crate::app::{App, Sort};
 use crate::course::KernelFigure;
-use crate::tui::surface::joined;
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -130,37 +129,37 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
 
 /// Returns a line with the launches, the number of kernels, the device time and the coverage of a profile.
 fn summary(profile: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
-    let of_step = match profile.step_ms {
-        Some(step_ms) if width >= 60 => {
-            let unprofiled = if profile.coverage > 1.0 {
-                " unprofiled"
-            } else {
-                ""
-            };
-            format!(" of {} ms{unprofiled}", ms(step_ms))
-        }
-        _ => String::new(),
-    };
-    let covers = format!("covers {} %{of_step}", percent(100.0 * profile.coverage));
+    let covers = format!("covers {} %", percent(100.0 * profile.coverage));
     let low = profile.coverage < 0.9;
     let [forward, backward, optimizer] = profile.launches_by_phase;
-    let parts = [
-        format!("{} launches", profile.launches),
-        format!("{} kernels", profile.unique),
+    let counts = [
+        format!("{} launches · ", profile.launches),
+        format!("{} kernels · ", profile.unique),
         format!(
-            "{} ms on the {} clock",
+            "{} ms on the {} clock · ",
             ms(profile.device_ms),
             profile.clock
         ),
-        format!("forward {forward}, backward {backward}, optimizer {optimizer}"),
+        format!("forward {forward}, backward {backward}, optimizer {optimizer} · "),
     ];
-    let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
-    let line = joined(parts.iter().map(String::as_str), room, " · ");
-    let gap = if line.is_empty() { "" } else { " · " };
-    Line::from(vec![
-        Span::styled(format!("{line}{gap}"), theme.text),
-        Span::styled(covers, if low { theme.warning } else { theme.text }),
-    ])
+    let mut parts: Vec<(u8, Span<'static>)> = [1, 2, 4, 5]
+        .into_iter()
+        .zip(counts.map(|text| Span::styled(text, theme.text)))
+        .collect();
+    let style = if low { theme.warning } else { theme.text };
+    parts.push((0, Span::styled(covers, style)));
+    if let Some(step_ms) = profile.step_ms
+        && width >= 60
+    {
+        let unprofiled = if profile.coverage > 1.0 {
+            " unprofiled"
+        } else {
+            ""
+        };
+        let of_step = format!(" of {} ms{unprofiled}", ms(step_ms));
+        parts.push((3, Span::styled(of_step, style)));
+    }
+    text::ranked(parts, usize::from(width))
 }
 
 /// The columns of a row's figures, from left to right.
@@ -251,16 +250,9 @@ impl<'a> Table<'a> {
     }
 
     fn head(&self) -> Line<'static> {
-        let swings = self.kernels.rows.iter().any(|row| self.run.swings(row));
-        let rows = match self.kernels.rows.len() {
+        let heading = match self.kernels.rows.len() {
             1 => "1 operation".to_owned(),
             rows => format!("{rows} operations"),
-        };
-        let explained = format!("{rows} (~ time swings)");
-        let heading = if swings && text::width(&explained) < self.name {
-            explained
-        } else {
-            rows
         };
         let names = text::left(&heading, self.name) + &text::left("kernel", self.kernel);
         Line::styled(names + &self.columns.heads(), self.theme.dim)

@@ -122,19 +122,15 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
     if low {
         let about = row.idle.unwrap_or(knob.about).trim_end_matches('.');
-        let wordings = [
-            format!("{about}. Takes {allowed}. {when}"),
-            format!("{about}. Takes {allowed}"),
-            format!("takes {allowed}"),
+        let parts = vec![
+            (0, Span::styled(name, theme.key)),
+            (0, Span::styled(format!("takes {allowed}"), theme.text)),
+            (1, Span::styled(format!(". {about}"), theme.text)),
+            (2, Span::styled(format!(". {when}"), theme.text)),
         ];
-        let fits = |wording: &&String| text::width(&name) + text::width(wording) <= w.columns;
         // The values are never cut: where they are too long for one line, they wrap.
-        let wording = wordings.iter().find(fits).unwrap_or(&wordings[2]);
-        let runs = [
-            Span::styled(&name, theme.key),
-            Span::styled(wording, theme.text),
-        ];
-        return w.runs(&runs, "", "");
+        let line = text::ranked(parts, w.columns);
+        return w.runs(&line.spans, "", "");
     }
     w.item(&name, theme.key, knob.about);
     w.item("takes ", theme.dim, &allowed);
@@ -180,12 +176,11 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
             Some(typed) if selected => typed.clone(),
             _ => shown(&row.b),
         };
-        let style = |style| theme.among(selected, style);
         let name = format!("{mark} {}  ", text::name(row.knob.name(), name_width));
-        let mut line = vec![Span::styled(name, style(theme.text))];
+        let mut line = vec![Span::styled(name, theme.text)];
         if wide {
             let cell_a = format!("{}  ", text::name(&value_a, a_width));
-            line.push(Span::styled(cell_a, style(theme.a)));
+            line.push(Span::styled(cell_a, theme.a));
         }
         let mut cell_b = text::name(&value_b, b_width);
         cell_b = if selected {
@@ -194,7 +189,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
             format!("  {cell_b}  ")
         };
         let style_b = if row.differs() { theme.b } else { theme.dim };
-        line.push(Span::styled(cell_b, style(style_b)));
+        line.push(Span::styled(cell_b, style_b));
         let again = Comparison::starts_again(row.knob);
         if again && text::width_of(&line) + AGAIN.len() <= columns {
             line.push(Span::styled(AGAIN, theme.dim));
@@ -205,7 +200,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
         list.entry(at, Line::from(line));
         if !wide && (row.differs() || selected) {
             let line_a = format!("    in A: {value_a}");
-            list.entry(at, Line::styled(line_a, style(theme.a)));
+            list.entry(at, Line::styled(line_a, theme.a));
         }
     }
     list

@@ -21,7 +21,7 @@ pub(super) const READING: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
              Unaccounted = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-    "All of one step; the header's is a mean over many, without the extremes.",
+    "Figures of one step. The header's figure is a mean over many steps, without the extremes.",
 ];
 
 /// The width of a run's name.
@@ -184,45 +184,29 @@ fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((clocks, of_ledger)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
-    let own = run
-        .ledger
-        .and_then(|ledger| ledger.clocks?.device)
-        .is_some();
-    let profiled = match &run.kernels {
-        Some(profile) if !own => Some(format!(
-            "its kernels, in the profiled step {}",
-            profile.step
-        )),
-        _ => None,
+    let own = run.ledger.and_then(|ledger| ledger.clocks?.device);
+    let device = match clocks.device {
+        None => "not known yet",
+        Some(_) if own.is_none() && run.kernels.is_some() => "its kernels, profiled",
+        Some(_) => "without waits and gaps",
     };
-    let device = match (clocks.device, &profiled) {
-        (None, _) => ["known after a profiled step", "not known yet"],
-        (Some(_), Some(long)) => [long.as_str(), "its kernels, profiled"],
-        (Some(_), None) => ["without waits and gaps"; 2],
-    };
-    let returned = ["until its calls returned", "calls returned"];
-    let done = ["until the device was done", "device done"];
     let rows = [
-        ("host, submitting", Some(clocks.enqueue), returned),
+        ("host, submitting", Some(clocks.enqueue), "calls returned"),
         ("device, computing", clocks.device, device),
-        ("host, to the sync", Some(clocks.host_sync), done),
+        ("host, to the sync", Some(clocks.host_sync), "device done"),
     ];
     let which = if of_ledger { "The same" } else { "Another" };
     let head = format!("{which} step by three clocks");
     let mut lines = vec![Line::styled(head, theme.text)];
-    lines.extend(rows.map(|(name, time, [long, short])| {
+    for (name, time, meaning) in rows {
         let time = text::right(&or_dash(time, duration), 12);
-        let figure = [
-            Span::styled(text::left(name, 19), theme.text),
-            Span::styled(time, theme.strong),
+        let parts = vec![
+            (0, Span::styled(text::left(name, 19), theme.text)),
+            (0, Span::styled(time, theme.strong)),
+            (1, Span::styled(format!("  {meaning}"), theme.dim)),
         ];
-        let wordings = [format!("  {long}"), format!("  {short}"), String::new()];
-        let wordings = wordings.into_iter().map(|words| {
-            let words = Span::styled(words, theme.dim);
-            Line::from_iter(figure.iter().cloned().chain([words]))
-        });
-        text::longest(wordings, usize::from(width))
-    }));
+        lines.push(text::ranked(parts, usize::from(width)));
+    }
     lines
 }
 

@@ -6,15 +6,8 @@ use super::content::Content;
 use crate::app::App;
 use crate::app::log::LogLevel;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::height;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-
-/// Returns the rows that the card of the problems wants.
-pub(super) fn rows_of_problems(app: &App) -> u16 {
-    let problems = height(app.lesson.course.problems.len());
-    problems.saturating_mul(3).saturating_add(4)
-}
 
 /// Returns the log, the latest line last.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {

@@ -3,7 +3,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Span;
 
 use super::content::Content;
 use crate::app::{App, Smoothing, Window};
@@ -23,12 +23,7 @@ pub(super) const READING: &[&str] = &[
 ];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    // The legend has as many words as there is room for.
-    let legends = (0..=WORDS)
-        .rev()
-        .map(|words| legend(app, theme, words, true))
-        .chain([legend(app, theme, 0, false)]);
-    let legend = text::longest(legends, usize::from(area.width));
+    let legend = text::ranked(legend(app, theme), usize::from(area.width));
     let content = if legend.spans.is_empty() {
         Content::missing("no step has been trained yet", theme, area)
     } else {
@@ -50,77 +45,62 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content { aside, ..content }
 }
 
-/// The level of the wordiest legend.
-const WORDS: u8 = 3;
-
-/// Returns the legend: the name of each curve and its latest loss. Higher levels of `words` also say where a curve began; `with_later` adds
-/// the loss that another run reached later with the weights of this one.
-fn legend(app: &App, theme: &Theme, words: u8, with_later: bool) -> Line<'static> {
-    let mut spans = Vec::new();
+/// Returns the legend by ranks: the name of each curve and its latest loss, where the curve began and with whose weights, and the loss that
+/// another run reached later with these weights.
+fn legend(app: &App, theme: &Theme) -> Vec<(u8, Span<'static>)> {
+    let mut parts = Vec::new();
     for (slot, run) in slots(app) {
         let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.own_loss()) else {
             continue;
         };
-        if !spans.is_empty() {
-            spans.push(Span::raw(if words == 0 { "  " } else { "   " }));
+        if !parts.is_empty() {
+            parts.extend([(0, Span::raw("  ")), (3, Span::raw(" "))]);
         }
-        let mut before = String::new();
-        let mut after = String::new();
+        parts.push((0, slot_label(slot, app, theme)));
+        let mut add = |rank: u8, text: String, style| parts.push((rank, Span::styled(text, style)));
+        add(0, " ".to_owned(), theme.dim);
         let diverged = run.loss.not_finite;
-        // A toggle keeps the weights, so the first loss after it says nothing about this variant.
-        if begin > 0 {
-            after = continued(run.went_on_from, slot, begin, words);
-        } else if words > 1 && begin < step {
-            before = format!("{} {} ", number(first), theme.symbols.to);
+        if begin == 0 && begin < step {
+            let text = format!("{} {} ", number(first), theme.symbols.to);
+            add(4, text, theme.dim);
         }
-        // The step of the divergence replaces "from step …", which would read as that step.
-        if let Some((step, _)) = diverged {
-            after = format!(" at step {step}");
+        // The first value that is not finite is shown; later ones say nothing new.
+        match diverged {
+            Some((step, value)) => {
+                add(0, number(value), theme.bad);
+                add(0, format!(" at step {step}"), theme.dim);
+            }
+            None => add(0, number(loss), theme.strong),
+        }
+        // A toggle keeps the weights, so the first loss after it says nothing about this variant. The step of a divergence would read as
+        // the step from which the curve goes on.
+        if begin > 0 && diverged.is_none() {
+            let whose = match run.went_on_from {
+                Some(from) if from != slot => format!("{}'s weights", from.into_str()),
+                _ => "an earlier run's weights".to_owned(),
+            };
+            add(3, format!(" from step {begin} on"), theme.dim);
+            add(4, ", ".to_owned(), theme.dim);
+            add(5, "continued from ".to_owned(), theme.dim);
+            add(4, whose, theme.dim);
         }
         // If A was restarted, its earlier, longer run is named, too.
         if slot == Slot::A
-            && words > 0
             && let Some((step, loss)) = app.shown_run().longer_a().and_then(RunStory::own_loss)
         {
-            after += &format!(", earlier {} at step {step}", number(loss));
+            let text = format!(", earlier {} at step {step}", number(loss));
+            add(3, text, theme.dim);
         }
-        if with_later
-            && run.was_left()
+        if run.was_left()
             && diverged.is_none()
             && let Some((_, later)) = run.loss.last()
         {
-            let whose = match words {
-                0 => "",
-                1 => " of both",
-                _ => " on weights of both",
-            };
-            after += &format!(", then {}{whose}", number(later));
+            add(2, format!(", then {}", number(later)), theme.dim);
+            add(4, " on weights".to_owned(), theme.dim);
+            add(3, " of both".to_owned(), theme.dim);
         }
-        // The first value that is not finite is shown; later ones say nothing new.
-        let (loss, style) = match diverged {
-            Some((_, value)) => (value, theme.bad),
-            None => (loss, theme.strong),
-        };
-        spans.push(slot_label(slot, app, theme));
-        spans.push(Span::styled(format!(" {before}"), theme.dim));
-        spans.push(Span::styled(number(loss), style));
-        spans.push(Span::styled(after, theme.dim));
     }
-    Line::from(spans)
-}
-
-/// Says at which step a curve began and whose weights it began with, at a level of `words`.
-fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
-    let whose = match from {
-        Some(from) if from != slot => format!("{}'s", from.into_str()),
-        _ => "an earlier run's".to_owned(),
-    };
-    match words {
-        0 => String::new(),
-        1 => format!(" from step {begin} on"),
-        2 => format!(" from step {begin} on, {whose} weights"),
-        _ => format!(" from step {begin} on, continued from {whose} weights"),
-    }
+    parts
 }
 
 fn points(series: &Series, window: Window) -> Vec<Bucket> {

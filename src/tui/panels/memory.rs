@@ -62,10 +62,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let figure = Figure::new(name, bytes(size), bar(size), ink);
         content.figure(None, figure.details(app.shown_run().slot_name(slot)));
     }
-    let reason = match &shown.reason {
-        Some(reason) => missing(reason, theme, area),
-        None => Vec::new(),
-    };
-    content.add(None, Block::Lines(reason));
+    if let Some(reason) = &shown.reason {
+        content.add(None, Block::Lines(missing(reason, theme, area)));
+    }
     content
 }

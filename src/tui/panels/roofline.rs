@@ -94,7 +94,7 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
         // Peaks are measured before the first profile.
         None => "no step was profiled yet",
         Some(_) if !calibrated => {
-            "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again"
+            "this device's peaks are not known: the log says why, and `perflings doctor --calibrate` measures them again"
         }
         Some(_) => "the profiler saw no operation on this device",
     }
@@ -196,37 +196,28 @@ impl<'a> Rows<'a> {
 
     /// Returns the letters with their names, as many on a line as fit: `c swiglu mlp.activation bwd  d attention fwd`.
     fn letters(&self, columns: usize) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        let mut line = String::new();
+        let mut names = String::new();
         for (letter, name) in LETTERS.chars().zip(&self.names) {
-            let next = format!("{letter} {name}");
-            if !line.is_empty() && text::width(&line) + 2 + text::width(&next) > columns {
-                lines.push(Line::raw(std::mem::take(&mut line)));
-            }
-            let gap = if line.is_empty() { "" } else { "  " };
-            line += &format!("{gap}{next}");
+            names += &format!("{letter} {name} ").replace(' ', text::NO_BREAK);
+            names.push(' ');
         }
-        lines.push(Line::raw(line));
-        lines
+        text::wrapped(&names, Style::new(), columns)
     }
 
     /// Returns the legend: which letters belong to which run, and the roofs with their values.
     fn legend(&self, app: &App, width: u16) -> Vec<Line<'static>> {
-        let mut spans = Vec::new();
+        let mut words = Vec::new();
         for (slot, letters) in [(Slot::A, "c-z"), (Slot::B, "C-Z")] {
             if self.shown.iter().any(|(shown, _)| *shown == slot) {
                 let name = format!("{letters}: {}   ", app.shown_run().slot_name(slot));
-                spans.push(Span::styled(name, self.theme.slot(slot)));
+                words.push((0, Span::styled(name, self.theme.slot(slot))));
             }
         }
-        let both = "a letter is an operation, the same in both runs";
-        let room = usize::from(width).saturating_sub(text::width_of(&spans));
-        // The wording about both runs needs two runs.
-        let wordings = [(2, both), (1, "a letter is an operation")];
-        let fits =
-            |(runs, words): &(usize, &str)| spans.len() >= *runs && text::width(words) <= room;
-        if let Some((_, words)) = wordings.into_iter().find(fits) {
-            spans.push(Span::styled(words, self.theme.dim));
+        let both = words.len() > 1;
+        let meaning = "a letter is an operation";
+        words.push((1, Span::styled(meaning, self.theme.dim)));
+        if both {
+            words.push((2, Span::styled(", the same in both runs", self.theme.dim)));
         }
         let mut parts = self.roof_names();
         for (name, format) in parts.iter_mut().skip(1).zip([" (f32)", " (f16)"]) {
@@ -238,7 +229,7 @@ impl<'a> Rows<'a> {
         ));
         let roof_room = usize::from(width).saturating_sub(7);
         let roofs = joined(parts.iter().map(String::as_str), roof_room, " · ");
-        let mut lines = vec![Line::from(spans)];
+        let mut lines = vec![text::ranked(words, usize::from(width))];
         if !roofs.is_empty() {
             let line = format!("roofs: {roofs}");
             lines.push(Line::styled(line, self.theme.reference));

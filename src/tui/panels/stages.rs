@@ -15,8 +15,6 @@ use crate::tui::theme::Theme;
 const MARKS: usize = 8;
 /// The columns of the level.
 const LEVEL: usize = 14;
-/// Below this width the legend is short.
-const NARROW: usize = 72;
 
 /// Returns the list of the stages, the exercises and the runs without either. The meaning of the marks and the score stand below it.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -40,64 +38,54 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let broken = app.lesson.course.broken.iter();
     list.between(broken.map(|content| broken_line(content, columns, theme)));
     list.between([Line::default()]);
-    runs(app, columns, theme, &mut list);
+    runs(app, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
-    list.foot = vec![rule, legend(columns, theme), score(app, theme, columns)];
+    list.foot = vec![rule, legend(theme), score(app, theme, columns)];
     list.mark(app.view.selected);
     list
 }
 
 /// Returns the line that explains the marks.
-fn legend(columns: usize, theme: &Theme) -> Line<'static> {
+fn legend(theme: &Theme) -> Line<'static> {
     let symbols = &theme.symbols;
-    let (here, gap) = if columns < NARROW {
-        ("here", "  ")
-    } else {
-        ("you are here", "    ")
-    };
     let marks = [
         (symbols.good, "passed", theme.good),
         (symbols.live, "predicted", theme.text),
         (symbols.circle, "begun", theme.text),
         (symbols.rule, "skipped", theme.text),
-        (symbols.pointer, here, theme.key),
+        (symbols.pointer, "here", theme.key),
     ];
     marks
         .into_iter()
         .flat_map(|(mark, words, style)| {
-            let words = Span::styled(format!(" {words}{gap}"), theme.dim);
+            let words = Span::styled(format!(" {words}   "), theme.dim);
             [Span::styled(mark, style), words]
         })
         .collect()
 }
 
-/// Returns the line that says how many predictions and ranges were right, in the longest wording that fits.
+/// Returns the line that says how many predictions and ranges were right.
 fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
-    const NAME: &str = "your predictions: ";
     let score = app.lesson.learner.progress.calibration();
     let made = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
         made => format!("{} of {made} were right", score.right),
     };
-    let (held, ranges) = (score.held, score.ranges);
-    let wordings = [
-        format!("{made}; {held} of {ranges} ranges contained the measured figure"),
-        format!("{made}; {held} of {ranges} ranges held"),
-        made,
+    let mut parts = vec![
+        (0, Span::styled("your predictions: ", theme.dim)),
+        (0, Span::styled(made, theme.strong)),
     ];
-    // Without ranges only the last wording is true.
-    let skipped = if ranges > 0 { 0 } else { 2 };
-    let lines = wordings.into_iter().skip(skipped).map(|wording| {
-        let name = Span::styled(NAME, theme.dim);
-        Line::from(vec![name, Span::styled(wording, theme.strong)])
-    });
-    text::longest(lines, columns)
+    if score.ranges > 0 {
+        let ranges = format!("; {} of {} ranges held", score.held, score.ranges);
+        parts.push((1, Span::styled(ranges, theme.strong)));
+        parts.push((2, Span::styled(" the measured figure", theme.strong)));
+    }
+    text::ranked(parts, columns)
 }
 
 /// A stage or an exercise in the list.
 struct Entry<'a> {
     here: bool,
-    selected: bool,
     state: StageState,
     label: &'a str,
     level: &'a str,
@@ -127,11 +115,8 @@ impl Entry<'_> {
             ", ",
         );
         Line::from(vec![
-            Span::styled(cells, theme.among(self.selected, style)),
-            Span::styled(
-                text::right(&note, left),
-                theme.among(self.selected, theme.dim),
-            ),
+            Span::styled(cells, style),
+            Span::styled(text::right(&note, left), theme.dim),
         ])
     }
 }
@@ -146,7 +131,6 @@ fn exercise_line(
     let known = app.lesson.learner.progress.stage(&exercise.id);
     let entry = Entry {
         here: app.mode.exercise() == Some(index),
-        selected: app.view.selected == app.lesson.course.stages.len() + index,
         state: known.state,
         label: exercise.label(),
         level: exercise.level.into_str(),
@@ -166,7 +150,7 @@ fn broken_line(content: &UnusableContent, columns: usize, theme: &Theme) -> Line
 }
 
 /// Adds the run without a stage and the mystery to the end of the list.
-fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
+fn runs(app: &App, theme: &Theme, list: &mut Content<'_>) {
     let solved = match app.lesson.learner.progress.mysteries.len() {
         0 => String::new(),
         n => format!(" ({n} solved)"),
@@ -179,10 +163,8 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut Content<'_>) {
         (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
     ] {
         let mark = theme.symbols.pointer_at(here);
-        let line = text::left(&format!("{mark}   {words}"), columns);
-        let selected = app.view.selected == entry;
-        let style = theme.among(selected, theme.text);
-        list.entry(entry, Line::styled(line, style));
+        let line = format!("{mark}   {words}");
+        list.entry(entry, Line::styled(line, theme.text));
     }
 }
 
@@ -210,7 +192,6 @@ fn stage_line(
     };
     let entry = Entry {
         here: index == app.lesson.learner.at && app.mode.reads_stage(),
-        selected: index == app.view.selected,
         state,
         label: &stage.number.to_string(),
         level: stage.level.into_str(),

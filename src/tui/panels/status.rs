@@ -136,50 +136,44 @@ const FEW: u64 = 5;
 
 /// Returns the status line with as many parts as fit; the less important parts are left out first.
 pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
-    // Parts with a higher rank are left out first.
-    let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
-    let part = |rank: u8, text: String, style: Style| (rank, vec![Span::styled(text, style)]);
-    if let Some(exercise) = app.exercise() {
-        parts.push(part(4, exercise.label().to_owned(), theme.text));
-    } else if let Some(stage) = app.stage() {
-        let number = format!("stage {}/{}", stage.number, app.lesson.course.stages.len());
-        parts.push(part(4, number, theme.text));
+    let gap = Span::styled(" · ", theme.dim);
+    let mut parts = vec![(0, Span::raw(" "))];
+    let place = match (app.exercise(), app.stage()) {
+        (Some(exercise), _) => Some(exercise.label().to_owned()),
+        (None, Some(stage)) => {
+            let stages = app.lesson.course.stages.len();
+            Some(format!("stage {}/{stages}", stage.number))
+        }
+        (None, None) => None,
+    };
+    if let Some(place) = place {
+        parts.extend([(4, Span::styled(place, theme.text)), (4, gap.clone())]);
     }
-    parts.push((0, state(app, theme)));
+    parts.extend(state(app, theme).into_iter().map(|span| (0, span)));
+    let mut add = |rank: u8, text: String, style: Style| {
+        parts.extend([(rank, gap.clone()), (rank, Span::styled(text, style))]);
+    };
     if let Some(step) = app.shown_run().step() {
-        parts.push(part(2, format!("step {step}"), theme.text));
+        add(2, format!("step {step}"), theme.text);
     }
     let throughput = app.shown_run().shown().throughput.as_ref();
     if let Some(throughput) = throughput
         && throughput.step_ms.median > 0.0
     {
         let unsynced = throughput.clock == ENQUEUE;
-        parts.push(part(1, rate_and_spread(throughput), theme.strong));
+        add(1, rate_and_spread(throughput), theme.strong);
         let style = if unsynced { theme.warning } else { theme.text };
-        parts.push(part(3, format!("{} clock", throughput.clock), style));
+        add(3, format!("{} clock", throughput.clock), style);
     }
     if let Some((text, warning)) = app.class.as_ref().and_then(|member| membership(member)) {
         let style = if warning { theme.warning } else { theme.text };
-        parts.push(part(2, text, style));
+        add(2, text, style);
     }
     let (shown, hints) = app.reading().hints();
     if hints > 0 {
-        parts.push(part(5, format!("hint {shown}/{hints}"), theme.text));
+        add(5, format!("hint {shown}/{hints}"), theme.text);
     }
-    let room = usize::from(columns) + 2;
-    let wide = |(_, spans): &(u8, Vec<Span<'static>>)| text::width_of(spans) + 3;
-    while parts.iter().map(wide).sum::<usize>() > room && parts.len() > 1 {
-        let least = parts.iter().map(|(rank, _)| *rank).max();
-        parts.retain(|(rank, _)| Some(*rank) != least);
-    }
-    let mut spans = vec![Span::raw(" ")];
-    for (index, (_, part)) in parts.into_iter().enumerate() {
-        if index > 0 {
-            spans.push(Span::styled(" · ", theme.dim));
-        }
-        spans.extend(part);
-    }
-    Line::from(spans)
+    text::ranked(parts, usize::from(columns))
 }
 
 /// Returns the rate in samples/s. The spread is half the distance between its quartiles, with as many decimals as the rate.

@@ -72,12 +72,6 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         lines.push(rates(run, width, theme));
         lines.extend(cards::verdict(app, width, theme));
         lines.extend(sparkline(run, area.width, theme));
-        if let Some(meaning) = meaning(throughput) {
-            let meaning = text::wrapped(meaning, theme.dim, width);
-            if lines.len() + meaning.len() <= height {
-                lines.extend(meaning);
-            }
-        }
         content.lines(lines);
     }
     // The other run's rate is left out: beside this one it would look like a comparison, and only pairs compare.
@@ -199,21 +193,6 @@ fn state(throughput: &Throughput, theme: &Theme) -> (String, Style) {
         TimingState::Drifting | TimingState::Noisy => theme.warning,
     };
     (throughput.state.to_string(), style)
-}
-
-/// Returns the meaning of the measurement's state. `None` for states that need no explanation.
-fn meaning(throughput: &Throughput) -> Option<&'static str> {
-    match throughput.state {
-        _ if throughput.clock == ENQUEUE => None,
-        TimingState::Steady | TimingState::Warming => None,
-        TimingState::Settling => {
-            Some("settling: too few steps yet, or their times still change a little")
-        }
-        TimingState::Drifting => {
-            Some("drifting: the later half of up to 64 steps is over 5 % off the earlier")
-        }
-        TimingState::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
-    }
 }
 
 /// Returns a line with tokens/s, the share of the peak and the wall average, as many of them as fit. For a run without syncs, it has the

@@ -15,7 +15,6 @@ use crate::tui::theme::Theme;
 use gputrace::display::time;
 use gputrace::model::{NONE, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
-use gputrace::timeline::TimelineRow;
 
 /// The lines above the lanes, which hold the scale.
 const ABOVE: usize = 1;
@@ -108,7 +107,12 @@ pub fn lines(
         .filter(|link| *link != NONE);
     for (index, row) in shown {
         let style = theme.among(index == view.row, theme.dim);
-        let name = text::shorten(&lane_name(&view.trace, row), wide - 1);
+        let name = if row.depth == 0 {
+            let lane = &view.trace.lanes[row.lane as usize];
+            text::shorten(&sanitize::line(&view.trace.lane_title(lane)), wide - 1)
+        } else {
+            String::new()
+        };
         let mut spans = vec![Span::styled(text::left(&name, wide), style)];
         let line = view.timeline.line(&view.trace, index, window);
         let mut cells: Vec<(char, Style)> = Vec::new();
@@ -200,14 +204,6 @@ fn kind_style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
     }
 }
 
-fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
-    if row.depth == 0 {
-        sanitize::line(&trace.lane_title(&trace.lanes[row.lane as usize]))
-    } else {
-        String::new()
-    }
-}
-
 /// Returns the line with the step, the two ends of the visible time and its length.
 fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
     let (from, to) = view.seen;
@@ -221,13 +217,8 @@ fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Lin
     let room = columns.saturating_sub(text::width(&left) + text::width(&right));
     let length = format!("{} wide", time(from.abs_diff(to)));
     let middle = text::cut(&length, room.saturating_sub(2));
-    let pad = room.saturating_sub(text::width(&middle));
-    let line = format!(
-        "{}{left}{}{middle}{}{right}",
-        text::left(&text::cut(&step, wide - 1), wide),
-        " ".repeat(pad / 2),
-        " ".repeat(pad - pad / 2)
-    );
+    let step = text::left(&text::cut(&step, wide - 1), wide);
+    let line = format!("{step}{left}{middle:^room$}{right}");
     Line::styled(line, theme.dim)
 }
 

@@ -1,5 +1,4 @@
-//! The training of another program: its processes, what its two parts compare as, and which line of it would report a figure that did
-//! not come.
+//! The training of another program: its processes, the comparison of A and B, and the line of code that would report a missing figure.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -12,8 +11,8 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::RankReading;
-use protocol::story::{PhaseName, RunStory, rank_phases, unpaired};
-use protocol::units::{ms, percent};
+use protocol::story::{PhaseName, RunDescription, RunStory, rank_phases, unpaired};
+use protocol::units::{ms, percent, show};
 
 /// A figure that a program may report.
 pub(super) struct ReportedFigure {
@@ -23,7 +22,7 @@ pub(super) struct ReportedFigure {
     is_told: fn(&RunStory) -> bool,
     /// The line of Python that reports it; none where nothing does.
     line: Option<&'static str>,
-    /// When it comes, or why it does not.
+    /// When the figure comes, or why it never does.
     note: &'static str,
 }
 
@@ -43,7 +42,7 @@ const fn figure(
     }
 }
 
-/// A panel about something that only our engine tells.
+/// Returns the entry of a panel that no other program can fill.
 const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
     ReportedFigure {
         line: None,
@@ -125,7 +124,7 @@ const FIGURES: [ReportedFigure; 12] = [
     ),
     never(
         Panel::Timeline,
-        "the profiles are in the folder of the training: `perflings open FILE` shows the timeline of one",
+        "`t` shows the latest profiled step as `perflings open` does: its kernels, ledger, timeline and lints",
     ),
 ];
 
@@ -135,18 +134,18 @@ pub(super) fn is_shown(app: &App) -> bool {
     app.mode.watches() || run.has_begun() && run.description.is_foreign()
 }
 
-/// The figure that a panel lacks, where another program did not report it.
+/// Returns the figure that a panel lacks because another program did not report it.
 pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFigure> {
     if !is_shown(app) {
         return None;
     }
-    let figure = FIGURES.iter().find(|it| it.panel == Some(panel))?;
+    let figure = FIGURES.iter().find(|figure| figure.panel == Some(panel))?;
     let runs = &app.shown_run().story.slots;
     (!runs.iter().any(figure.is_told)).then_some(figure)
 }
 
 impl ReportedFigure {
-    /// Why its panel is empty, and the line that would fill it.
+    /// Returns the text of its empty panel: the line that would fill it, and when the figure comes.
     pub(super) fn content<'a>(&self, app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let mut w = ProseWriter::new(app, theme, area.width);
         w.dim("not reported:");
@@ -173,29 +172,27 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.dim("A PyTorch script writes lines once it has called");
         w.plain(WATCH, theme.code);
         w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
-        return titled(w.lines);
+        return Content::titled("training", w.lines);
     }
-    let description = &run.description;
-    let device = description.device.as_ref();
-    let device = device.map_or("device not reported", |it| it.name.as_str());
-    let mut hosts: Vec<&str> = story
-        .ranks
-        .iter()
-        .filter_map(|it| it.host.as_deref())
-        .collect();
-    hosts.dedup();
-    w.text(&format!(
-        "{} on {}: {device}",
-        description.name,
-        hosts.join(", ")
-    ));
-    ranks(&story.ranks, &mut w);
-    phases(&story.ranks, &mut w);
+    let is_apart = |one: &&RunStory| one.description.apart;
+    let side_by_side: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
+    let described = if side_by_side.is_empty() {
+        vec![run]
+    } else {
+        side_by_side
+    };
+    for one in described {
+        description(one, &story.ranks, &mut w);
+    }
+    for training in story.ranks.chunk_by(|one, next| one.slot == next.slot) {
+        ranks(training, run.description.apart, &mut w);
+        phases(training, &mut w);
+    }
     own_time(&story.ranks, &mut w);
     compared(&story.slots, &mut w);
     let missing = FIGURES
         .iter()
-        .filter(|it| it.line.is_some() && !(it.is_told)(run));
+        .filter(|figure| figure.line.is_some() && !(figure.is_told)(run));
     for (at, figure) in missing.enumerate() {
         if at == 0 {
             w.heading("Not reported so far");
@@ -203,29 +200,60 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.text(figure.name);
         figure.write(&mut w);
     }
-    titled(w.lines)
+    Content::titled("training", w.lines)
 }
 
-fn titled(lines: Vec<Line<'static>>) -> Content<'static> {
-    Content::titled("training", lines)
+/// Writes the name of a run, its hosts and its device.
+fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let RunDescription {
+        name,
+        device,
+        slot,
+        apart,
+        ..
+    } = &run.description;
+    let device = device.as_ref();
+    let device = device.map_or("device not reported", |device| device.name.as_str());
+    let of_run = ranks.iter().filter(|rank| rank.slot == *slot);
+    let mut hosts: Vec<&str> = of_run.filter_map(|rank| rank.host.as_deref()).collect();
+    hosts.dedup();
+    let side = if *apart {
+        format!("{slot:?}: ")
+    } else {
+        String::new()
+    };
+    let hosts = if hosts.is_empty() {
+        "a host that is not told".to_owned()
+    } else {
+        hosts.join(", ")
+    };
+    w.text(&format!("{side}{name} on {hosts}: {device}"));
 }
 
-/// A line for each process: its step, the length of a step, and what it does.
-fn ranks(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+/// Writes a line for each process: its step, the length of a step, and what it does.
+fn ranks(ranks: &[RankReading], is_apart: bool, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    w.heading("Processes");
+    let Some(first) = ranks.first() else {
+        return;
+    };
+    let of_slot = format!("Processes of {:?}", first.slot);
+    w.heading(if is_apart { &of_slot } else { "Processes" });
     w.line("rank     step  step ms", theme.dim);
     for rank in ranks {
         let step = rank.step.map_or("-".to_owned(), |step| step.to_string());
         let length = rank.step_ms.map_or("-".to_owned(), ms);
-        let (number, step) = (text::left(&rank.rank.to_string(), 5), text::right(&step, 8));
-        let figures = format!("{number}{step}{}  ", text::right(&length, 9));
+        let number = text::left(&rank.rank.to_string(), 5);
+        let figures = format!(
+            "{number}{}{}  ",
+            text::right(&step, 8),
+            text::right(&length, 9)
+        );
         let (said, style) = state(rank, theme);
         w.item_in(&figures, theme.text, &said, style);
     }
 }
 
-/// What a process does, in words.
+/// Returns in words what a process does, and their style.
 fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     let phase = rank.phase.as_deref();
     let place = phase.map_or(String::new(), |phase| format!(", in {phase}"));
@@ -247,15 +275,17 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// The process that is worst off, where one has ended early, is silent or makes no step.
+/// Returns what ails the worst process: it ended early, is silent or makes no step. `None` if all go on.
 pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
     let ranks = &app.shown_run().story.ranks;
-    let ended_early = |it: &&RankReading| it.ended.as_ref().is_some_and(|why| !why.is_empty());
-    let worst = ranks
+    let ended_early = |rank: &&RankReading| rank.ended.as_ref().is_some_and(|why| !why.is_empty());
+    // Of two trainings the second is the newer one; the page on the left tells about both.
+    let latest = ranks.chunk_by(|one, next| one.slot == next.slot).last()?;
+    let worst = latest
         .iter()
         .find(ended_early)
-        .or(ranks.iter().find(|it| it.silent_s.is_some()))
-        .or(ranks.iter().find(|it| it.no_step_s.is_some()))
+        .or(latest.iter().find(|rank| rank.silent_s.is_some()))
+        .or(latest.iter().find(|rank| rank.no_step_s.is_some()))
         .filter(|_| app.mode.watches())?;
     let said = state(worst, theme).0;
     Some(match ranks.len() {
@@ -264,51 +294,57 @@ pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
     })
 }
 
-/// The median and the worst of each phase, where there are several processes.
+/// Writes the median and the worst of each phase, where there are several processes.
 fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let (theme, phases) = (w.theme, rank_phases(ranks));
+    let theme = w.theme;
+    let phases = rank_phases(ranks);
     if ranks.len() < 2 || phases.is_empty() {
         return;
     }
     w.heading("Phases of all processes");
     w.line("ms             median    worst  rank", theme.dim);
-    for it in &phases {
-        let figures = [ms(it.median), ms(it.worst)].map(|time| text::right(&time, 9));
-        let name = text::left(it.name.into_str(), 12);
-        let style = if it.straggles { theme.bad } else { theme.text };
-        let line = format!("{name}{}  {}", figures.concat(), it.rank);
+    for phase in &phases {
+        let figures = [ms(phase.median), ms(phase.worst)].map(|time| text::right(&time, 9));
+        let name = text::left(phase.name.into_str(), 12);
+        let style = if phase.straggles {
+            theme.bad
+        } else {
+            theme.text
+        };
+        let line = format!("{name}{}  {}", figures.concat(), phase.rank);
         w.line(line, style);
     }
     let late: Vec<String> = phases
         .iter()
-        .filter(|it| it.straggles)
-        .map(|it| format!("{} in {}", it.rank, it.name.into_str()))
+        .filter(|phase| phase.straggles)
+        .map(|phase| format!("{} in {}", phase.rank, phase.name.into_str()))
         .collect();
     if !late.is_empty() {
         let said = format!("The others wait for rank {}.", late.join(", and for rank "));
         w.plain(&said, theme.bad);
     }
-    if phases.iter().any(|it| it.name == PhaseName::Backward) {
+    if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
         w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
     }
 }
 
-/// What the watching itself costs.
+/// Writes the share of a step that the watching itself takes.
 fn own_time(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     let told = ranks
         .iter()
-        .filter_map(|it| Some((it.own_ms?, it.step_ms.filter(|step| *step > 0.0)?)));
+        .filter_map(|rank| Some((rank.own_ms?, rank.step_ms.filter(|step| *step > 0.0)?)));
     let Some((own, step)) = told.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))) else {
         return;
     };
     w.heading("The watching");
-    let (own_ms, share) = (ms(own), percent(100.0 * own / step));
+    let share = percent(100.0 * own / step);
     w.text(&format!(
-        "It takes {own_ms} ms of a step, {share} %, as the program counts it."
+        "It takes {} ms of a step, {share} %, as the program counts it.",
+        ms(own)
     ));
 }
 
-/// B beside A, and what that is worth.
+/// Writes the comparison of B with A, and what it is worth.
 fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
     if !b.has_begun() {
         return;
@@ -318,27 +354,20 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
         w.dim("B has too few steps yet.");
         return;
     };
-    let (by, than) = match found.ratio < 1.0 {
-        true => (1.0 - found.ratio, "less"),
-        false => (found.ratio - 1.0, "more"),
-    };
-    let (change, wandered) = (percent(100.0 * by), percent(100.0 * found.wandered));
-    let said = format!("A step of B takes {change} % {than} time than one of A.");
-    w.plain(&said, w.theme.strong);
-    let worth = match by > found.wandered {
-        true => "this is more",
-        false => "so this says nothing",
-    };
-    w.text(&format!(
-        "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}. The load of the machine, its clocks and the state of the \
-         training may have changed as well: only runs in turns would tell."
-    ));
+    let [change, worth] = found.sentences();
+    w.plain(&change, w.theme.strong);
+    w.text(&worth);
     let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
         let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
         let name = Span::styled(text::left(name, 12), w.theme.dim);
         let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
         w.lines.push(Line::from_iter(cells));
     };
+    if let Some(rates) = found.rates {
+        row("", ["A", "B"]);
+        let [of_a, of_b] = rates.map(|rate| show(rate, 1));
+        row("samples/s", [&of_a, &of_b]);
+    }
     row("ms", ["A", "B"]);
     for (name, times) in found.phases {
         let [of_a, of_b] = times.map(ms);

@@ -1,7 +1,7 @@
 //! The card of the first start says what the program is, how a stage works, which keys are the most important, and on which device it runs.
 
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Span;
 
 use super::content::Content;
 use crate::app::{Action, App, Overlay};
@@ -37,30 +37,22 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content::titled("welcome to perflings", w.lines)
 }
 
-/// Writes the five keys with their effects on as few lines as possible.
+/// Writes the five keys with their effects on as few lines as possible. A key and its effect stay on one line.
 fn five_keys(w: &mut ProseWriter<'_>) {
-    let five = [
+    let mut runs = Vec::new();
+    for (action, effect) in [
         (Action::Lesson, "the lesson"),
         (Action::FocusNext, "next panel"),
         (Action::Knobs, "the knobs"),
         (Action::Hint, "a hint"),
         (Action::Open(Overlay::Help), "every key"),
-    ];
-    // A key and its effect stay on one line.
-    let mut line: Vec<Span<'static>> = Vec::new();
-    for (action, effect) in five {
+    ] {
         let key = keys::label(action, w.app);
-        let words = format!(" {effect}");
-        if text::width_of(&line) + 3 + text::width(&key) + text::width(&words) > w.columns {
-            w.lines.push(Line::from(std::mem::take(&mut line)));
-        }
-        line.extend([
-            Span::raw(if line.is_empty() { " " } else { "   " }),
-            Span::styled(key, w.theme.key),
-            Span::styled(words, w.theme.text),
-        ]);
+        let effect = format!(" {effect}  ").replace(' ', text::NO_BREAK);
+        runs.push(Span::styled(key, w.theme.key));
+        runs.push(Span::styled(effect + " ", w.theme.text));
     }
-    w.lines.push(Line::from(line));
+    w.runs(&runs, " ", " ");
 }
 
 /// Writes the device and the size of the model, and how to choose others.

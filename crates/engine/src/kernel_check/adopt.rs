@@ -19,7 +19,7 @@ pub fn adopt(learner: &LearnerKernels, swap: &KernelSwap) -> Result<(), String> 
     }
     for kernel in &swap.kernels {
         let filled = template::fill(&kernel.text, &sizes)
-            .map_err(|unknown| format!("`{}` is no size of `{}`", unknown.name, swap.part))?;
+            .map_err(|unknown| format!("`{}` is not a size of `{}`", unknown.name, swap.part))?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
     }
     learner.install(swap.clone())
@@ -28,7 +28,7 @@ pub fn adopt(learner: &LearnerKernels, swap: &KernelSwap) -> Result<(), String> 
 /// Returns the reason why the adopted kernels of a part were not used in the last step; `None` if they were used.
 pub fn reason_unused(learner: &LearnerKernels, part: &str, on_cpu: bool) -> Option<String> {
     let Some(live) = learner.of(part) else {
-        return Some("it was taken out again".to_owned());
+        return Some("it was removed from the model".to_owned());
     };
     if live.launches() > 0 {
         return None;

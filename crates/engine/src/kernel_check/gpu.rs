@@ -286,7 +286,7 @@ impl Gpu {
         let most = self.device.limits().max_storage_buffer_binding_size;
         if size > most {
             return Err(GpuError::Refused(format!(
-                "a buffer of {size} bytes; this device allows {most}"
+                "it needs a buffer of {size} bytes, and this device allows {most} bytes"
             )));
         }
         self.guarded(|| {

@@ -89,10 +89,10 @@ impl Remarks {
             let message = match taken {
                 [true, true] => continue,
                 [false, _] => {
-                    "was true for every value that was tried: what it guards against never came"
+                    "was true for every value that was tried: the check never saw a value that it refuses"
                 }
                 [_, false] => {
-                    "was never true for any value that was tried: what it guards was never run"
+                    "was false for every value that was tried: the code that it guards never ran"
                 }
             };
             let instead = "nothing, if no input can change that";
@@ -425,8 +425,8 @@ pub(super) fn too_long(shape: &str) -> KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),
         reason: format!(
-            "the kernel ended at no size on the host, within {steps} million steps of a workgroup and {memory}; write it with \
-             as few loop iterations and as few variables of an invocation as the starter"
+            "the kernel did not end at any size on the host, within {steps} million steps of a workgroup and {memory}; write it with as \
+             few loop iterations and as few variables of an invocation as the starter"
         ),
         ..KernelFault::default()
     }

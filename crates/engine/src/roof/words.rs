@@ -30,16 +30,16 @@ pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<Stri
         let date = &before.date;
         sentences.push(if change > 0.0 {
             format!(
-                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, which something else on this machine \
-                 slowed: the new one is kept"
+                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, which something else on this machine slowed: the \
+                 new peak is kept"
             )
         } else {
             let hint = file.map_or_else(String::new, |file| {
                 format!("; if the device did become slower, remove {} first", file.display())
             });
             format!(
-                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, which is kept: noise only slows. \
-                 Measure again while nothing else runs{hint}"
+                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, which is kept, because other programs can \
+                 only slow a measurement. Measure again while nothing else runs{hint}"
             )
         });
     }

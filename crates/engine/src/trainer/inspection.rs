@@ -136,6 +136,7 @@ impl Trainer {
             reason: profile.rows.is_empty().then(unseen),
             rows: profile.rows,
             request: self.profile_request.take().unwrap_or_default(),
+            file: None,
         };
         self.stats.profiles += 1;
         self.emit(Event::Kernels(kernels));

@@ -70,12 +70,11 @@ impl TraceBuilder {
 
     /// Returns the number of the device with this label.
     pub fn device(&mut self, label: &str) -> u32 {
-        if let Some(id) = self.devices.get(label) {
-            return *id;
+        let next = self.trace.devices.len() as u32;
+        let id = *self.devices.entry(label.to_owned()).or_insert(next);
+        if id == next {
+            self.trace.devices.push(label.to_owned());
         }
-        let id = self.trace.devices.len() as u32;
-        self.trace.devices.push(label.to_owned());
-        self.devices.insert(label.to_owned(), id);
         id
     }
 

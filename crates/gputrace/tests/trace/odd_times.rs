@@ -251,7 +251,7 @@ fn a_file_without_times_and_a_device_that_is_not_known_say_so() {
         let figures = read(format!("[{op},{of_device}]"));
         let why = &figures.lints[0].why;
         assert!(
-            why.contains("not known here") && !why.contains("on the CPU"),
+            why.contains("records are not known") && !why.contains("on the CPU"),
             "{why}"
         );
     }

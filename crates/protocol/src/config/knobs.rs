@@ -213,7 +213,7 @@ impl Knob {
         let follows_strides = !flash && config.model.kv_layout != KvLayout::Contiguous;
         match self.path {
             "model.kv-layout" if flash => {
-                Some("No effect now: attention is flash, which does not read it.")
+                Some("No effect now: flash attention does not read this knob.")
             }
             "model.attention" if follows_strides => Some(
                 "No effect now: with this kv-layout, composed and kernel both run the kernel that follows strides.",

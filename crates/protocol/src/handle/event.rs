@@ -35,7 +35,7 @@ pub enum EngineEnd {
     #[strum(to_string = "the engine was stopped")]
     Killed,
     /// An engine on this machine fell silent while it had a command.
-    #[strum(to_string = "the engine stays silent and was ended")]
+    #[strum(to_string = "the engine was silent, so it was ended")]
     Silent,
     /// An engine that this command started fell silent while it had a command. It may be behind a connection to another machine.
     #[strum(
@@ -48,7 +48,7 @@ pub enum EngineEnd {
     )]
     DeviceStuck(u64),
     /// The engine is alive, but a run made no step for this number of seconds.
-    #[strum(to_string = "the engine is alive, but came no step further in {0} s, so it was ended")]
+    #[strum(to_string = "the engine is alive, but finished no step in {0} s, so it was ended")]
     NoStep(u64),
     /// The engine is alive, but a command other than a run had no answer for this number of seconds.
     #[strum(to_string = "no answer within {0} s")]

@@ -34,6 +34,31 @@ fn lints_on_open_ledger(sync: Sync, profiled: bool) -> Vec<String> {
 }
 
 #[test]
+fn a_first_loss_is_judged_by_what_usual_initial_weights_lose() {
+    // 4 classes: burn's text classification, as published, loses 1.68 at first. 1000 classes: weights of size 1.
+    let cases = [
+        (4.0_f64, 1.68, false),
+        (4.0, 2.0, true),
+        (1000.0, 7.2, false),
+        (1000.0, 7.7, true),
+    ];
+    for (classes, first, is_told) in cases {
+        let mut run = RunStory::new(RunDescription {
+            ln_vocab: Some(classes.ln()),
+            ..RunDescription::default()
+        });
+        let step = Step {
+            loss: Some(crate::Num(first)),
+            ms: 1.0,
+            ..Step::default()
+        };
+        run.note(&Event::Step(step), 0);
+        let told = lints(&run).iter().any(|lint| lint.name == "first-loss");
+        assert_eq!(told, is_told, "{first} of {classes} classes");
+    }
+}
+
+#[test]
 fn phases_that_miss_the_step_are_told() {
     for sync in [Sync::PerPhase, Sync::Never] {
         assert_eq!(lints_on_open_ledger(sync, false), ["ledger-open"]);

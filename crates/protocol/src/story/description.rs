@@ -40,6 +40,8 @@ pub struct RunDescription {
     pub from_step: u64,
     /// True for one of two runs that are measured in turns.
     pub paired: bool,
+    /// True if the run trains beside a run of the other slot and never goes on with that run's weights.
+    pub apart: bool,
     /// True for a mystery: recordings and reports must not show the configuration.
     pub sealed: bool,
     /// The number of the command that asked for the run; 0 if it had none.
@@ -67,6 +69,7 @@ impl From<&Started> for RunDescription {
             steps: run.steps,
             from_step: started.from_step,
             paired: started.paired,
+            apart: false,
             sealed: run.sealed,
             request: started.request,
         }
@@ -84,6 +87,7 @@ impl From<&ForeignRun> for RunDescription {
             tensors: run.tensors,
             ln_vocab: run.classes.map(|classes| (classes.max(1) as f64).ln()),
             from_step: run.from_step,
+            apart: run.apart,
             ..Self::default()
         }
     }

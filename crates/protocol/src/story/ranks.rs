@@ -21,8 +21,9 @@ pub struct RankPhase {
     pub straggles: bool,
 }
 
-/// Returns the phases that the processes report. Backward and communication name no straggler: the exchange of gradients is a part of
-/// them, and a process that is early waits there, so that they take equally long in every process.
+/// Returns the phases of the processes of one training, each with its median and its worst time. The exchange of gradients lies within
+/// backward. A process that is early waits there, so that backward is as long in every process: it names no straggler, and neither does
+/// communication.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
     let reported: Vec<(u32, PhaseTimes)> = ranks
         .iter()

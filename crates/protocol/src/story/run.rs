@@ -221,7 +221,8 @@ impl RunStory {
                 self.curve.push(step.step, loss);
             }
         }
-        if !step.profiled {
+        // Another program may not tell how long a step took.
+        if !step.profiled && step.ms > 0.0 {
             self.step_ms.push(step.step, step.ms);
             self.last_phases = step.phases.or(self.last_phases);
         }

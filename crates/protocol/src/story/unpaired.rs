@@ -3,6 +3,7 @@
 use super::phases::PhaseName;
 use super::run::RunStory;
 use crate::stats::robust::median;
+use crate::units::percent;
 
 /// The fewest steps of each run that are compared.
 const LEAST: usize = 32;
@@ -14,6 +15,10 @@ const PARTS: usize = 4;
 pub struct Unpaired {
     /// The median step time of B divided by that of A.
     pub ratio: f64,
+    /// Samples a second of A and B, where both are told.
+    pub rates: Option<[f64; 2]>,
+    /// Both ran on one device, as far as the runs tell theirs.
+    pub on_one_device: bool,
     /// The distance between the smallest and the largest median of A's parts, as a share of the smallest. A smaller difference of B and A is
     /// no difference.
     pub wandered: f64,
@@ -35,6 +40,12 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
     }
     Some(Unpaired {
         ratio: median(&times_b) / median(&times_a),
+        rates: a
+            .throughput
+            .as_ref()
+            .zip(b.throughput.as_ref())
+            .map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
+        on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
         phases: match (a.phases(), b.phases()) {
             (Some(a), Some(b)) => a
@@ -44,6 +55,35 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
             _ => Vec::new(),
         },
     })
+}
+
+impl Unpaired {
+    /// Returns what the comparison says, and what it is worth, in plain sentences.
+    pub fn sentences(&self) -> [String; 2] {
+        let (by, than) = if self.ratio < 1.0 {
+            (1.0 - self.ratio, "less")
+        } else {
+            (self.ratio - 1.0, "more")
+        };
+        let [change, wandered] = [by, self.wandered].map(|share| percent(100.0 * share));
+        let worth = if by > self.wandered {
+            "this is more"
+        } else {
+            "so this says nothing"
+        };
+        let devices = if self.on_one_device {
+            ""
+        } else {
+            " A and B ran on different devices."
+        };
+        [
+            format!("A step of B takes {change} % {than} time than one of A."),
+            format!(
+                "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}.{devices} The load of the machine, its clocks and the \
+                 state of the training may have changed as well: only runs in turns would tell."
+            ),
+        ]
+    }
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ impl Source<'_> {
     ) -> Result<[u32; 3], KernelError> {
         let counts = spec
             .groups(&self.shape.sizes, workgroup)
-            .map_err(|why| whole(why, "another grid in exercise.toml"))?;
+            .map_err(|why| whole(why, "another `grid` in exercise.toml"))?;
         for (groups, axis) in counts.into_iter().zip(["x", "y", "z"]) {
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;

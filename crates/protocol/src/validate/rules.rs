@@ -157,7 +157,7 @@ impl Source<'_> {
                 "`{name}` is never {missing}: an unused binding is removed, and the buffers no longer match"
             );
             let count = spec.bindings.len();
-            let instead = format!("a kernel that uses all of its {count} buffers");
+            let instead = format!("a kernel that uses each of its {count} buffers");
             let span = module.global_variables.get_span(handle);
             return Err(self.error(&bytes_of(span), message, instead));
         }

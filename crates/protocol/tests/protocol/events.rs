@@ -111,6 +111,7 @@ fn kernels() -> impl Strategy<Value = StepProfile> {
                 unbracketed_ms: ms,
                 clock: "host".to_owned(),
                 launches_by_phase,
+                file: reason.clone(),
                 reason,
                 request: step,
             },

@@ -6,11 +6,11 @@ use super::weights::{self, Weight};
 use crate::ops::Parameter;
 use protocol::config::{ModelConfig, Qkv, Swiglu};
 
-/// Every parameter of the model, in the order of the weights.
+/// The parameters of the model are in the order of the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Parameters {
     pub all: Vec<Parameter>,
-    /// Matrices of a block that give query, key and value, and that give gate and up: one, or one each.
+    /// A block has one matrix for query, key and value, or one matrix for each of them. The same is true of gate and up.
     qkv: usize,
     gate_up: usize,
 }
@@ -18,7 +18,7 @@ pub(super) struct Parameters {
 /// The parameters of one block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    /// Query, key and value.
+    /// These matrices give query, key and value.
     pub qkv: Projections<'a, 3>,
     pub o: &'a Parameter,
     pub gate_up: Projections<'a, 2>,
@@ -27,7 +27,7 @@ pub(super) struct Block<'a> {
     pub norm2: &'a Parameter,
 }
 
-/// Projections of one input: `N` matrices, or one with the rows of all.
+/// The projections of one input are `N` matrices, or one matrix with the rows of all `N`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Projections<'a, const N: usize> {
     Separate(&'a [Parameter; N]),
@@ -35,7 +35,7 @@ pub(super) enum Projections<'a, const N: usize> {
 }
 
 impl Parameters {
-    /// From weights in the order of [`weights::names`].
+    /// Makes the parameters from weights in the order of [`weights::names`].
     ///
     /// # Errors
     /// When the weights are not those of the configuration.
@@ -74,12 +74,12 @@ impl Parameters {
         Ok(Self { all, qkv, gate_up })
     }
 
-    /// `[vocab, hidden]`; also the head.
+    /// Returns the table of the embedding `[vocab, hidden]`, which is also the matrix of the head.
     pub(super) fn embedding(&self) -> &Parameter {
         &self.all[0]
     }
 
-    /// The gain of the last norm, `[1, hidden]`.
+    /// Returns the gain of the last norm, `[1, hidden]`.
     pub(super) fn norm(&self) -> &Parameter {
         &self.all[self.all.len() - 1]
     }
@@ -109,7 +109,7 @@ impl<'a, const N: usize> Projections<'a, N> {
     }
 }
 
-/// One parameter from the rows of one or more weights.
+/// Makes one parameter from the rows of one or more weights.
 fn joined(parts: &[Weight], name: String, device: &Device) -> Parameter {
     let values: Vec<f32> = parts.iter().flat_map(|it| &it.values).copied().collect();
     let rows = parts.iter().map(|it| it.shape[0]).sum();

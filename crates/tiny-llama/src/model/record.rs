@@ -4,14 +4,14 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 use crate::data::Batch;
 
-/// What a forward pass saw, beside its result.
+/// A record of what a forward pass computed on the way to its result.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardRecord {
-    /// The residual stream `[n, hidden]` after the embedding and after each block.
+    /// These are the residual streams `[n, hidden]` after the embedding and after each block.
     pub residual: Vec<Tensor<2>>,
 }
 
-/// Input and target tokens on the device, `[n]` each.
+/// The input tokens and the target tokens of a batch on the device, `[n]` each.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     pub inputs: Tensor<1, Int>,
@@ -29,7 +29,7 @@ impl Tokens {
         Self { inputs, targets }
     }
 
-    /// The first `count` of them.
+    /// Returns the first `count` inputs and targets.
     pub fn first(&self, count: usize) -> Self {
         Self {
             inputs: self.inputs.clone().slice(0..count), // [count]

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use protocol::config::{INIT_STD, Init, ModelConfig};
 use protocol::random::Rng;
 
-/// One matrix `[rows, columns]`; norm gains are `[1, hidden]`.
+/// A weight is one matrix `[rows, columns]`; the gain of a norm is `[1, hidden]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weight {
     pub name: String,
@@ -14,7 +14,7 @@ pub struct Weight {
     pub values: Vec<f32>,
 }
 
-/// Name and shape of every weight, projections separate, in the model's order.
+/// Returns the name and the shape of every weight in the model's order. Projections are separate weights.
 pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
     let kv = m.hidden / m.heads * m.kv_heads;
     let mut all = vec![("embedding.weight".to_owned(), [m.vocab, m.hidden])];
@@ -35,9 +35,9 @@ pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
     all
 }
 
-/// Initial weights by the configuration's rule. `library-default` is burn's: embedding N(0, 1), linear layers uniform
-/// within ±1/√fan_in (Kaiming with gain 1/√3), norm gains 1. Each has a generator of its own, so that they are drawn side by
-/// side and no thread changes a number.
+/// Returns the initial weights by the configuration's rule. The rule `library-default` is burn's: the embedding is N(0, 1), linear layers
+/// are uniform within ±1/√fan_in (Kaiming with gain 1/√3), and norm gains are 1. Each weight has a generator of its own, so that threads
+/// draw weights side by side and change no number.
 pub fn initial(m: &ModelConfig, seed: u64) -> Vec<Weight> {
     names(m)
         .into_par_iter()

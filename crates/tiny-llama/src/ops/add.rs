@@ -2,7 +2,7 @@
 
 use super::{Cost, Float, Kernels, Operation};
 
-/// y = a + b, both `[n, d]`.
+/// This operation computes y = a + b; both are `[n, d]`.
 #[derive(Clone, Debug)]
 pub struct Add;
 

@@ -22,19 +22,19 @@ use super::shapes::{Heads, QkvRows, Rope};
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::{Attention as Version, KvLayout};
 
-/// Tensors that the forward pass saves.
+/// The tensors that the forward pass saves for the backward pass.
 #[derive(Clone, Debug)]
 pub enum Saved<T> {
-    /// Output and logsumexp; the backward pass computes the scores again, tile by tile.
+    /// These are output and logsumexp. The backward pass computes the scores again, tile by tile.
     Flash { rows: QkvRows<T>, out: T, lse: T },
-    /// The probabilities; `None` if one of our kernels computed the scores.
+    /// These are the probabilities; `None` if one of our kernels computed the scores.
     Scores {
         qkv: [T; 3],
         probabilities: Option<T>,
     },
 }
 
-/// A device's own kernels, in which scores stay in tiles.
+/// Each device has kernels of its own for attention, in which scores stay in tiles.
 pub trait FusedAttention: Backend {
     /// Output `[n, heads·dh]`, and logsumexp of the scores for each row and head; `None` if no kernel fits the sizes. With `half` the
     /// products take f16, which requires `fused_gpu::matrix_cores::fits`.
@@ -49,7 +49,7 @@ pub trait FusedAttention: Backend {
     ) -> QkvRows<Float<Self>>;
 }
 
-/// A device's kernel of stage 2.
+/// Each device has a naive kernel for stage 2.
 pub trait NaiveAttention: Backend {
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`. `a.layout` decides whether the kernel reads a
     /// contiguous copy, the strides of the view, or wrongly the strides of a contiguous tensor.
@@ -104,7 +104,7 @@ impl Attention {
         (out, Saved::Scores { qkv, probabilities })
     }
 
-    /// dq, dk and dv.
+    /// Returns dq, dk and dv.
     fn gradients<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> QkvRows<Float<B>> {
         match saved {
             Saved::Flash { rows, out, lse } => {
@@ -183,7 +183,7 @@ impl<const N: usize> Operation<N> for Attention {
     }
 }
 
-/// 0 on and below the diagonal, −∞ above, row-major.
+/// Returns a matrix that is 0 on and below the diagonal and −∞ above, row-major.
 pub fn causal_mask(context: usize) -> Vec<f32> {
     let above = |index: usize| index % context > index / context;
     (0..context * context)
@@ -191,7 +191,7 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
         .collect()
 }
 
-/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` as separate tensors.
+/// Returns q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` as separate tensors.
 fn separate<B: Kernels>(rows: QkvRows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     match rows {
         QkvRows::Separate(all) => all,

@@ -13,9 +13,9 @@ use super::learner_kernel::LiveKernel;
 use super::{attention, cross_entropy, embedding, grad_norm, linear, rms_norm, rope, swiglu};
 use super::{cpu, gpu};
 
-/// A backend's float tensor.
+/// This is a backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
-/// A backend's integer tensor.
+/// This is a backend's integer tensor.
 pub type Ints<B> = burn::backend::tensor::IntTensor<B>;
 
 /// A device with kernels of every operation. Matrices are `[rows, columns]`, row-major; formulas are in the operations' files.
@@ -32,26 +32,26 @@ pub trait Kernels:
     + swiglu::FusedSwiglu
     + swiglu::NaiveGates
 {
-    /// The backend's tensor of token numbers.
+    /// Returns the backend's tensor of token numbers.
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self>;
-    /// The backend's tensor of a constant table.
+    /// Returns the backend's tensor of a constant table.
     fn constant(table: &Tensor<2>) -> Float<Self>;
-    /// The tensor itself, or a copy where its values are not adjacent.
+    /// Returns the tensor itself, or a copy if its values are not adjacent.
     fn contiguous(x: Float<Self>) -> Float<Self>;
 
-    /// Values rounded to a short format, stored as f32.
+    /// Rounds values to a short format and stores them as f32.
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
-    /// Values rounded to f16; unchanged f32 if the product that reads them rounds them.
+    /// Rounds values to f16, or leaves them f32 if the product that reads them rounds them.
     fn half(x: Float<Self>) -> Float<Self>;
 
-    /// An operand of a product in the run's format, with the same shape.
+    /// Converts an operand of a product to the run's format. The shape stays.
     fn operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
             Format::Native => Self::half(x),
             Format::Full | Format::Split | Format::Emulated(_) => Self::rounded_operand(x, format),
         }
     }
-    /// The same for a kernel without matrix cores: values of the format stored as f32.
+    /// Converts an operand for a kernel without matrix cores: values of the format are stored as f32.
     fn rounded_operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
             Format::Full | Format::Split => x,
@@ -60,7 +60,7 @@ pub trait Kernels:
         }
     }
 
-    /// The outputs of a learner's kernel, with these shapes; `None` if this device does not support the kernel. Inputs are in the
+    /// Returns the outputs of a learner's kernel, with these shapes; `None` if this device does not support the kernel. Inputs are in the
     /// order of the kernel's bindings.
     fn learner(
         _use: LiveKernel<'_>,
@@ -138,7 +138,7 @@ impl Kernels for Cube {
     }
 }
 
-/// The backend's tensor inside a high-level one.
+/// Returns the backend's tensor inside a high-level one.
 pub fn primitive<B: Backend>(tensor: Tensor<2>) -> Float<B>
 where
     burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
@@ -154,7 +154,7 @@ pub fn is_cpu(device: &Device) -> bool {
     matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// Strides of a plain tensor in elements, as its backend stores them.
+/// Returns the strides of a plain tensor in elements, as its backend stores them.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
     let strides = if is_cpu(&x.device()) {
         let x = x.try_into_primitive::<Flex>();

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// When work last made progress: milliseconds since the first use, above 0; 0 while there is no work.
+/// This is the time of the last progress in milliseconds since the first use. It is above 0; 0 means that there is no work.
 pub struct LastProgress(AtomicU64);
 
-/// Of the work on the device.
+/// This is the progress of the work on the device.
 pub static DEVICE: LastProgress = LastProgress(AtomicU64::new(0));
 
 fn now() -> u64 {
@@ -35,7 +35,7 @@ impl LastProgress {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Time since the last progress; `None` while there is no work.
+    /// Returns the time since the last progress; `None` while there is no work.
     pub fn since(&self) -> Option<Duration> {
         let last = self.0.load(Ordering::Relaxed);
         (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 /// The layer and the part of the model to which work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
-    /// From 0; `None` outside the blocks.
+    /// Layers are counted from 0; `None` is outside the blocks.
     pub layer: Option<u16>,
     pub part: &'static str,
 }
 
 impl Scope {
-    /// A scope inside block `layer`.
+    /// Returns a scope inside block `layer`.
     pub fn layer(layer: usize, part: &'static str) -> Self {
         Self {
             layer: u16::try_from(layer).ok(),
@@ -21,7 +21,7 @@ impl Scope {
         }
     }
 
-    /// A scope outside the blocks.
+    /// Returns a scope outside the blocks.
     pub const fn outside(part: &'static str) -> Self {
         Self { layer: None, part }
     }
@@ -36,17 +36,17 @@ pub enum Phase {
     Optimizer,
 }
 
-/// Work by shape: floating-point operations, and bytes if every operand moves once.
+/// The work that follows from the shapes: floating-point operations, and bytes if every operand moves once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
-    /// The reason, if the operation does no work that can be counted.
+    /// This is the reason if the operation does no work that can be counted.
     pub nothing: Option<&'static str>,
 }
 
 impl Cost {
-    /// `flops` operations over `elements` values of four bytes.
+    /// Returns the cost of `flops` operations over `elements` values of four bytes.
     pub fn new(flops: f64, elements: f64) -> Self {
         Self {
             flops,
@@ -55,7 +55,7 @@ impl Cost {
         }
     }
 
-    /// No work, with the reason.
+    /// Returns the cost of no work, with the reason.
     pub const fn nothing(why: &'static str) -> Self {
         Self {
             flops: 0.0,
@@ -111,12 +111,12 @@ pub fn stop() -> Vec<Span> {
         .map_or_else(Vec::new, |recorder| recorder.spans)
 }
 
-/// Index of this thread's open span while recording: a launch that happens now belongs to it.
+/// Returns the index of this thread's open span while recording. A launch that happens now belongs to this span.
 pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
 }
 
-/// What this thread's open span does, while recording.
+/// Returns what this thread's open span does, while recording.
 pub fn current_row() -> Option<SpanRow> {
     RECORDER.with_borrow(|slot| {
         let recorder = slot.as_ref()?;
@@ -135,7 +135,7 @@ pub fn by_learner() {
     });
 }
 
-/// Runs `work` inside a span. Spans are leaves: one inside another counts as part of the outer one.
+/// Runs `work` inside a span. A span inside another one counts as part of the outer one.
 pub fn span<R>(row: SpanRow, work: impl FnOnce() -> R) -> R {
     let mine = RECORDER.with_borrow_mut(|slot| {
         let recorder = slot.as_mut()?;

@@ -12,20 +12,20 @@ use super::backend::Ints;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Loss;
 
-/// logits `[n, vocab]` → loss `[1, 1]`.
+/// The loss takes logits `[n, vocab]` and gives their mean cross-entropy `[1, 1]`.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
-    /// `[n]`
+    /// The targets are `[n]`.
     pub targets: Tensor<1, Int>,
     pub version: Loss,
-    /// The factor of loss scaling, `[1, 1]`, where there is one. Gradients are multiplied by it; the loss is not.
+    /// This is the factor of loss scaling, `[1, 1]`, if the run has one. It multiplies the gradients, not the loss.
     pub scale: Option<Tensor<2>>,
 }
 
-/// A device's own kernels.
+/// Each device has kernels of its own for the loss.
 pub trait FusedLoss: Backend {
-    /// Loss `[1, 1]`, and dlogits `[n, vocab]`, times `scale` `[1, 1]`. `of` are the rows of the whole batch: both are these rows'
-    /// share of its mean.
+    /// Returns the loss `[1, 1]`, and dlogits `[n, vocab]` times `scale` `[1, 1]`. The whole batch has `of` rows, and both results are
+    /// these rows' share of its mean.
     fn forward(
         logits: Float<Self>,
         targets: Ints<Self>,
@@ -37,7 +37,7 @@ pub trait FusedLoss: Backend {
 impl Operation<1> for CrossEntropy {
     const NAME: &'static str = "cross-entropy";
 
-    /// Log-probabilities, or from the fused version dlogits.
+    /// The backward pass needs the log-probabilities, or dlogits from the fused version.
     type Saved<B: Kernels> = Float<B>;
 
     fn version(&self) -> &'static str {

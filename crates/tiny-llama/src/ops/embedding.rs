@@ -12,21 +12,21 @@ use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
-/// W `[vocab, d]` → `[n, d]` for n tokens.
+/// The embedding takes a table W `[vocab, d]` and gives the rows `[n, d]` of n tokens.
 #[derive(Clone, Debug)]
 pub struct Embedding {
-    /// `[n]`
+    /// The tokens are `[n]`.
     pub tokens: Tensor<1, Int>,
     pub version: Matmul,
-    /// With the norm that follows, if the kernel is our own.
+    /// Our own kernel shares this work with the norm that follows.
     pub shared: SharedWork,
 }
 
-/// A device's own kernels.
+/// Each device has kernels of its own for the embedding.
 pub trait FusedEmbedding: Backend {
-    /// `[n, d]`
+    /// Returns the rows of the table for the tokens, `[n, d]`.
     fn forward(weight: Float<Self>, tokens: Ints<Self>, shared: &SharedWork) -> Float<Self>;
-    /// `[vocab, d]`
+    /// Returns the gradient of the table, `[vocab, d]`.
     fn backward(weight: Float<Self>, tokens: Ints<Self>, dy: Float<Self>) -> Float<Self>;
 }
 

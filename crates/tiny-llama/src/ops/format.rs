@@ -9,21 +9,21 @@
 
 use protocol::config::{Matmul, Precision, RunConfig};
 
-/// How the operands of a product are converted to the run's format.
+/// A format says how the operands of a product are converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
     Full,
-    /// f32 operands that matrix cores multiply as two f16 halves.
+    /// Operands are f32, which matrix cores multiply as two f16 halves.
     Split,
-    /// Operands rounded to 16 bits and stored as f32: the numbers of the short format at the speed of f32.
+    /// Operands are rounded to 16 bits and stored as f32, which gives the numbers of the short format at the speed of f32.
     Emulated(Precision),
-    /// f16 operands on matrix cores: f16 in memory, or small f32 operands that the kernel rounds.
+    /// Operands are f16 on matrix cores: f16 in memory, or small f32 operands that the kernel rounds.
     Native,
 }
 
 impl Format {
-    /// The format of a run on a device; `matrix_cores` means that it multiplies f16 with f32 sums.
+    /// Returns the format of a run on a device; `matrix_cores` means that the device multiplies f16 with f32 sums.
     pub fn of(config: &RunConfig, matrix_cores: bool) -> Self {
         match config.train.precision {
             Precision::F32 if matrix_cores && config.model.matmul == Matmul::Split => Self::Split,
@@ -35,12 +35,12 @@ impl Format {
         }
     }
 
-    /// Bytes of an operand over the bytes of the same values in f32. Small operands that the kernel rounds have more.
+    /// Returns the bytes of an operand over the bytes of its values in f32. Small operands that the kernel rounds have more.
     pub fn bytes_per_f32_byte(self) -> f64 {
         if self == Self::Native { 0.5 } else { 1.0 }
     }
 
-    /// Size of an operation's output relative to f32, if it is an operand of products: a fused kernel writes their format.
+    /// Returns the size of an operation's output relative to f32, if it is an operand of products. A fused kernel writes their format.
     pub fn written(self, fused: bool) -> f64 {
         if fused {
             self.bytes_per_f32_byte()

@@ -18,27 +18,27 @@ pub(crate) use wgsl::MAX_GROUPS;
 
 use super::format::Format;
 
-/// Four adjacent values, the widest load from a WGSL storage buffer.
+/// The widest load from a WGSL storage buffer has four adjacent values.
 pub type Float4 = Vector<f32, Const<4>>;
 
-/// A new f32 tensor on the device of `like`, with undefined contents.
+/// Returns a new f32 tensor on the device of `like`, with undefined contents.
 pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
     empty_of(DType::F32, like, shape)
 }
 
-/// The same for f32 or f16.
+/// Returns a new tensor of f32 or f16 on the device of `like`, with undefined contents.
 pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
     let (client, device) = (like.client.clone(), like.device.clone());
     empty_device_contiguous_dtype(client, device, shape.into(), dtype)
 }
 
-/// The element type of a tensor, for kernels that write f32 or f16.
+/// Returns the element type of a tensor, for kernels that write f32 or f16.
 pub(crate) fn element(tensor: &CubeTensor) -> ElemType {
     dtype_to_elem_type(tensor.dtype)
 }
 
-/// The elements of a kernel's output that has as many as x and is an operand of products in `format`. f16 saves the products a
-/// conversion; the conversion back handles four values at a time.
+/// Returns the element type of a kernel's output that has as many elements as x and is an operand of products in `format`. f16 saves the
+/// products a conversion; the conversion back handles four values at a time.
 pub(super) fn operand_type(format: Format, x: &CubeTensor) -> DType {
     if format == Format::Native && x.meta.num_elements().is_multiple_of(8) {
         DType::F16
@@ -52,7 +52,7 @@ pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
     tensor.dtype == DType::F16
 }
 
-/// The values of a contiguous f32 tensor; `None` if the device does not answer. Waits for it.
+/// Returns the values of a contiguous f32 tensor; `None` if the device does not answer. This waits for the device.
 pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
     let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
     let values = bytes.chunks_exact(4).take(tensor.meta.num_elements());
@@ -60,13 +60,13 @@ pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
     Some(values.collect())
 }
 
-/// The tensor as a kernel's buffer argument. Kernels index it as a flat array.
+/// Returns the tensor as a kernel's buffer argument. Kernels index it as a flat array.
 pub(crate) fn arg(tensor: &CubeTensor) -> BufferArg {
     debug_assert!(tensor.is_contiguous(), "kernels read contiguous tensors");
     tensor.clone().into_buffer_arg()
 }
 
-/// 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
+/// Returns 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
 pub(crate) fn vector_width(sizes: &[usize]) -> usize {
     if sizes.iter().all(|size| size.is_multiple_of(4)) {
         4
@@ -75,15 +75,15 @@ pub(crate) fn vector_width(sizes: &[usize]) -> usize {
     }
 }
 
-/// At least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return if
-/// it exceeds their count.
+/// Returns at least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return
+/// if it exceeds their count.
 pub(crate) fn groups(count: usize) -> CubeCount {
     let [x, y, z] = wgsl::groups(count).map(|count| count as u32);
     CubeCount::Static(x, y, z)
 }
 
-/// Sum of one value per invocation, returned to all. It has two barriers and a fixed order of additions.
-/// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
+/// Returns the sum of one value per invocation to all invocations, with two barriers and in a fixed order of additions. `threads` is a
+/// multiple of 16; `scratch` holds `threads + 16` values.
 #[cube]
 pub(crate) fn workgroup_sum(
     value: f32,
@@ -93,7 +93,7 @@ pub(crate) fn workgroup_sum(
     workgroup_reduce(value, scratch, threads, true)
 }
 
-/// Largest of one value per invocation, returned to all; see [`workgroup_sum`].
+/// Returns the largest of one value per invocation to all invocations; see [`workgroup_sum`].
 #[cube]
 pub(crate) fn workgroup_max(
     value: f32,
@@ -136,7 +136,7 @@ fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
     if add { a + b } else { max(a, b) }
 }
 
-/// Sum of a vector's components; the largest of them unless `add`.
+/// Returns the sum of a vector's components, or the largest of them unless `add`.
 #[cube]
 pub(crate) fn horizontal<N: Size>(value: Vector<f32, N>, #[comptime] add: bool) -> f32 {
     let mut total = value.extract(0usize);

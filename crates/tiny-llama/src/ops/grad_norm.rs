@@ -9,15 +9,15 @@ use burn::tensor::Tensor;
 
 use super::{Float, Kernels, backend};
 
-/// A device's own kernels.
+/// Each device has kernels of its own for gradient norms.
 pub trait FusedGradNorm: Backend {
-    /// Σx² of each tensor; NaN if the device does not answer.
+    /// Returns Σx² of each tensor; NaN if the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
-    /// How many elements of each tensor have each exponent, from all elements or a sample.
+    /// Counts, for each tensor, the elements with each exponent, from all elements or a sample.
     fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]>;
 }
 
-/// The norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
+/// Returns the norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
 pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
     let Some(first) = tensors.first() else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
     }
 }
 
-/// The backend's tensors, contiguous and without autodiff.
+/// Returns the backend's tensors, contiguous and without autodiff.
 fn plain<B: Kernels>(tensors: &[&Tensor<2>]) -> Vec<Float<B>> {
     let tensors = tensors.iter().map(|tensor| B::constant(tensor));
     tensors.map(B::contiguous).collect()

@@ -12,18 +12,18 @@ use super::cross_entropy::{CrossEntropy, FusedLoss};
 use super::linear::{self, Linear};
 use super::{Cost, Float, Kernels, Operation};
 
-/// x `[n, d]`, W `[vocab, d]` → loss `[1, 1]` of the logits x·Wᵀ.
+/// This operation takes x `[n, d]` and W `[vocab, d]` and gives the loss `[1, 1]` of the logits x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct HeadLoss {
     pub head: Linear,
-    /// Its version decides how many rows a part has.
+    /// The version of the loss decides how many rows a part has.
     pub loss: CrossEntropy,
-    /// True if there is a backward pass, for which the forward pass then computes the gradients.
+    /// This is true if there is a backward pass. The forward pass then computes the gradients for it.
     pub with_gradients: bool,
 }
 
 impl HeadLoss {
-    /// First row and end of each part.
+    /// Returns the first row and the end of each part.
     fn parts(&self, rows: usize, width: usize, vocab: usize) -> impl Iterator<Item = [usize; 2]> {
         let most = self.loss.version.rows_at_once(rows, width, vocab);
         let starts = (0..rows).step_by(most.max(1));
@@ -34,10 +34,10 @@ impl HeadLoss {
 impl Operation<2> for HeadLoss {
     const NAME: &'static str = "linear+cross-entropy";
 
-    /// dx `[n, d]` and dW `[vocab, d]`.
+    /// The backward pass needs dx `[n, d]` and dW `[vocab, d]`.
     type Saved<B: Kernels> = Option<[Float<B>; 2]>;
 
-    /// The products' version.
+    /// Returns the version of the products.
     fn version(&self) -> &'static str {
         self.head.version()
     }

@@ -14,22 +14,22 @@ use burn_cubecl::tensor::CubeTensor;
 use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
 use protocol::{KernelSwap, Sizes, template, with_names};
 
-/// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
+/// This many first launches, forward and backward, are compared with the part's own kernel; they take some steps.
 const COMPARED: u64 = 32;
-/// Largest allowed difference between the two, relative to the largest value.
+/// The two may differ by this much, relative to the largest value.
 const AGREES: f32 = 5e-3;
-/// Alignment in bytes of a binding inside a buffer that suits every device.
+/// Bindings inside a buffer are aligned to this many bytes, which suits every device.
 const ALIGNMENT: u64 = 256;
 
-/// Parts that can be replaced, the number of kernels of each (forward, backward), and the sizes that their texts may name.
+/// These parts can be replaced. A row has the part, its number of kernels (forward, backward), and the sizes that their texts may name.
 pub const PARTS: &[Part] = &[
     ("mlp.activation", 2, &["N"]),
     ("norm1", 1, &["ROWS", "COLS"]),
     ("attention.rope", 1, &["T", "H", "D"]),
 ];
 
-/// The learner's kernels that were let in, and those that were removed. Who lets them in holds this, and every thread whose models they
-/// are to compute in has entered it.
+/// The learner's kernels that compute in models, and those that were removed. Whoever adopts kernels holds this value, and every thread
+/// whose models use them has entered it.
 #[derive(Clone, Debug, Default)]
 pub struct LearnerKernels(Arc<Mutex<KernelsNow>>);
 
@@ -40,7 +40,7 @@ struct KernelsNow {
 }
 
 thread_local! {
-    /// Those that compute in the models of this thread.
+    /// These kernels compute in the models of this thread.
     static HERE: RefCell<LearnerKernels> = RefCell::default();
 }
 
@@ -65,30 +65,31 @@ pub struct LivePart {
 #[derive(Clone, Copy, Debug)]
 pub struct LiveKernel<'a> {
     pub live: &'a LivePart,
-    /// Forward 0, backward 1.
+    /// The forward kernel is 0, the backward kernel 1.
     pub which: usize,
     pub sizes: &'a [(&'a str, u64)],
-    /// Workgroups along x; the other axes have one.
+    /// This is the number of workgroups along x. The other axes have one.
     pub cover: WorkgroupCount,
-    /// Number of launches, each on its own share of every buffer: one for each sequence if the kernel handles a single sequence.
+    /// There are this many launches, each on its own share of every buffer. A kernel that handles a single sequence has one launch for each
+    /// sequence.
     pub shares: u64,
 }
 
-/// Number of workgroups.
+/// The number of workgroups of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkgroupCount {
-    /// This number of workgroups.
+    /// The launch has this number of workgroups.
     Groups(u64),
-    /// Enough workgroups for this number of invocations.
+    /// The launch has enough workgroups for this number of invocations.
     Invocations(u64),
 }
 
-/// What a mutex guards, even if a thread panicked while it held it.
+/// Returns what a mutex guards, even if a thread panicked while it held the mutex.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sizes that texts of a part may name.
+/// Returns the sizes that texts of a part may name.
 ///
 /// # Errors
 /// When no part has this name.
@@ -110,7 +111,7 @@ fn find(part: &str) -> Result<&'static Part, String> {
 }
 
 impl LearnerKernels {
-    /// Lets these kernels, and those that are still to come, compute in the models of this thread.
+    /// Lets these kernels, and kernels that are adopted later, compute in the models of this thread.
     pub fn enter(&self) {
         HERE.set(self.clone());
     }
@@ -143,12 +144,12 @@ impl LearnerKernels {
         parts.retain(|name, _| part.is_some_and(|part| part != *name));
     }
 
-    /// The learner's kernels for a part, if there are any.
+    /// Returns the learner's kernels for a part, if there are any.
     pub fn of(&self, part: &str) -> Option<Arc<LivePart>> {
         locked(&self.0).parts.get(part).cloned()
     }
 
-    /// Kernels that were removed since the last call.
+    /// Returns the kernels that were removed since the last call.
     pub fn take_dropped(&self) -> Vec<DroppedKernel> {
         std::mem::take(&mut locked(&self.0).dropped)
     }
@@ -159,7 +160,7 @@ pub fn any() -> bool {
     HERE.with_borrow(|here| !locked(&here.0).parts.is_empty())
 }
 
-/// The learner's kernels for a part in the models of this thread, if there are any.
+/// Returns the learner's kernels for a part in the models of this thread, if there are any.
 pub fn of(part: &str) -> Option<Arc<LivePart>> {
     HERE.with_borrow(|here| here.of(part))
 }
@@ -208,12 +209,12 @@ impl LivePart {
         false
     }
 
-    /// Launches so far.
+    /// This is the number of launches so far.
     pub fn launches(&self) -> u64 {
         self.launches.load(Ordering::Acquire)
     }
 
-    /// Why the part's own kernel ran in place of a launch, if it did.
+    /// This is the reason why the part's own kernel ran in place of a launch, if it did.
     pub fn refused(&self) -> Option<String> {
         locked(&self.refused).clone()
     }

@@ -17,37 +17,39 @@ use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
 pub use super::shapes::NextOperation;
-use super::shared_work::{PartialNorm, SharedWork, Sharing};
+use super::shared_work::{PartialNorm, SharedWork};
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 pub use fused_gpu::tiles::{TileRun, tile_runs};
 use protocol::config::Matmul;
 
-/// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
+/// A linear layer computes y = x·Wᵀ from x `[n, in]` and W `[out, in]`. Its result is y `[n, out]`, or what the operation `then` makes of
+/// y. The backward pass expects the gradient of x·Wᵀ.
 #[derive(Clone, Debug, Default)]
 pub struct Linear {
     pub matmul: Matmul,
     pub format: Format,
-    /// W in the product's format, if that copy exists already.
+    /// This is a copy of W in the product's format, if there is one.
     pub operand: Option<Tensor<2>>,
-    /// With the norm before it, if x is a norm's output.
+    /// The product shares this work with the norm before it, if x is a norm's output.
     pub shared: SharedWork,
     pub then: NextOperation,
 }
 
-/// A device's own kernels.
+/// Each device has kernels of its own for products.
 pub trait FusedLinear: Backend {
-    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, or what `then` makes of it, which is `Nothing` on the CPU. If a norm left its work, x is
-    /// its output, which has no values yet.
+    /// Computes y `[n, m]` = x `[n, k]` · Wᵀ with W `[m, k]`, and applies `then`, which is `Nothing` on the CPU. With `norm`, x is the
+    /// output of that norm, which this product has to write.
     fn forward(
         inputs: [Float<Self>; 2],
         format: Format,
         norm: Option<PartialNorm>,
         then: &NextOperation,
     ) -> Float<Self>;
-    /// x·Wᵀ + residual `[n, m]`, from these three. Leaves to the norm that follows what `shared` says.
+    /// Computes x·Wᵀ + residual `[n, m]` from x, W and residual, and the part of the next norm that `shared` asks for.
     fn forward_onto(inputs: [Float<Self>; 3], format: Format, shared: &SharedWork) -> Float<Self>;
-    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x, from x, W and dy. With `gated`, the output of a product with
-    /// [`NextOperation::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and up; never on the CPU.
+    /// Computes dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x from x, W and dy. `gated` is the output of a product with
+    /// [`NextOperation::Swiglu`] whose last third is x; dx then holds the gradients `[n, 2k]` of gate and up. On the CPU, `gated` is always
+    /// `None`.
     fn backward(
         inputs: [Float<Self>; 3],
         format: Format,
@@ -74,7 +76,7 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let norm = self.shared.left().partial.take();
+        let norm = self.shared.partial().take();
         (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 
@@ -86,7 +88,7 @@ impl Operation<2> for Linear {
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
         let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
-        if let Sharing::NormInProducts(_) = self.shared.forward {
+        if self.shared.gain.is_some() {
             // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
             forward.flops += n * x[1] as f64 + y;
             forward.bytes += 2.0 * n * x[1] as f64;
@@ -109,7 +111,7 @@ impl Operation<2> for Linear {
 }
 
 impl Linear {
-    /// x·Wᵀ of operands in the run's format.
+    /// Computes x·Wᵀ of operands in the run's format.
     pub(super) fn product<B: Kernels>(
         &self,
         x: Float<B>,
@@ -123,23 +125,23 @@ impl Linear {
     }
 }
 
-/// y = residual + x·Wᵀ: the kernel adds the residual when it stores the product, which saves a launch.
+/// This operation computes y = residual + x·Wᵀ. The kernel adds the residual when it stores the product, which saves a launch.
 #[derive(Clone, Debug, Default)]
 pub struct LinearResidual {
     pub format: Format,
-    /// As in [`Linear`].
+    /// This is a copy of W in the product's format, if there is one.
     pub operand: Option<Tensor<2>>,
-    /// With the norm that follows.
+    /// The product shares this work with the norm that follows.
     pub shared: SharedWork,
-    /// True if x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
-    /// activation's.
+    /// This is true if x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass
+    /// then includes the backward pass of the activation.
     pub gated: bool,
 }
 
 impl Operation<3> for LinearResidual {
     const NAME: &'static str = "linear+residual";
 
-    /// The input and W.
+    /// The backward pass needs the input and W.
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
@@ -182,7 +184,7 @@ impl Operation<3> for LinearResidual {
 }
 
 impl LinearResidual {
-    /// x `[n, in]`, and the whole input if that is more.
+    /// Returns x `[n, in]`, and the whole input if x is only a part of it.
     fn split<B: Kernels>(&self, input: Float<B>) -> (Float<B>, Option<Float<B>>) {
         if !self.gated {
             return (input, None);
@@ -199,7 +201,7 @@ pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
     hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }
 
-/// x and W in the run's format.
+/// Returns x and W in the run's format. `made` is a copy of W in this format.
 pub(super) fn operands<B: Kernels>(
     [x, w]: [Float<B>; 2],
     made: Option<&Tensor<2>>,
@@ -220,7 +222,7 @@ pub fn copy_operands(parameters: Vec<&mut Parameter>) {
     }
 }
 
-/// Name of the product's version in the list of kernels.
+/// Returns the name of the product's version in the list of kernels.
 pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     match (matmul, format) {
         (Matmul::Library, _) => "library",
@@ -230,7 +232,7 @@ pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]` and dW `[out, in]`, from x, W and dy.
+/// Computes dx `[n, in]` and dW `[out, in]` from x, W and dy.
 pub(super) fn backward<B: Kernels>(
     matmul: Matmul,
     format: Format,

@@ -13,22 +13,22 @@ use burn_cubecl::tensor::CubeTensor;
 use super::backend::is_cpu;
 use super::{gpu, grad_norm, learner_kernel, primitive};
 
-/// The first factor.
+/// A run begins with this factor.
 pub const FIRST: f32 = 65_536.0;
-/// Steps without an overflow after which the factor doubles.
+/// The factor doubles after this many steps without an overflow.
 pub const GROWTH_INTERVAL: u32 = 200;
-/// The largest factor; an infinite factor would stay infinite.
+/// This is the largest factor. An infinite factor would stay infinite.
 pub const LARGEST: f32 = 16_777_216.0;
 
-/// The state of loss scaling.
+/// The state of loss scaling on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaleState {
     pub factor: f32,
-    /// Factor for the gradients of this step; 0 skips the step.
+    /// The gradients of this step are multiplied by this factor; 0 skips the step.
     pub inverse: f32,
-    /// Clean steps since the factor changed.
+    /// This many steps were clean since the factor changed.
     pub clean: u32,
-    /// Skipped steps so far.
+    /// This many steps were skipped so far.
     pub skipped: u32,
 }
 
@@ -42,7 +42,7 @@ pub enum LossScale {
 }
 
 impl ScaleState {
-    /// With this factor, before the first step.
+    /// Returns the state with this factor before the first step.
     fn at(factor: f32) -> Self {
         Self {
             factor,
@@ -52,7 +52,7 @@ impl ScaleState {
         }
     }
 
-    /// The state after a step; `finite` tells whether its gradients are.
+    /// Returns the state after a step; `finite` tells whether the step's gradients are finite.
     fn after(self, finite: bool) -> Self {
         if !finite {
             return Self {
@@ -75,7 +75,7 @@ impl ScaleState {
         }
     }
 
-    /// Returns true if the last step was skipped although the factor is the smallest possible: scaling can no longer help.
+    /// Returns true if the last step was skipped although the factor is the smallest possible, so that scaling can no longer help.
     pub fn exhausted(self) -> bool {
         self.inverse == 0.0 && self.factor <= 1.0
     }
@@ -101,7 +101,7 @@ impl LossScale {
         Self::at(FIRST, device)
     }
 
-    /// The same with another factor.
+    /// Starts with another factor.
     pub fn at(factor: f32, device: &Device) -> Self {
         if is_cpu(device) {
             return Self::Host(ScaleState::at(factor));
@@ -111,7 +111,7 @@ impl LossScale {
         Self::Device(primitive::<Cube>(state))
     }
 
-    /// The factor that gradients are multiplied by, `[1, 1]`, on `device`, which is one without autodiff.
+    /// Returns the factor `[1, 1]` that gradients are multiplied by, on `device`, which is one without autodiff.
     pub fn factor(&self, device: &Device) -> Tensor<2> {
         match self {
             Self::Host(state) => Tensor::from_data([[state.factor]], device), // [1, 1]
@@ -155,7 +155,7 @@ impl LossScale {
 mod tests {
     use super::*;
 
-    /// The states after steps whose gradients are finite or not.
+    /// Returns the states after steps whose gradients are finite or not.
     fn run(device: &Device, steps: &[bool]) -> Vec<ScaleState> {
         let mut scale = LossScale::new(device);
         let step = |finite: &bool| {

@@ -23,7 +23,7 @@ pub use fused_cpu::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
 use fused_gpu::AdamwTensors;
 use protocol::config;
 
-/// AdamW with its state: one slot per parameter, empty until the parameter's first gradient.
+/// The optimizer is AdamW with its state, which has one slot per parameter. A slot is empty until the parameter's first gradient.
 pub struct Optimizer(Version);
 
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
@@ -34,27 +34,27 @@ enum Version {
     },
     Own {
         moments: Vec<Option<Moments>>,
-        /// Which parameters the last update moved.
+        /// These are the parameters that the last update moved.
         moved: Vec<usize>,
         clocks: Clocks,
-        /// On a GPU, a neutral state of loss scaling for runs without it.
+        /// On a GPU, runs without loss scaling use this neutral state of it.
         unscaled: Option<CubeTensor>,
     },
 }
 
-/// First and second moments, and their number of updates. Each parameter has its own bias corrections, because a parameter whose
-/// first gradient comes late starts with new moments.
+/// The first and second moments of a parameter, and the number of their updates. Each parameter has its own bias corrections, because a
+/// parameter whose first gradient comes late starts with new moments.
 struct Moments {
     mean: Tensor<2>,
     square: Tensor<2>,
     updates: i32,
 }
 
-/// Bias corrections on a GPU, by number of updates. Most runs have one.
+/// These are the bias corrections on a GPU, by number of updates. Most runs have one.
 type Clocks = BTreeMap<i32, CubeTensor>;
 
 impl Optimizer {
-    /// An optimizer without history.
+    /// Makes an optimizer without history.
     pub fn new(version: config::Optimizer, parameters: usize) -> Self {
         let version = match version {
             config::Optimizer::Library => Version::Library {
@@ -76,7 +76,7 @@ impl Optimizer {
         Self(version)
     }
 
-    /// Bytes of all moments. A parameter without a gradient so far has none.
+    /// Returns the bytes of all moments. A parameter without a gradient so far has none.
     pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
         let has = |index: usize| match &self.0 {
             Version::Library { states, .. } => states[index].is_some(),
@@ -184,7 +184,7 @@ impl Optimizer {
     }
 }
 
-/// A parameter, its gradient and its moments; others with equally many updates are updated together.
+/// A parameter with its gradient and moments, as burn's tensors. Parameters with equally many updates are updated together.
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
 
 /// A parameter with its gradient and moments as the backend's flat tensors.
@@ -198,7 +198,7 @@ struct Flat<'a, T> {
 }
 
 impl<'a, T> Flat<'a, T> {
-    /// `value` is the parameter's tensor.
+    /// Makes the flat tensors of a parameter; `value` is the parameter's tensor.
     fn new(
         (parameter, gradient, moments): Work<'a>,
         value: Tensor<2>,
@@ -229,7 +229,7 @@ impl<'a, T> Flat<'a, T> {
     }
 }
 
-/// All parameters in one parallel region, in place.
+/// Updates all parameters in one parallel region, in place.
 fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     let placeholder = Tensor::<2>::zeros([1, 1], &work[0].1.device());
     let mut all: Vec<_> = work
@@ -292,7 +292,8 @@ fn on_gpu(
     }
 }
 
-/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: at first, and for parameters that had no gradient while others of their age were updated.
+/// Makes the bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`, for the first update, and for parameters that had no gradient while others of
+/// their age were updated.
 fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     let corrections = [BETA_1, BETA_2].map(|beta| (1.0 - beta.powi(time)) as f32);
     Tensor::<1>::from_data(

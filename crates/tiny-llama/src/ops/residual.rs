@@ -8,32 +8,32 @@ use super::embedding::Embedding;
 use super::fusion::Fusion;
 use super::linear::{LinearResidual, fused_gpu};
 use super::rms_norm::RmsNorm;
-use super::shared_work::{SharedWork, Sharing};
+use super::shared_work::SharedWork;
 use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
 use protocol::config::Matmul;
 
-/// The stream x `[n, d]`.
+/// The residual stream is one matrix x `[n, d]`.
 #[derive(Debug)]
 pub struct Residual<'a> {
     versions: &'a Versions,
-    /// As the last norm read it.
+    /// This is the stream as the last norm read it.
     x: Option<Tensor<2>>,
-    /// What is still to be done.
+    /// This is the sum that the next norm still has to compute.
     next: Next<'a>,
 }
 
-/// How a stream goes on.
+/// The next step of a stream, which its next norm computes.
 #[derive(Debug)]
 enum Next<'a> {
     Nothing,
-    /// x = the rows of the table for these tokens.
+    /// The stream begins with the rows of a table for these tokens.
     Embedding(&'a Parameter, Tensor<1, Int>),
-    /// x += y·Wᵀ; y `[n, in]`, W `[d, in]`.
+    /// The stream adds y·Wᵀ; y is `[n, in]`, W `[d, in]`.
     Sum(Scope, Tensor<2>, &'a Parameter),
 }
 
-/// A norm of the stream, which is computed when its readers are known.
+/// A norm of the stream is computed when its readers are known.
 #[derive(Debug)]
 pub struct Normed<'s, 'a> {
     stream: &'s mut Residual<'a>,
@@ -42,7 +42,7 @@ pub struct Normed<'s, 'a> {
 }
 
 impl<'a> Residual<'a> {
-    /// The rows of a table `[vocab, d]` for tokens `[n]`.
+    /// Begins a stream with the rows of a table `[vocab, d]` for tokens `[n]`.
     pub fn embedding(versions: &'a Versions, table: &'a Parameter, tokens: Tensor<1, Int>) -> Self {
         Self {
             versions,
@@ -51,7 +51,8 @@ impl<'a> Residual<'a> {
         }
     }
 
-    /// Adds y·Wᵀ; y `[n, in]`, W `[d, in]`. Our own product also takes y as the last third of `[3n, in]`, as [`Versions::gated`] leaves it.
+    /// Adds y·Wᵀ; y is `[n, in]`, W `[d, in]`. Our own product also accepts y as the last third of `[3n, in]`, which is what
+    /// [`Versions::gated`] may return.
     ///
     /// # Panics
     /// When no norm has read the stream since the last sum.
@@ -61,7 +62,7 @@ impl<'a> Residual<'a> {
         self.next = Next::Sum(scope, y, w);
     }
 
-    /// The norm of the stream with a gain `[1, d]`.
+    /// Returns the norm of the stream with a gain `[1, d]`.
     pub fn norm<'s>(&'s mut self, scope: Scope, gain: &'s Parameter) -> Normed<'s, 'a> {
         let stream = self;
         Normed {
@@ -71,24 +72,24 @@ impl<'a> Residual<'a> {
         }
     }
 
-    /// The stream `[n, d]` as the last norm read it; `None` before the first.
+    /// Returns the stream `[n, d]` as the last norm read it; `None` before the first norm.
     pub fn read(&self) -> Option<&Tensor<2>> {
         self.x.as_ref()
     }
 }
 
 impl Normed<'_, '_> {
-    /// For any readers, `[n, d]`.
+    /// Computes the norm `[n, d]` for any number of readers.
     pub fn value(self) -> Tensor<2> {
         self.computed(None).x
     }
 
-    /// For a product with W alone.
+    /// Computes the norm for one reader, the product with W.
     pub fn for_product(self, w: &Parameter) -> Input {
         self.computed(Some(w))
     }
 
-    /// The norm, and before it what the stream has still to do.
+    /// Computes the sum that the stream still has to add, and then the norm.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
         let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
@@ -116,10 +117,7 @@ impl Normed<'_, '_> {
         reader: Option<&Parameter>,
     ) -> (Option<Tensor<2>>, SharedWork) {
         let sizes = [tokens.dims()[0], table.value.dims()[1]];
-        let shared = SharedWork {
-            forward: self.in_products(reader, &tokens.device(), sizes),
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(self.gain_in_products(reader, &tokens.device(), sizes));
         let embedding = Embedding {
             tokens,
             version: self.stream.versions.config.matmul,
@@ -133,7 +131,7 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// x + y·Wᵀ: in one operation where our own product stores it.
+    /// Computes x + y·Wᵀ. Our own product does both in one operation.
     fn sum(
         &self,
         scope: Scope,
@@ -154,10 +152,7 @@ impl Normed<'_, '_> {
             let x = apply(Scope { part, ..scope }, Add, [x, y]); // [n, d]
             return (Some(x), SharedWork::default());
         }
-        let shared = SharedWork {
-            forward: self.sharing(&x, w, reader),
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(self.gain_in_sum(&x, w, reader));
         let op = LinearResidual {
             format: versions.format,
             operand: w.operand.clone(),
@@ -168,30 +163,38 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// What the sum of x `[n, d]` and a product with W does for this norm: nothing if it is in parts, which another launch adds; otherwise the
-    /// products around the norm may do the norm's work.
-    fn sharing(&self, x: &Tensor<2>, w: &Parameter, reader: Option<&Parameter>) -> Sharing {
+    /// Returns the norm's gain `[1, d]` if the product with W, which is added to x `[n, d]`, does a part of the norm. A product in parts,
+    /// which another launch adds, cannot do it.
+    fn gain_in_sum(
+        &self,
+        x: &Tensor<2>,
+        w: &Parameter,
+        reader: Option<&Parameter>,
+    ) -> Option<Tensor<2>> {
         let versions = self.stream.versions;
         let [_, inner] = w.value.dims();
         let in_parts = fused_gpu::is_in_parts(x, inner, versions.format);
         // Matrix cores, which do a part of the norm, read whole vectors.
         if in_parts || !inner.is_multiple_of(4) {
-            return Sharing::Nothing;
+            return None;
         }
-        self.in_products(reader, &x.device(), x.dims())
+        self.gain_in_products(reader, &x.device(), x.dims())
     }
 
-    /// The work of a norm of an x `[n, d]` in the products around it, where the one that reads its output may do the rest.
-    fn in_products(&self, reader: Option<&Parameter>, on: &Device, x: [usize; 2]) -> Sharing {
+    /// Returns the norm's gain `[1, d]` if the operations around the norm do its work; x has the sizes `[n, d]`. The product that reads the
+    /// norm must be able to do the rest of it.
+    fn gain_in_products(
+        &self,
+        reader: Option<&Parameter>,
+        on: &Device,
+        x: [usize; 2],
+    ) -> Option<Tensor<2>> {
         let versions = self.stream.versions;
         let applies = |w: &Parameter| {
             fused_gpu::applies_norm(on, x, w.value.dims()[0], versions.format)
                 && Fusion::NormInProducts.is_on()
         };
-        if reader.is_some_and(applies) && versions.own_norm(self.scope.part) {
-            let gain = self.gain.value.clone().without_autodiff(); // [1, d]
-            return Sharing::NormInProducts(Box::new(gain));
-        }
-        Sharing::Nothing
+        let in_products = reader.is_some_and(applies) && versions.own_norm(self.scope.part);
+        in_products.then(|| self.gain.value.clone().without_autodiff()) // [1, d]
     }
 }

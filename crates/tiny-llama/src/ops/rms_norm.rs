@@ -10,29 +10,29 @@ use burn::backend::{Backend, TensorMetadata};
 
 use super::format::Format;
 use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
-use super::shared_work::{SharedWork, Sharing};
+use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Norm;
 
-/// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
+/// The norm takes x `[n, d]` and γ `[1, d]` and gives y `[n, d]`.
 #[derive(Clone, Debug, Default)]
 pub struct RmsNorm {
     pub version: Norm,
-    /// True if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
+    /// This is true if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
     /// backward pass adds it.
     pub on_trunk: bool,
-    /// Format of the products that take y.
+    /// This is the format of the products that read y.
     pub format: Format,
-    /// With the operations before and behind it.
+    /// The norm shares this work with the operations before and behind it.
     pub shared: SharedWork,
 }
 
-/// A device's own kernels.
+/// Each device has kernels of its own for the norm.
 pub trait FusedNorm: Backend {
-    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. Where the operations around it do its work, both
-    /// have no values yet.
+    /// Returns y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. If the operations around the norm do
+    /// its work, the product behind it writes both later.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ and 1/rms, and from dy `[n, d]`.
+    /// Returns dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ, 1/rms and dy `[n, d]`.
     fn backward(
         saved: [Float<Self>; 3],
         dy: Float<Self>,
@@ -43,7 +43,7 @@ pub trait FusedNorm: Backend {
 impl Operation<2> for RmsNorm {
     const NAME: &'static str = "rms-norm";
 
-    /// x, γ and 1/rms.
+    /// The backward pass needs x, γ and 1/rms.
     type Saved<B: Kernels> = [Float<B>; 3];
 
     fn version(&self) -> &'static str {
@@ -106,9 +106,9 @@ impl Operation<2> for RmsNorm {
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         let written = n * self.format.written(self.version == Norm::Fused);
-        let forward = match self.shared.forward {
-            Sharing::NormInProducts(_) => Cost::nothing("the operations around it do its work"),
-            Sharing::Nothing => Cost::new(4.0 * n, n + written),
+        let forward = match self.shared.gain {
+            Some(_) => Cost::nothing("the operations around it do its work"),
+            None => Cost::new(4.0 * n, n + written),
         };
         (forward, Cost::new(9.0 * n, 3.0 * n))
     }

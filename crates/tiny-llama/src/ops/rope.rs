@@ -12,9 +12,9 @@ use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
 
-/// A device's own kernels.
+/// Each device has kernels of its own for the rotation.
 pub trait FusedRope: Backend {
-    /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated by cos and sin, as an operand of products in `format`.
+    /// Rotates the first `rotated` columns of `[n, w]` by cos and sin. The result `[n, w]` is an operand of products in `format`.
     fn forward(
         x: Float<Self>,
         tables: [Float<Self>; 2],
@@ -79,12 +79,12 @@ impl Operation<1> for Rope {
 }
 
 impl Rope {
-    /// cos and sin.
+    /// Returns the tables cos and sin.
     pub(super) fn tables<B: Kernels>(&self) -> [Float<B>; 2] {
         self.tables.each_ref().map(B::constant)
     }
 
-    /// The forward rotation of rows of this width.
+    /// Returns the forward rotation of rows of this width.
     pub(super) fn rotation(&self, width: usize) -> Rotation {
         Rotation {
             width,
@@ -109,7 +109,7 @@ impl Rope {
     }
 }
 
-/// cos and sin of t·θ^(−2i/dh), `[context, head_dim / 2]` each, row-major.
+/// Returns cos and sin of t·θ^(−2i/dh), `[context, head_dim / 2]` each, row-major.
 pub fn tables(context: usize, head_dim: usize, theta: f64) -> (Vec<f32>, Vec<f32>) {
     let half = head_dim / 2;
     let angle = |index: usize| {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::format::Format;
 use protocol::config::{Attention as Version, KvLayout};
 
-/// Sizes of a causal attention with grouped key and value heads.
+/// The sizes of a causal attention with grouped key and value heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Heads {
     pub batch: usize,
@@ -20,34 +20,34 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// Query heads that read one key and value head.
+    /// Returns the number of query heads that read one key and value head.
     pub const fn group(&self) -> usize {
         self.heads / self.kv_heads
     }
 
-    /// The query heads that read key and value head `kv_head`.
+    /// Returns the query heads that read key and value head `kv_head`.
     pub fn queries_of(&self, kv_head: usize) -> Range<usize> {
         kv_head * self.group()..(kv_head + 1) * self.group()
     }
 
-    /// Rows of all sequences.
+    /// Returns the number of rows of all sequences.
     pub const fn rows(&self) -> usize {
         self.batch * self.context
     }
 
-    /// Columns of q, k and v.
+    /// Returns the number of columns of q, k and v.
     pub const fn widths(&self) -> [usize; 3] {
         let narrow = self.kv_heads * self.head_dim;
         [self.heads * self.head_dim, narrow, narrow]
     }
 
-    /// Factor of the scores, 1/√dh.
+    /// Returns the factor of the scores, 1/√dh.
     pub fn scale(&self) -> f32 {
         1.0 / (self.head_dim as f32).sqrt()
     }
 }
 
-/// Sizes and version of an attention.
+/// The sizes and the version of an attention.
 #[derive(Clone, Debug)]
 pub struct Attention {
     pub context: usize,
@@ -65,7 +65,7 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// The sizes for this number of rows.
+    /// Returns the sizes for this number of rows.
     pub fn sizes(&self, rows: usize) -> Heads {
         Heads {
             batch: rows / self.context,
@@ -84,17 +84,17 @@ pub struct Columns {
     pub stride: usize,
 }
 
-/// q, k and v, or their gradients.
+/// The rows of q, k and v, or of their gradients.
 #[derive(Clone, Copy, Debug)]
 pub enum QkvRows<T> {
-    /// `[n, heads·dh]`, `[n, kv_heads·dh]` and `[n, kv_heads·dh]`.
+    /// Three buffers hold q `[n, heads·dh]`, k `[n, kv_heads·dh]` and v `[n, kv_heads·dh]`.
     Separate([T; 3]),
-    /// Side by side in one `[n, (heads + 2·kv_heads)·dh]`.
+    /// One buffer `[n, (heads + 2·kv_heads)·dh]` holds the three side by side.
     Packed(T),
 }
 
 impl<T> QkvRows<T> {
-    /// The buffer that holds q.
+    /// Returns the buffer that holds q.
     pub fn first(&self) -> &T {
         let (Self::Separate([first, ..]) | Self::Packed(first)) = self;
         first
@@ -122,7 +122,7 @@ impl<T> QkvRows<T> {
         }
     }
 
-    /// The buffers of q, k and v, and their columns in them.
+    /// Returns the buffers of q, k and v, and their columns in these buffers.
     pub fn columns(&self, sizes: &Heads) -> [(&T, Columns); 3] {
         let [q, k, v] = sizes.widths();
         match self {
@@ -136,41 +136,42 @@ impl<T> QkvRows<T> {
     }
 }
 
-/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the other columns do not change.
+/// This operation rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`. The other columns do not change.
 #[derive(Clone, Debug)]
 pub struct Rope {
-    /// cos and sin, `[context, head_dim / 2]` each.
+    /// The tables are cos and sin, `[context, head_dim / 2]` each.
     pub tables: [Tensor<2>; 2],
     pub context: usize,
     pub head_dim: usize,
     pub rotated: usize,
     pub fused: bool,
-    /// Format of the products that take its gradient.
+    /// This is the format of the products that read the gradient.
     pub format: Format,
 }
 
-/// What a product x·Wᵀ on a GPU does with its result before it stores it, in place of a launch: the forward pass of the operation after
-/// it, which does its own backward pass. The results are f16 on matrix cores.
+/// A product x·Wᵀ on a GPU can do the forward pass of the operation after it when it stores its result. This saves a launch. The operation
+/// does its own backward pass. The results are f16 on matrix cores.
 #[derive(Clone, Debug, Default)]
 pub enum NextOperation {
     #[default]
     Nothing,
-    /// Rotates the first columns.
+    /// The product rotates its first columns.
     Rope(Box<Rope>),
-    /// The result is gates and ups side by side, `[n, 2f]`. Stores gates, ups and silu(gate)·up stacked, `[3n, f]`.
+    /// The product's result is gates and ups side by side, `[n, 2f]`. It stores gates, ups and silu(gate)·up one below the other, `[3n,
+    /// f]`.
     Swiglu,
 }
 
-/// The columns to rotate, and the rows of the tables.
+/// A rotation says which columns rotate, and which rows of the tables belong to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Rotation {
-    /// Width of a row.
+    /// This is the width of a row.
     pub width: usize,
-    /// Number of columns, from the left, that are rotated; a multiple of `head_dim`.
+    /// This many columns are rotated, from the left; a multiple of `head_dim`.
     pub rotated: usize,
     pub head_dim: usize,
     /// Rows per sequence: the position of row n is n mod context.
     pub context: usize,
-    /// True if the rotation is by the opposite angle, as in the backward pass.
+    /// This is true if the rotation is by the opposite angle, as in the backward pass.
     pub inverse: bool,
 }

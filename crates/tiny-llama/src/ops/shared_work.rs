@@ -10,53 +10,45 @@ use burn_cubecl::tensor::CubeTensor;
 use super::cost::Cost;
 use super::gpu::{empty, empty_of};
 
-/// What the operations around one norm do for each other. By default, each does its own work.
+/// The work of one norm's forward pass, which the operations around the norm share. By default, the norm does all of it.
 #[derive(Clone, Debug, Default)]
 pub struct SharedWork {
-    /// In the forward pass.
-    pub forward: Sharing,
-    pub(super) left: Arc<Mutex<Left>>,
-}
-
-/// Who does the forward pass of a norm of x `[n, d]`.
-#[derive(Clone, Debug, Default)]
-pub enum Sharing {
-    /// The norm.
-    #[default]
-    Nothing,
-    /// The operation before, which needs the norm's gain `[1, d]` without autodiff, and the product behind.
-    NormInProducts(Box<Tensor<2>>),
-}
-
-/// What one operation left to the next one.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    pub partial: Option<PartialNorm>,
+    /// This is the norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work. It
+    /// is `None` if the norm does its own work.
+    pub gain: Option<Tensor<2>>,
+    partial: Arc<Mutex<Option<PartialNorm>>>,
 }
 
 /// The part of a norm of x `[n, d]` that needs no row to be complete. The product behind does the rest: y = x·gain·r with
 /// r = 1/√(mean(x²) + ε).
 #[derive(Clone, Debug)]
 pub struct PartialNorm {
-    /// `[1, d]`
+    /// The gain is `[1, d]`.
     pub gain: CubeTensor,
-    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, it is 65,504 here, so that y is finite, but too small.
+    /// This is x·gain `[n, d]` in f16. A value over 65,504 is stored as 65,504, so that y is finite, but too small.
     pub scaled: CubeTensor,
-    /// Σx² of each row, in parts `[parts, n]`.
+    /// These are the sums Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
-    /// r `[n, 1]`, which the product behind writes, as it does y.
+    /// This is r `[n, 1]`, which the product behind writes together with y.
     pub inverse: CubeTensor,
 }
 
 impl SharedWork {
-    /// What is left, to be put there or taken.
-    pub(super) fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes the shared work of a norm. With a gain, the operations around the norm do it.
+    pub(super) fn new(gain: Option<Tensor<2>>) -> Self {
+        let partial = Arc::default();
+        Self { gain, partial }
     }
 
-    /// Adds what the operation before the norm does for it, by x's number of elements: squares, their sums, and x·gain, stored in f16.
+    /// Returns the part of the norm that the operation before it has done and that the product behind it has not yet taken.
+    pub(super) fn partial(&self) -> MutexGuard<'_, Option<PartialNorm>> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the cost of what the operation before the norm does for an x of `count` elements: squares, their sums, and x·gain, stored in
+    /// f16.
     pub(super) fn add_cost(&self, to: &mut Cost, count: f64) {
-        if let Sharing::NormInProducts(_) = self.forward {
+        if self.gain.is_some() {
             to.flops += 3.0 * count;
             to.bytes += 2.0 * count;
         }
@@ -64,7 +56,7 @@ impl SharedWork {
 }
 
 impl PartialNorm {
-    /// Buffers without values yet for the norm of an x `[n, d]` with this gain; `parts` of the squares.
+    /// Allocates buffers for the norm of an x `[n, d]` with this gain. The sums of squares of a row have `parts` parts.
     pub(crate) fn empty(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> Self {
         Self {
             scaled: empty_of(DType::F16, &gain, [n, d]),
@@ -87,8 +79,8 @@ mod tests {
     use burn::tensor::{Tensor, TensorData};
     use protocol::config::{Matmul, Norm};
 
-    /// A product, the norm of its sum with a residual, a product with what is normed, and one with both: with inner dimensions long
-    /// enough for parts, forward and backward.
+    /// The test runs a product, the norm of its sum with a residual, a product that reads the norm, and a product that reads both, forward
+    /// and backward. Inner dimensions are long enough for parts.
     #[test]
     fn what_norms_and_products_do_for_each_other_changes_no_output_and_no_gradient() {
         let Some(device) = check::TestDevice::any() else {
@@ -105,15 +97,7 @@ mod tests {
                 Tensor::<2>::from_data(data, &on_device).require_grad()
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
-            let forward = if applied {
-                Sharing::NormInProducts(Box::new(gain.clone().without_autodiff()))
-            } else {
-                Sharing::Nothing
-            };
-            let shared = SharedWork {
-                forward,
-                ..SharedWork::default()
-            };
+            let shared = SharedWork::new(applied.then(|| gain.clone().without_autodiff()));
             let onto = |shared: SharedWork| LinearResidual {
                 format,
                 shared,
@@ -128,7 +112,7 @@ mod tests {
                 shared: shared.clone(),
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
-            assert_eq!(shared.left().partial.is_some(), applied);
+            assert_eq!(shared.partial().is_some(), applied);
             let product = Linear {
                 matmul: Matmul::Own,
                 format,
@@ -136,7 +120,7 @@ mod tests {
                 ..Linear::default()
             };
             let y = apply(at, product, [h, up]); // [n, wide]
-            assert!(shared.left().partial.is_none());
+            assert!(shared.partial().is_none());
             let z = apply(at, onto(SharedWork::default()), [y, last, x.clone()]); // [n, d]
             let mut found = vec![x.clone().inner(), z.clone().inner()];
             // Small enough for f16 at every size.
@@ -158,7 +142,7 @@ mod tests {
         }
     }
 
-    /// An x·gain above f16's largest number: y is finite, as it is in f32.
+    /// Where x·gain is above f16's largest number, y is finite, as it is in f32.
     #[test]
     fn a_norm_in_products_is_finite_where_it_is_in_f32() {
         let Some(device) = check::TestDevice::any().filter(|_| check::has_matrix_cores()) else {
@@ -167,10 +151,7 @@ mod tests {
         let on_device = device.burn();
         let [n, d] = [16, 64];
         let full = |value: f32, shape: [usize; 2]| Tensor::<2>::full(shape, value, &on_device);
-        let shared = SharedWork {
-            forward: Sharing::NormInProducts(Box::new(full(1.0, [1, d]))), // [1, d]
-            ..SharedWork::default()
-        };
+        let shared = SharedWork::new(Some(full(1.0, [1, d])));
         let onto = LinearResidual {
             format: Format::Native,
             shared: shared.clone(),

@@ -16,21 +16,21 @@ use super::linear;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
-/// A device's own kernels for gate and up side by side.
+/// Each device has kernels of its own for gate and up side by side.
 pub trait FusedSwiglu: Backend {
-    /// `[n, 2f]` → `[n, f]`, as an operand of products in `format`.
+    /// Computes the activation `[n, f]` of `[n, 2f]`, as an operand of products in `format`.
     fn forward(packed: Float<Self>, format: Format) -> Float<Self>;
-    /// The gradient `[n, 2f]`, as an operand of products in `format`.
+    /// Computes the gradient `[n, 2f]`, as an operand of products in `format`.
     fn backward(packed: Float<Self>, dy: Float<Self>, format: Format) -> Float<Self>;
 }
 
-/// A device's kernel of stage 4.
+/// Each device has a naive kernel for stage 4.
 pub trait NaiveGates: Backend {
-    /// The activation `[n, f]`, and the two products it is computed from, of x, W_gate and W_up.
+    /// Computes the activation `[n, f]` and its two products from x, W_gate and W_up.
     fn forward(inputs: [Float<Self>; 3]) -> [Float<Self>; 3];
 }
 
-/// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
+/// The activation takes gate `[n, f]` and up `[n, f]` and gives silu(gate)·up `[n, f]`, from burn's primitives.
 #[derive(Clone, Debug)]
 pub struct Activation;
 
@@ -100,11 +100,12 @@ fn elementwise<B: Kernels>(
     B::learner(it, inputs, outputs)
 }
 
-/// gate and up side by side in one `[n, 2f]` → `[n, f]`. This saves a projection; with `fused`, the activation is one kernel.
+/// The packed activation takes gate and up side by side in one `[n, 2f]` and gives `[n, f]`. This saves a projection. With `fused`, the
+/// activation is one kernel.
 #[derive(Clone, Debug)]
 pub struct PackedActivation {
     pub fused: bool,
-    /// Format of the products before and after it, for which the fused kernel writes.
+    /// This is the format of the products before and after the activation, for which the fused kernel writes.
     pub format: Format,
 }
 
@@ -154,7 +155,7 @@ pub struct NaiveSwiglu {
 impl Operation<3> for NaiveSwiglu {
     const NAME: &'static str = "naive-swiglu";
 
-    /// The inputs, gates and ups.
+    /// The backward pass needs the inputs, the gates and the ups.
     type Saved<B: Kernels> = [Float<B>; 5];
 
     fn version(&self) -> &'static str {

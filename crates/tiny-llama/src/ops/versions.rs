@@ -20,15 +20,15 @@ use protocol::config::{
 pub struct Versions {
     pub config: ModelConfig,
     pub format: Format,
-    /// Tokens of a sequence.
+    /// The context is the number of tokens of a sequence.
     pub context: usize,
-    /// cos and sin of rotary angles, `[context, head_dim / 2]` each.
+    /// The tables hold cos and sin of the rotary angles, `[context, head_dim / 2]` each.
     rope: [Tensor<2>; 2],
-    /// `[context, context]`. Flash attention has none: it would be the one thing in its memory that is not linear.
+    /// The causal mask is `[context, context]`. Flash attention has none, because its memory grows with the context only.
     mask: Option<Tensor<2>>,
 }
 
-/// The output of a norm that one product reads, and the work that the two share; or any tensor, which shares none.
+/// The input of a product: the output of a norm with the work that norm and product share, or any tensor without shared work.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub x: Tensor<2>,
@@ -43,7 +43,7 @@ impl From<Tensor<2>> for Input {
 }
 
 impl Versions {
-    /// With tables for this context on the device.
+    /// Makes the operations' versions with tables for this context on the device.
     pub fn new(config: ModelConfig, format: Format, context: usize, device: &Device) -> Self {
         let device = device.clone().inner();
         let table = |values: Vec<f32>, columns: usize| {
@@ -62,7 +62,7 @@ impl Versions {
         }
     }
 
-    /// Takes on other versions, for the same sizes, and another context.
+    /// Takes over another configuration of the same sizes, and another context.
     pub fn set(&mut self, config: ModelConfig, context: usize) {
         let in_memory = config.attention != AttentionVersion::Flash;
         if self.context == context && self.mask.is_some() == in_memory {
@@ -72,7 +72,7 @@ impl Versions {
         }
     }
 
-    /// x·Wᵀ, `[n, out]`.
+    /// Computes x·Wᵀ, `[n, out]`.
     pub fn linear(&self, scope: Scope, x: impl Into<Input>, w: &Parameter) -> Tensor<2> {
         self.linear_then(scope, x.into(), w, NextOperation::Nothing)
     }
@@ -92,7 +92,7 @@ impl Versions {
         apply(scope, op, [x, w.value.clone()]) // [n, out]
     }
 
-    /// The operation x·Wᵀ.
+    /// Returns the operation x·Wᵀ.
     pub fn product(&self, w: &Parameter) -> Linear {
         Linear {
             matmul: self.config.matmul,
@@ -102,8 +102,8 @@ impl Versions {
         }
     }
 
-    /// x·Wᵀ `[n, out]` with its first `columns` columns rotated as heads: by the product itself, where attention takes that. Values, of which
-    /// no column is rotated, then have the format of keys.
+    /// Computes x·Wᵀ `[n, out]` with its first `columns` columns rotated as heads. The product itself rotates where attention accepts
+    /// rotated keys and queries. Values, of which no column is rotated, then have the format of keys.
     pub fn rotated(
         &self,
         scope: Scope,
@@ -124,7 +124,8 @@ impl Versions {
         apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
 
-    /// silu(gate)·up of the gates and ups x·Wᵀ `[n, 2·ffn]`: `[n, ffn]`, or `[3n, ffn]` with it in the last third where the product computes it.
+    /// Computes silu(gate)·up of the gates and ups x·Wᵀ `[n, 2·ffn]`. The result is `[n, ffn]`. Where the product computes the activation,
+    /// the result is `[3n, ffn]` with the activations in the last third.
     pub fn gated(&self, scope: Scope, x: impl Into<Input>, w: &Parameter) -> Tensor<2> {
         let (x, fused) = (x.into(), self.config.swiglu == Swiglu::FusedActivation);
         if fused && self.swiglu_in_product(&x.x) {
@@ -139,13 +140,13 @@ impl Versions {
         apply(Scope { part, ..scope }, op, [packed]) // [n, ffn]
     }
 
-    /// Attention of rotated q `[n, d]`, k and v `[n, kv]`, or of one tensor with all three side by side: `[n, d]`.
+    /// Computes attention `[n, d]` of rotated q `[n, d]`, k and v `[n, kv]`, or of one tensor that holds the three side by side.
     pub fn attend<const N: usize>(&self, scope: Scope, qkv: [Tensor<2>; N]) -> Tensor<2> {
         let attention = self.attention(&qkv[0]);
         apply(scope, attention, qkv) // [n, d]
     }
 
-    /// Attention over as many rows as x has. A learner's rotation is an operation of its own.
+    /// Returns the attention over the rows of x. A learner's rotation is an operation of its own.
     fn attention(&self, x: &Tensor<2>) -> Attention {
         let c = &self.config;
         let plain = Attention {
@@ -195,7 +196,7 @@ impl Versions {
         own && learner_kernel::of(part).is_none()
     }
 
-    /// Strides in elements, of q, k and v as the attention operation reads them.
+    /// Returns the strides of q, k and v, in elements, with which the attention operation reads them.
     pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
         let c = &self.config;
         let (t, dh) = (self.context, c.hidden / c.heads);

@@ -8,13 +8,15 @@ use super::super::arithmetic::{f, half};
 
 /// 1.5 times the largest relative error of a rounded f32 operation: other right formulas round once more.
 const ROUND: f64 = 1.5 / (1 << 24) as f64;
-/// The same for f16.
+/// 1.5 times the largest relative error of a number that is rounded to f16.
 const ROUND_HALF: f64 = 1.5 / (1 << 11) as f64;
-/// Relative error of a division (2.5 ULP), of a square root and of its inverse, and of a logarithm far from 1 (3 ULP).
+/// Relative error of a division: 2.5 ULP.
 const DIVIDE: f64 = 5.0 * ROUND;
+/// Relative error of a square root and of its inverse.
 const ROOT: f64 = 9.0 * ROUND;
+/// Relative error of a logarithm far from 1: 3 ULP.
 const LOGARITHM: f64 = 6.0 * ROUND;
-/// Far below the numbers of a formula: devices may replace a factor below the smallest normal f32 by 0.
+/// A number far below those of a formula, which every bound includes: devices may replace a factor below the smallest normal f32 by 0.
 const SMALLEST: f64 = 1e-30;
 
 /// Where a kernel runs whose results a reference judges: WGSL lets a device be less exact than the host.
@@ -27,7 +29,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Absolute error of sin and cos within a turn.
+    /// Returns the absolute error of sin and cos within a turn.
     const fn turn(self) -> f64 {
         if self.device {
             1.0 / (1 << 11) as f64
@@ -36,7 +38,7 @@ impl Accuracy {
         }
     }
 
-    /// Absolute error of a logarithm between 0.5 and 2.
+    /// Returns the absolute error of a logarithm between 0.5 and 2.
     const fn log(self) -> f64 {
         if self.device {
             1.0 / (1 << 21) as f64
@@ -45,7 +47,7 @@ impl Accuracy {
         }
     }
 
-    /// Absolute error of tanh.
+    /// Returns the absolute error of tanh.
     const fn tanh(self) -> f64 {
         if self.device { 1e-5 } else { 4.0 * ROUND }
     }
@@ -61,18 +63,18 @@ pub struct Real {
 }
 
 impl Real {
-    /// What was never written.
+    /// Stands for an element that was never written.
     pub(crate) const MISSING: Self = Self {
         value: 0.0,
         error: -1.0,
     };
 
-    /// A number that is held exactly.
+    /// Returns a number without error.
     pub const fn exact(value: f64) -> Self {
         Self { value, error: 0.0 }
     }
 
-    /// The number that a word in memory holds.
+    /// Returns the number that a word in memory holds.
     pub(crate) fn of(scalar: Scalar, word: u32) -> Self {
         Self::exact(match scalar.kind {
             ScalarKind::Float => f32::from_bits(word).into(),
@@ -81,7 +83,7 @@ impl Real {
         })
     }
 
-    /// With a further absolute error.
+    /// Returns the number with a further absolute error.
     #[must_use]
     pub const fn off_by(self, error: f64) -> Self {
         Self {
@@ -90,7 +92,7 @@ impl Real {
         }
     }
 
-    /// How far a kernel's result may be off.
+    /// Returns how far a kernel's result may be off.
     pub fn bound(self) -> f64 {
         match self.error {
             error if error.is_nan() => f64::INFINITY,
@@ -99,7 +101,7 @@ impl Real {
         }
     }
 
-    /// With a further relative error.
+    /// Returns the number with a further relative error.
     const fn rounded(self, relative: f64) -> Self {
         self.off_by(relative * self.value.abs())
     }
@@ -125,16 +127,16 @@ impl Real {
         }
     }
 
-    /// A function with steps: near a step it may give either side.
-    pub(crate) fn step(self, of: fn(f64) -> f64) -> Self {
-        let [low, high] = [self.value - self.error, self.value + self.error].map(of);
+    /// Applies a function with steps. Near a step, a kernel may get either side.
+    pub(crate) fn step(self, apply: fn(f64) -> f64) -> Self {
+        let [low, high] = [self.value - self.error, self.value + self.error].map(apply);
         Self {
-            value: of(self.value),
+            value: apply(self.value),
             error: high - low,
         }
     }
 
-    /// e^x, within 3 + 2·|x| ULP, and 1 for 0. It stays finite here, far beyond the range of f32.
+    /// Returns e^x, within 3 + 2·|x| ULP, and exactly 1 for 0. The value stays finite far beyond the range of f32.
     pub(crate) fn exp(self) -> Self {
         if self == Self::exact(0.0) {
             return Self::exact(1.0);
@@ -149,7 +151,7 @@ impl Real {
         Self { value, error }.rounded((6.0 + 4.0 * x.abs()) * ROUND)
     }
 
-    /// 2^x, within 3 + 2·|x| ULP.
+    /// Returns 2^x, within 3 + 2·|x| ULP.
     pub(crate) fn exp2(self) -> Self {
         let Self { value, error } = Self {
             value: self.value * LN_2,
@@ -160,6 +162,7 @@ impl Real {
         Self { value, error }.rounded(wider)
     }
 
+    /// Returns the logarithm to a base, which is 2 or e.
     pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
         let scale = if base == 2.0 { LOG2_E } else { 1.0 };
         let value = self.value.ln() * scale;
@@ -172,7 +175,7 @@ impl Real {
         Self::exact(value).off_by(scale * self.error / least + own)
     }
 
-    /// x^y as WGSL has it, 2^(y·log2 x).
+    /// Returns x^y as WGSL defines it: 2^(y·log2 x).
     pub(crate) fn power(self, y: Self, accuracy: Accuracy) -> Self {
         if y == Self::exact(0.0) {
             return Self::exact(1.0);
@@ -194,9 +197,9 @@ impl Real {
         Self { value, error }.rounded(ROOT)
     }
 
-    /// sin or cos of an angle of any size.
-    pub(crate) fn wave(self, of: fn(f64) -> f64, accuracy: Accuracy) -> Self {
-        let value = of(self.value);
+    /// Applies sin or cos to an angle of any size.
+    pub(crate) fn wave(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
+        let value = apply(self.value);
         let slope = (1.0 - value * value).max(0.0).sqrt();
         let error = slope * self.error + self.error * self.error / 2.0 + accuracy.turn();
         Self { value, error }
@@ -217,7 +220,7 @@ impl Real {
         .rounded(ROUND)
     }
 
-    /// A divisor that may be 0 allows any result.
+    /// Returns the quotient. A divisor that may be 0 allows any result.
     fn quotient(self, other: Self) -> Self {
         let value = self.value / other.value;
         let least = (other.value.abs() - other.error).max(0.0);
@@ -251,7 +254,12 @@ impl Number {
         Real::exact(value).into()
     }
 
-    /// A literal: one with many digits was rounded.
+    /// Returns the number that a word holds exactly.
+    pub(crate) fn held(word: u32) -> Self {
+        Self::exact(f(word).into())
+    }
+
+    /// Returns the number of a literal: one with many digits was rounded.
     pub(crate) fn written(value: f32) -> Self {
         let real = Real::exact(value.into());
         match value.to_bits() & 0xff {
@@ -260,7 +268,7 @@ impl Number {
         }
     }
 
-    /// An integer, rounded where an f32 does not hold it.
+    /// Returns an integer, rounded where an f32 does not hold it.
     pub(crate) fn whole(value: f64) -> Self {
         let real = Real::exact(value);
         if f64::from(value as f32) == value {
@@ -270,11 +278,12 @@ impl Number {
         }
     }
 
+    /// Returns true if the number is one term without error.
     pub(crate) fn is_exact(self) -> bool {
         self.error == 0.0 && self.terms == 1.0
     }
 
-    /// The value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
+    /// Returns the value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
     /// their number (Higham and Mary, 2019). What is cut off has one sign.
     pub(crate) fn closed(self, accuracy: Accuracy) -> Real {
         let real = Real {
@@ -301,6 +310,7 @@ impl Number {
         }
     }
 
+    /// Returns the sum, whose terms are those of both numbers; 0 is no term.
     pub(crate) fn plus(self, other: Self) -> Self {
         if self == Self::ZERO {
             return other;
@@ -333,7 +343,7 @@ impl Number {
             .into()
     }
 
-    /// A number that is not exact, rounded to f16.
+    /// Returns the number rounded to f16, if it has an error already.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
         let Real { value, error } = self.closed(accuracy);
         let value = f(half((value as f32).to_bits())).into();

@@ -1,19 +1,19 @@
-//! A workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
+//! Writes a workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
 //! printed; the others are counted.
 
 use std::ops::Range;
 
 use super::{LINE_BYTES, WorkgroupRun};
 
-/// Most lines of the text.
+/// The largest number of lines of the text.
 const MOST: usize = 300;
-/// Most numbers of lanes that are named.
+/// The largest number of iterations whose lanes are named.
 const NAMED: usize = 8;
 
-/// The text of a run, line by line, under a title.
+/// Returns the text of a run, line by line, under a title.
 pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
     let [x, y, z] = run.size;
-    let mut it = Listing {
+    let mut listing = Listing {
         run,
         lines: vec![
             title.to_owned(),
@@ -28,31 +28,33 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
         ],
         said: String::new(),
     };
-    it.steps(0..run.steps.len());
+    listing.steps(0..run.steps.len());
     if run.faults.is_empty() {
-        it.lines.push("nothing is wrong here".to_owned());
+        listing.lines.push("nothing is wrong here".to_owned());
     }
     if run.cut {
         let count = run.steps.len();
-        it.lines
+        listing
+            .lines
             .push(format!("(cut after {count} steps; more follow)"));
     }
-    if it.lines.len() > MOST {
-        let more = it.lines.len() - MOST;
-        it.lines.truncate(MOST);
-        it.lines.push(format!("… {more} more lines"));
+    if listing.lines.len() > MOST {
+        let more = listing.lines.len() - MOST;
+        listing.lines.truncate(MOST);
+        listing.lines.push(format!("… {more} more lines"));
     }
-    it.lines
+    listing.lines
 }
 
 struct Listing<'a> {
     run: &'a WorkgroupRun,
     lines: Vec<String>,
-    /// The last sentence about the lanes.
+    /// The last sentence about the lanes, which is not repeated.
     said: String,
 }
 
 impl Listing<'_> {
+    /// Adds a range of steps.
     fn steps(&mut self, range: Range<usize>) {
         let mut at = range.start;
         while at < range.end {
@@ -66,9 +68,9 @@ impl Listing<'_> {
             let mut left = Vec::new();
             for round in rounds[1..].windows(2) {
                 let [from, to] = [round[0], round[1]];
-                let mut faulty = self.run.faults.iter().flat_map(|it| {
-                    let other = it.other.map(|(step, _)| step);
-                    [Some(it.step), other].into_iter().flatten()
+                let mut faulty = self.run.faults.iter().flat_map(|fault| {
+                    let other = fault.other.map(|(step, _)| step);
+                    [Some(fault.step), other].into_iter().flatten()
                 });
                 if faulty.any(|step| (from..to).contains(&step)) {
                     self.skipped(&mut left);
@@ -86,16 +88,16 @@ impl Listing<'_> {
         }
     }
 
-    /// Starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
+    /// Returns the starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
     fn rounds(&self, range: Range<usize>) -> Vec<usize> {
         let steps = &self.run.steps;
         let head = &steps[range.start];
         let mut rounds = vec![range.start];
-        for (at, it) in range.clone().zip(&steps[range.clone()]).skip(1) {
-            if it.depth < head.depth || it.depth == head.depth && it.line < head.line {
+        for (at, step) in range.clone().zip(&steps[range.clone()]).skip(1) {
+            if step.depth < head.depth || step.depth == head.depth && step.line < head.line {
                 break;
             }
-            if it.depth == head.depth && it.line == head.line {
+            if step.depth == head.depth && step.line == head.line {
                 rounds.push(at);
             }
         }
@@ -109,14 +111,14 @@ impl Listing<'_> {
         };
         let steps = &self.run.steps;
         let fewest = |round: &Range<usize>| {
-            let lanes = steps[round.clone()].iter().map(|it| it.lanes.len());
+            let lanes = steps[round.clone()].iter().map(|step| step.lanes.len());
             lanes.min().unwrap_or(0)
         };
         let mut lanes: Vec<usize> = rounds.iter().map(fewest).collect();
         lanes.dedup();
         let lines = steps[last.clone()].iter();
-        let lines = lines.filter(|it| it.depth == steps[last.start].depth);
-        let end = lines.map(|it| it.line).max().unwrap_or(0);
+        let lines = lines.filter(|step| step.depth == steps[last.start].depth);
+        let end = lines.map(|step| step.line).max().unwrap_or(0);
         let mut said = match rounds.len() {
             1 => "             … 1 more iteration".to_owned(),
             count => format!("             … {count} more iterations"),
@@ -134,6 +136,7 @@ impl Listing<'_> {
         rounds.clear();
     }
 
+    /// Adds one step.
     fn step(&mut self, at: usize) {
         let line = self.run.steps[at].line;
         self.lines.push(format!(

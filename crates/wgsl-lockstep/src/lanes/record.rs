@@ -6,8 +6,9 @@ use super::super::{
 };
 use super::{WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words};
 
-/// Most steps that are recorded, and most elements that lanes access in them.
+/// The largest number of recorded steps.
 const MOST_STEPS: usize = 20_000;
+/// The largest number of elements that lanes access in the recorded steps.
 const MOST_TOUCHED: usize = 2_000_000;
 
 /// Runs the shader and keeps what one workgroup did: the first with a fault, or the first of all if none has one. `text` is the
@@ -47,18 +48,22 @@ pub fn record(
     Ok(recorder.kept)
 }
 
-/// Keeps the steps of the first workgroup with a fault, or of the first workgroup if none has one.
+/// Records each workgroup, and keeps the first one with a fault, or the first of all if none has one.
 struct Recorder<'a> {
-    /// The line of the shown text for a place in the shader's source.
+    /// Returns the line of the shown text for a place in the shader's source.
     line: &'a dyn Fn(&Location) -> u32,
+    /// The number of workgroups along x and y.
     x_and_y: [u32; 2],
+    /// A workgroup's run before its first step.
     blank: WorkgroupRun,
+    /// The workgroup that runs, if it is recorded.
     now: Option<WorkgroupRun>,
     kept: Option<WorkgroupRun>,
-    /// Accesses of the present step: place in the text, kind, and variable.
+    /// The accesses of the present step: their places in the source, their kinds and variables.
     seen: Vec<(usize, AccessKind, String)>,
-    /// Statements of the present step.
+    /// The number of statements of the present step.
     statements: usize,
+    /// The number of elements that lanes have accessed in this workgroup.
     touched: usize,
     /// Findings whose access or barrier has not been observed yet.
     pending: Vec<Finding>,
@@ -81,6 +86,7 @@ impl Recorder<'_> {
         }
     }
 
+    /// Returns the present step, if it is recorded.
     fn last(&mut self) -> Option<&mut WorkgroupStep> {
         let run = self.now.as_mut().filter(|run| !run.cut)?;
         run.steps.last_mut()
@@ -89,7 +95,7 @@ impl Recorder<'_> {
     /// Adds the pending findings to the present step, as faults about the memory `space`.
     fn settle(&mut self, space: Space) {
         let mut found = std::mem::take(&mut self.pending);
-        found.retain(|it| it.kind.is_fault(space));
+        found.retain(|finding| finding.kind.is_fault(space));
         for finding in found {
             let fault = self.fault(&finding);
             if let (Some(run), Some(fault)) = (&mut self.now, fault) {
@@ -98,6 +104,7 @@ impl Recorder<'_> {
         }
     }
 
+    /// Returns a finding as a fault of the present step.
     fn fault(&self, finding: &Finding) -> Option<WorkgroupFault> {
         let run = self.now.as_ref()?;
         let step = run.steps.len().checked_sub(1)?;
@@ -105,19 +112,20 @@ impl Recorder<'_> {
         let lanes: Vec<u16> = finding
             .invocations
             .iter()
-            .map(|it| it.lane as u16)
+            .map(|invocation| invocation.lane as u16)
             .collect();
         let line = (self.line)(&finding.location);
         let what = finding.element.as_deref().unwrap_or("memory");
         let name = finding.variable.as_ref();
         let accesses = |step: usize| {
             let all = run.steps[step].accesses.iter();
-            all.filter(move |it| Some(&it.variable) == name)
+            all.filter(move |access| Some(&access.variable) == name)
         };
         // A finding belongs to the last observed access.
-        let by_lane = |it: &WorkgroupAccess| it.touched.iter().find(|it| it.0 == lane).copied();
-        let here = accesses(step).next_back().and_then(by_lane);
-        let here = here.map(|(_, byte)| byte);
+        let here = accesses(step).next_back().and_then(|access| {
+            let mut elements = access.touched.iter();
+            elements.find(|(by, _)| *by == lane).map(|(_, byte)| *byte)
+        });
         let mut fault = WorkgroupFault {
             step,
             lanes: if lanes.is_empty() { vec![lane] } else { lanes },
@@ -139,17 +147,18 @@ impl Recorder<'_> {
             let own = other.invocation.workgroup == finding.invocation.workgroup;
             let mut earlier = (0..=step).rev().filter(|_| own);
             let earlier = earlier.find(|at| {
-                let touched = accesses(*at).flat_map(|it| &it.touched);
-                let mut own = touched.filter(|it| it.0 == by);
-                run.steps[*at].line == from && own.any(|it| Some(it.1) == here)
+                let touched = accesses(*at).flat_map(|access| &access.touched);
+                let mut own = touched.filter(|element| element.0 == by);
+                run.steps[*at].line == from && own.any(|element| Some(element.1) == here)
             });
             fault.other = earlier.map(|at| (at, by));
-            let whose = match own {
-                true => String::new(),
-                false => format!(" of workgroup {}", self.number(other.invocation.workgroup)),
+            let whose = if own {
+                String::new()
+            } else {
+                format!(" of workgroup {}", self.number(other.invocation.workgroup))
             };
             let at = |step: Option<usize>| {
-                step.map_or_else(String::new, |it| format!("step {}, ", it + 1))
+                step.map_or_else(String::new, |step| format!("step {}, ", step + 1))
             };
             fault.text.push(format!(
                 "  {}line {from}: lane {by}{whose} {} it",
@@ -165,6 +174,7 @@ impl Recorder<'_> {
         Some(fault)
     }
 
+    /// Returns the number of a workgroup, from 0.
     fn number(&self, [x, y, z]: [u32; 3]) -> u32 {
         let [across, down] = self.x_and_y;
         x + across * (y + down * z)
@@ -183,7 +193,7 @@ impl Recorder<'_> {
 
 impl Observer for Recorder<'_> {
     fn workgroup_start(&mut self, id: [u32; 3], _: u32) {
-        if self.kept.as_ref().is_some_and(|it| !it.faults.is_empty()) {
+        if self.kept.as_ref().is_some_and(|run| !run.faults.is_empty()) {
             return;
         }
         self.touched = 0;
@@ -208,7 +218,7 @@ impl Observer for Recorder<'_> {
         let goes_on = self.last().is_some_and(|last| {
             last.barrier.is_none()
                 && (last.line, last.depth) == (line, depth)
-                && lanes.all(|it| last.lanes.contains(&it))
+                && lanes.all(|lane| last.lanes.contains(&lane))
         });
         if !goes_on {
             self.push(line, depth, step.lanes);
@@ -226,26 +236,26 @@ impl Observer for Recorder<'_> {
         });
         let touched: Vec<(u16, u32)> = inside.collect();
         let place = access.location.span.start;
-        let same = |it: &(usize, AccessKind, String)| {
-            it.0 == place && it.1 == access.kind && it.2 == access.variable
-        };
-        if let Some(at) = self.seen.iter().position(same) {
+        let known = (place, access.kind, access.variable.to_owned());
+        if let Some(at) = self.seen.iter().position(|seen| *seen == known) {
             let Some(step) = self.last() else { return };
-            let known = &mut step.accesses[at].touched;
+            let elements = &mut step.accesses[at].touched;
             // Other lanes make the same access, since subgroups run one after the other; the same lanes again mean a loop on one line.
-            if touched.iter().all(|it| known.iter().all(|by| by.0 != it.0)) {
-                known.extend(touched);
+            let is_new = |lane: u16| elements.iter().all(|(by, _)| *by != lane);
+            if touched.iter().all(|(lane, _)| is_new(*lane)) {
+                elements.extend(touched);
                 return self.settle(access.space);
             }
             let (line, depth) = (step.line, step.depth);
             self.push(line, depth, access.lanes);
         }
-        let end = |it: Option<&(u16, u32)>| {
-            it.map_or_else(String::new, |(lane, _)| access.path(u32::from(*lane)))
+        let end = |element: Option<&(u16, u32)>| match element {
+            Some((lane, _)) => access.path(u32::from(*lane)),
+            None => String::new(),
         };
         let ends = [
-            end(touched.iter().min_by_key(|it| it.1)),
-            end(touched.iter().max_by_key(|it| it.1)),
+            end(touched.iter().min_by_key(|element| element.1)),
+            end(touched.iter().max_by_key(|element| element.1)),
         ];
         self.touched += touched.len();
         if let Some(step) = self.last() {
@@ -257,8 +267,7 @@ impl Observer for Recorder<'_> {
                 touched,
                 ends,
             });
-            let variable = access.variable.to_owned();
-            self.seen.push((place, access.kind, variable));
+            self.seen.push(known);
         }
         self.settle(access.space);
     }

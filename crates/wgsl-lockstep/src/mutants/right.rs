@@ -28,7 +28,7 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("a struct of workgroup memory", in_struct),
 ];
 
-/// All edits as one, if there are any.
+/// Returns all edits as one, if there are any.
 fn together(edit: TokenEdits) -> Vec<TokenEdits> {
     let edits = (!edit.is_empty()).then_some(edit);
     edits.into_iter().collect()
@@ -52,7 +52,7 @@ fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
 }
 
 fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let ends = t.statements().into_iter().map(|it| it.end);
+    let ends = t.statements().into_iter().map(|statement| statement.end);
     let ends: Vec<usize> = ends.collect();
     let texts = [
         "\n\n\n",
@@ -68,59 +68,59 @@ fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     texts.iter().flat_map(|text| together(one(text))).collect()
 }
 
-/// A loop that counts up by equal steps and whose iterations can run in any order: its variable, start, end and step.
-fn counted<'a>(t: &WgslTokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
-    let name = t.text(it.init.start + 1);
-    let up = t.text(it.update.start + 1) == "+=" && t.text(it.condition.start + 1) == "<";
-    let mut body = it.body.clone();
+/// Returns the variable, start, end and step of a loop that counts up by equal steps and whose iterations can run in any order.
+fn counted<'a>(t: &WgslTokens<'a>, head: &Loop) -> Option<[&'a str; 4]> {
+    let name = t.text(head.init.start + 1);
+    let up = t.text(head.update.start + 1) == "+=" && t.text(head.condition.start + 1) == "<";
+    let mut body = head.body.clone();
     let ordered = body.any(|at| t.text(at).ends_with("Barrier") || t.text(at) == "break");
     (up && !ordered).then(|| {
         [
             name,
-            t.source(it.init.start + 3..it.init.end),
-            t.source(it.condition.start + 2..it.condition.end),
-            t.source(it.update.start + 2..it.update.end),
+            t.source(head.init.start + 3..head.init.end),
+            t.source(head.condition.start + 2..head.condition.end),
+            t.source(head.update.start + 2..head.update.end),
         ]
     })
 }
 
 fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|it| {
-        let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
+    let all = t.loops().into_iter().filter_map(|head| {
+        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
         let new = format!(
             "for (var left = select(0u, (({end}) - ({start}) + ({step}) - 1u) / ({step}), ({start}) < ({end})); left > 0u; left -= 1u) {{
                 let {name} = ({start}) + (left - 1u) * ({step});
                 {body}
             }}"
         );
-        Some(vec![(it.whole, new)])
+        Some(vec![(head.whole, new)])
     });
     all.collect()
 }
 
 fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|it| {
-        let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
+    let all = t.loops().into_iter().filter_map(|head| {
+        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
         let new = format!(
             "for (var both = {start}; both < {end}; both += 2u * ({step})) {{
                 {{ let {name} = both; {body} }}
                 if (both + ({step}) < {end}) {{ let {name} = both + ({step}); {body} }}
             }}"
         );
-        Some(vec![(it.whole, new)])
+        Some(vec![(head.whole, new)])
     });
     all.collect()
 }
 
 /// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
 fn other_loop(t: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
-    let one = |it: Loop| {
+    let one = |head: Loop| {
         let new = words
-            .replace("{init}", t.source(it.init))
-            .replace("{condition}", t.source(it.condition))
-            .replace("{update}", t.source(it.update))
-            .replace("{body}", t.source(it.body));
-        vec![(it.whole, new)]
+            .replace("{init}", t.source(head.init))
+            .replace("{condition}", t.source(head.condition))
+            .replace("{update}", t.source(head.update))
+            .replace("{body}", t.source(head.body));
+        vec![(head.whole, new)]
     };
     t.loops().into_iter().map(one).collect()
 }
@@ -135,12 +135,14 @@ fn as_loop(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     other_loop(t, words)
 }
 
-/// Indices that are more than a name, each with its statement.
+/// Returns the indices that are more than a name, each with its statement.
 fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
     let all = t.statements().into_iter().flat_map(|statement| {
         let within = statement.clone();
-        let inside = t.inside("[").filter(move |it| within.contains(&it.start));
-        inside.map(move |it| (statement.clone(), it))
+        let inside = t
+            .inside("[")
+            .filter(move |index| within.contains(&index.start));
+        inside.map(move |index| (statement.clone(), index))
     });
     all.filter(|(_, index)| index.len() > 1).collect()
 }
@@ -212,7 +214,8 @@ fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 
 fn statement_start(t: &WgslTokens<'_>, at: usize) -> usize {
     let mut all = t.statements().into_iter();
-    all.find(|it| it.contains(&at)).map_or(at, |it| it.start)
+    all.find(|statement| statement.contains(&at))
+        .map_or(at, |statement| statement.start)
 }
 
 fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -241,8 +244,10 @@ fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let written = t
         .calls("workgroup_size")
         .filter_map(|(_, sizes)| sizes.first().cloned());
-    let places = lanes.chain(written).filter(|it| {
-        let is_number = t.text(it.start).starts_with(|c: char| c.is_ascii_digit());
+    let places = lanes.chain(written).filter(|place| {
+        let is_number = t
+            .text(place.start)
+            .starts_with(|c: char| c.is_ascii_digit());
         is_number && t.all("coopMultiplyAdd").next().is_none()
     });
     t.changed(places, &["32u", "128u", "256u"])
@@ -268,7 +273,7 @@ fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     indices(t).into_iter().filter_map(one).collect()
 }
 
-/// `if (c) { return; } rest` as `if (!(c)) { rest }`.
+/// Writes `if (c) { return; } rest` as `if (!(c)) { rest }`.
 fn guard(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |condition: Range<usize>| {
         let (open, first) = (condition.end + 1, condition.end + 5);
@@ -303,7 +308,8 @@ fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 
 fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.values().into_iter().map(|(_, value)| value);
-    let first = all.filter(|it| it.len() == 4 && matches!(t.text(it.start + 2), "0" | "0u"));
+    let first =
+        all.filter(|value| value.len() == 4 && matches!(t.text(value.start + 2), "0" | "0u"));
     t.changed(first, &["workgroupUniformLoad(&{})"])
 }
 
@@ -319,7 +325,7 @@ fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let names = t.declared(&["const"]).into_iter();
     names
         .filter_map(one)
-        .filter(|it: &TokenEdits| !it.is_empty())
+        .filter(|edit: &TokenEdits| !edit.is_empty())
         .collect()
 }
 
@@ -333,7 +339,7 @@ fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let buffers: Vec<&str> = buffers.collect();
     let all = t
         .inside("[")
-        .filter(|it| buffers.contains(&t.text(it.start - 2)));
+        .filter(|index| buffers.contains(&t.text(index.start - 2)));
     let one = |index: Range<usize>| {
         let buffer = t.text(index.start - 2);
         let new = format!(
@@ -345,7 +351,7 @@ fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     all.map(one).collect()
 }
 
-/// `var<workgroup> name: array<…>` as a member of a struct.
+/// Makes `var<workgroup> name: array<…>` a member of a struct.
 fn in_struct(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (name, end) = (

@@ -1,13 +1,13 @@
 //! A small generator of random numbers, so that equal seeds make equal kernels with every version of every library.
 
-/// Distinguishes these numbers from those that a caller draws from the same seed.
+/// A constant that distinguishes these numbers from those that a caller draws from the same seed.
 const PURPOSE: u64 = 0xb2b8_8245_443f_39b3;
 
 /// A stream of pseudo-random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// One of the streams of a seed.
+    /// Returns one of the streams of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut rng = Self(seed);
         rng.0 = rng.bits() ^ PURPOSE;
@@ -23,7 +23,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Uniform in 0..limit.
+    /// Draws an integer below a limit, each with the same probability.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.bits()) * limit as u128) >> 64) as usize
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::rng::Rng;
 
-/// Longer signs first.
+/// The signs of more than one character, longer ones first.
 const SIGNS: [&str; 19] = [
     "<<=", ">>=", "->", "==", "!=", "<=", ">=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "++",
     "--", "<<", ">>", "::",
@@ -23,9 +23,9 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) kind: TokenKind,
-    /// Offset of the first byte.
+    /// The offset of the first byte.
     at: usize,
-    /// For a bracket, its counterpart.
+    /// The counterpart of a bracket.
     pair: Option<usize>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> WgslTokens<'a> {
         Self { source, list }
     }
 
-    /// The text of a token; empty past the end.
+    /// Returns the text of a token; empty past the end.
     pub(crate) fn text(&self, token: usize) -> &'a str {
         self.list.get(token).map_or("", |token| token.text)
     }
@@ -117,22 +117,21 @@ impl<'a> WgslTokens<'a> {
         let Some(first) = self.list.get(tokens.start) else {
             return self.source.len()..self.source.len();
         };
-        let end = match tokens.is_empty() {
-            true => first.at,
-            false => {
-                let last = &self.list[tokens.end - 1];
-                last.at + last.text.len()
-            }
+        let end = if tokens.is_empty() {
+            first.at
+        } else {
+            let last = &self.list[tokens.end - 1];
+            last.at + last.text.len()
         };
         first.at..end
     }
 
-    /// The source between the first and the last of these tokens.
+    /// Returns the source from the first to the last of these tokens.
     pub(crate) fn source(&self, tokens: Range<usize>) -> &'a str {
         &self.source[self.bytes(&tokens)]
     }
 
-    /// The text after an edit, whose ranges must not overlap.
+    /// Returns the text after an edit, whose ranges must not overlap.
     pub(crate) fn apply(&self, mut edit: TokenEdits) -> String {
         edit.sort_by_key(|(tokens, _)| tokens.start);
         let (mut text, mut done) = (String::new(), 0);
@@ -145,7 +144,7 @@ impl<'a> WgslTokens<'a> {
         text + &self.source[done..]
     }
 
-    /// Each of these places with each of these changes; `{}` stands for what is there.
+    /// Changes each of these places in each of these ways, one for each edit; `{}` stands for what is there.
     pub(crate) fn changed(
         &self,
         places: impl Iterator<Item = Range<usize>>,
@@ -162,18 +161,18 @@ impl<'a> WgslTokens<'a> {
 
     pub(crate) fn is_name(&self, token: usize) -> bool {
         let found = self.list.get(token);
-        found.is_some_and(|it| it.kind == TokenKind::Name) && self.text(token) != "return"
+        found.is_some_and(|found| found.kind == TokenKind::Name) && self.text(token) != "return"
     }
 
-    /// Tokens with this text.
+    /// Returns the tokens with this text.
     pub(crate) fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = usize> + 't {
         (0..self.list.len()).filter(move |at| self.text(*at) == text)
     }
 
-    /// Binary operators with a precedence in `levels`: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
+    /// Returns the binary operators with a precedence in `levels`: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
     pub(crate) fn operators(&self, levels: Range<u8>) -> impl Iterator<Item = usize> + '_ {
         let is_one = move |at: &usize| {
-            precedence(self.text(*at)).is_some_and(|it| levels.contains(&it))
+            precedence(self.text(*at)).is_some_and(|level| levels.contains(&level))
                 && !self.is_prefix(*at)
         };
         (1..self.list.len()).filter(is_one)
@@ -190,7 +189,7 @@ impl<'a> WgslTokens<'a> {
         matches!(self.text(token), "-" | "!" | "*" | "&" | "~") && !before.is_some_and(operand)
     }
 
-    /// The end of a factor: unary operators, then a name, number or bracket, then calls, indices and members.
+    /// Returns the end of a factor: unary operators, then a name, number or bracket, then calls, indices and members.
     fn factor_end(&self, mut at: usize) -> usize {
         while self.is_prefix(at) {
             at += 1;
@@ -210,7 +209,7 @@ impl<'a> WgslTokens<'a> {
         pair.filter(|pair| *pair > at).unwrap_or(at) + 1
     }
 
-    /// The start of the factor that ends at `end`.
+    /// Returns the start of the factor that ends at `end`.
     fn factor_start(&self, end: usize) -> usize {
         let mut at = end.saturating_sub(1);
         loop {
@@ -231,31 +230,31 @@ impl<'a> WgslTokens<'a> {
         at
     }
 
-    /// Both operands of a binary operator.
+    /// Returns both operands of a binary operator.
     pub(crate) fn operands(&self, operator: usize) -> (Range<usize>, Range<usize>) {
         let level = precedence(self.text(operator)).unwrap_or(0);
         let mut start = self.factor_start(operator);
-        while start > 1 && precedence(self.text(start - 1)).is_some_and(|it| it >= level) {
+        while start > 1 && precedence(self.text(start - 1)).is_some_and(|other| other >= level) {
             start = self.factor_start(start - 1);
         }
         let mut end = self.factor_end(operator + 1);
-        while precedence(self.text(end)).is_some_and(|it| it > level) {
+        while precedence(self.text(end)).is_some_and(|other| other > level) {
             end = self.factor_end(end + 1);
         }
         (start..operator, operator + 1..end)
     }
 
-    /// The tokens inside each pair of these brackets.
+    /// Returns the tokens inside each pair of these brackets.
     pub(crate) fn inside<'t>(&'t self, open: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
         self.all(open)
             .filter_map(|at| Some(at + 1..self.list[at].pair?))
     }
 
-    /// The parts of a range between separators `at` outside of brackets.
-    pub(crate) fn split(&self, tokens: Range<usize>, at: &str) -> Vec<Range<usize>> {
+    /// Returns the parts of a range between separators outside of brackets.
+    pub(crate) fn split(&self, tokens: Range<usize>, separator: &str) -> Vec<Range<usize>> {
         let (mut all, mut start, mut token) = (Vec::new(), tokens.start, tokens.start);
         while token < tokens.end {
-            if self.text(token) == at {
+            if self.text(token) == separator {
                 all.push(start..token);
                 start = token + 1;
             }
@@ -265,7 +264,7 @@ impl<'a> WgslTokens<'a> {
         all
     }
 
-    /// Calls of a function: its name and the arguments.
+    /// Returns the calls of a function: the token of its name, and its arguments.
     pub(crate) fn calls<'t>(
         &'t self,
         name: &'t str,
@@ -277,7 +276,7 @@ impl<'a> WgslTokens<'a> {
         })
     }
 
-    /// Statements that end with `;`, without the parts of a loop's head.
+    /// Returns the statements that end with `;`, without the parts of a loop's head.
     pub(crate) fn statements(&self) -> Vec<Range<usize>> {
         let (mut all, mut start, mut depth, mut at) = (Vec::new(), 0, 0, 0);
         while at < self.list.len() {
@@ -306,13 +305,13 @@ impl<'a> WgslTokens<'a> {
         all
     }
 
-    /// Assignments: the sign, and the value without the semicolon.
+    /// Returns the assignments: the sign, and the value without the semicolon.
     pub(crate) fn values(&self) -> Vec<(usize, Range<usize>)> {
         let assigns = |at: &usize| matches!(self.text(*at), "=" | "+=" | "-=" | "*=" | "/=");
         let all = self.statements().into_iter();
-        all.filter_map(|it| {
-            let sign = it.clone().find(assigns)?;
-            Some((sign, sign + 1..it.end - 1))
+        all.filter_map(|statement| {
+            let sign = statement.clone().find(assigns)?;
+            Some((sign, sign + 1..statement.end - 1))
         })
         .collect()
     }
@@ -334,14 +333,14 @@ impl<'a> WgslTokens<'a> {
         all.collect()
     }
 
-    /// Conditions of `if`.
+    /// Returns the conditions of `if`.
     pub(crate) fn conditions(&self) -> Vec<Range<usize>> {
         let all = self.all("if").filter(|at| self.text(at + 1) == "(");
         all.filter_map(|at| Some(at + 2..self.list[at + 1].pair?))
             .collect()
     }
 
-    /// Names that the text declares with one of these words, arguments with `:`.
+    /// Returns the names that the text declares with one of these words; `:` stands for arguments.
     pub(crate) fn declared(&self, words: &[&str]) -> Vec<&'a str> {
         let after = |at: usize| {
             let is = |at: usize, sign: &str| usize::from(self.text(at) == sign);
@@ -361,7 +360,7 @@ impl<'a> WgslTokens<'a> {
     }
 }
 
-/// The length of a literal with its suffix.
+/// Returns the length of a literal with its suffix.
 fn number(text: &str) -> usize {
     let mut before = ' ';
     let end = text.find(|c: char| {

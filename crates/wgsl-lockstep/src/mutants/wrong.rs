@@ -32,7 +32,7 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("wrong at large sizes only", large),
 ];
 
-/// Sizes that a learner may consider large.
+/// The sizes that a learner may consider large.
 const CAPS: [u32; 10] = [16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024];
 
 fn barriers(t: &WgslTokens<'_>) -> Vec<usize> {
@@ -68,9 +68,9 @@ fn cap(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     bounds(t, &[0; 3].map(cap))
 }
 
-/// The words of a text two by two.
+/// Returns the words of a text in pairs.
 fn pairs(text: &str) -> Vec<(&str, &str)> {
-    let pairs = text.split("  ").filter_map(|it| it.split_once(' '));
+    let pairs = text.split("  ").filter_map(|pair| pair.split_once(' '));
     pairs.collect()
 }
 
@@ -189,15 +189,15 @@ fn values(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
 
 fn clamp_value(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let limits = ["4.0", "30.0", "1000.0"];
-    let both = limits.map(|it| format!("clamp({{}}, -{it}, {it})"));
-    let upper = limits.map(|it| format!("min({{}}, {it})"));
-    let lower = ["0.0", "1e-6", "-1e4"].map(|it| format!("max({{}}, {it})"));
+    let both = limits.map(|limit| format!("clamp({{}}, -{limit}, {limit})"));
+    let upper = limits.map(|limit| format!("min({{}}, {limit})"));
+    let lower = ["0.0", "1e-6", "-1e4"].map(|limit| format!("max({{}}, {limit})"));
     values(t, &[both, upper, lower].concat())
 }
 
 fn weaken(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let masks = ["0xfffff000u", "0xffff0000u"];
-    let masks = masks.map(|it| format!("bitcast<f32>(bitcast<u32>({{}}) & {it})"));
+    let masks = masks.map(|mask| format!("bitcast<f32>(bitcast<u32>({{}}) & {mask})"));
     let others = ["quantizeToF16({})", "round(({}) * 4096.0) / 4096.0"];
     values(t, &[masks, others.map(str::to_owned)].concat())
 }
@@ -221,9 +221,12 @@ fn first(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
             let whole = at..b.end + 1;
             let (one, other) = (t.source(a.clone()), t.source(b.clone()));
             let inner = t.loops().into_iter().rev();
-            let inner = inner.filter(|it| it.body.contains(&at)).take(1);
-            let start = inner.map(|it| {
-                let (name, start) = (t.text(it.init.start + 1), it.init.start + 3..it.init.end);
+            let inner = inner.filter(|head| head.body.contains(&at)).take(1);
+            let start = inner.map(|head| {
+                let (name, start) = (
+                    t.text(head.init.start + 1),
+                    head.init.start + 3..head.init.end,
+                );
                 format!("select({one}, {other}, {name} == {})", t.source(start))
             });
             let new = [one.to_owned(), other.to_owned()].into_iter().chain(start);
@@ -240,7 +243,7 @@ fn initial(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let heads = t
         .loops()
         .into_iter()
-        .map(|it| it.init.start + 3..it.init.end);
+        .map(|head| head.init.start + 3..head.init.end);
     let starts: Vec<_> = starts.chain(heads).collect();
     let others = ["0.0", "1.0", "-1.0", "-1e4", "1u", "({}) + 1u"];
     let one = |value: &Range<usize>| {
@@ -258,7 +261,7 @@ fn always(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 fn drop_statement(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements().into_iter();
     let kept = |at: usize| matches!(t.text(at), "let" | "var" | "workgroupBarrier");
-    t.changed(all.filter(|it| !kept(it.start)), &[""])
+    t.changed(all.filter(|statement| !kept(statement.start)), &[""])
 }
 
 fn swap_statements(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
@@ -295,12 +298,12 @@ fn large(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     if sizes.is_empty() {
         return Vec::new();
     }
-    let mut past = |_| {
+    let mut past = || {
         let size = sizes[rng.below(sizes.len())];
         format!("{size} > {}u", CAPS[rng.below(CAPS.len())])
     };
-    let off = [0; 2].map(|it| format!("({{}}) * select(1.0, 1.02, {})", past(it)));
-    let shorter = [0; 2].map(|it| format!("({{}}) - select(0u, 1u, {})", past(it)));
+    let off = [0; 2].map(|_| format!("({{}}) * select(1.0, 1.02, {})", past()));
+    let shorter = [0; 2].map(|_| format!("({{}}) - select(0u, 1u, {})", past()));
     let mut all = values(t, &off);
     all.extend(bounds(t, &shorter));
     all

@@ -30,7 +30,11 @@ fn exact_of(body: &str, x: &[f32], accuracy: Accuracy) -> Result<Vec<Real>, RunE
         Buffer::unwritten(0, 1, 4 * x.len()),
     ];
     let groups = [x.len().div_ceil(8) as u32, 1, 1];
-    let mut all = shader.exact(groups, &buffers, accuracy, LaunchLimits::default())?;
+    let limits = LaunchLimits {
+        steps: 1_000_000,
+        ..LaunchLimits::default()
+    };
+    let mut all = shader.exact(groups, &buffers, accuracy, limits)?;
     assert!(all[0].is_empty(), "nothing was stored in x");
     Ok(all.swap_remove(1))
 }
@@ -140,6 +144,33 @@ fn what_is_exact_stays_so_and_a_device_may_be_less_exact() {
 }
 
 #[test]
+fn numbers_of_lanes_that_part_ways_stay_apart() {
+    let sum_of_thirds = "var sum = 0.0;
+        for (var k = 0u; k < i % 7u; k++) {
+            if (k == 3u) { continue; }
+            sum += half_of(x[i]) / 3.0;
+        }
+        y[i] = sum;";
+    let by_kept_element = "var kept = array(0.0, 0.0, 0.0);
+        kept[i % 3u] = x[i] / 3.0;
+        if (i % 2u == 0u) { kept[i % 3u] += half_of(x[i]) / 7.0; } else { kept[0] = 1.0; }
+        y[i] = kept[i % 3u];";
+    let sums = exact(sum_of_thirds, &numbers());
+    assert!(holds(&sums, |at, x| {
+        let terms = (0..at % 7).filter(|term| *term != 3);
+        terms.map(|_| 0.5 * x / 3.0).sum()
+    }));
+    assert!(sums[3].error > 0.0 && sums[7].error == 0.0);
+    let kept = exact(by_kept_element, &numbers());
+    assert!(holds(&kept, |at, x| match (at % 2, at % 3) {
+        (0, _) => x / 3.0 + 0.5 * x / 7.0,
+        (_, 0) => 1.0,
+        _ => x / 3.0,
+    }));
+    assert!(kept[2].error > kept[1].error && kept[1].error > 0.0 && kept[3].error == 0.0);
+}
+
+#[test]
 fn whole_numbers_are_exact() {
     let shader = Shader::parse(
         "@group(0) @binding(0) var<storage, read_write> which: array<u32>;
@@ -174,6 +205,10 @@ fn what_is_no_plain_loop_is_refused() {
         "of floats in a reference, line",
     );
     refused("y[i] = atan(x[i]);", "the function Atan in a reference");
+    refused(
+        "var kept: array<f32, 2>; kept[0] = x[i] / 3.0; let copy = kept; y[i] = copy[0];",
+        "a whole vector or array in a reference",
+    );
     refused(
         "loop { if (x[i] > 2.0) { break; } } y[i] = 1.0;",
         "does not end",

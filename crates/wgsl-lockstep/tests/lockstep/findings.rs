@@ -178,6 +178,19 @@ fn put(i: u32, x: f32) {{
 }
 
 #[test]
+fn a_buffer_that_only_a_function_writes_is_watched() {
+    one(
+        "fn put(i: u32, x: f32) { a[i] = x; }
+@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
+    put(i, 1.0);
+    out[i] = a[31u - i];
+}",
+        FindingKind::Race,
+        4,
+    );
+}
+
+#[test]
 fn storage_of_several_invocations() {
     one(
         &format!("{MAIN} {{\n    out[i / 4u] += a[i];\n}}"),
@@ -189,8 +202,9 @@ fn storage_of_several_invocations() {
     );
     let report = run(&text);
     assert!(kinds(&report).contains(&FindingKind::Race));
-    assert!(report.findings.iter().all(|it| {
-        it.other
+    assert!(report.findings.iter().all(|finding| {
+        finding
+            .other
             .as_ref()
             .is_some_and(|other| other.location.line == 4 || other.location.line == 6)
     }));
@@ -234,7 +248,11 @@ fn barriers_that_not_all_reach() {
         FindingKind::DivergentBarrier,
         3,
     );
-    let lanes: Vec<u32> = finding.invocations.iter().map(|it| it.lane).collect();
+    let lanes: Vec<u32> = finding
+        .invocations
+        .iter()
+        .map(|invocation| invocation.lane)
+        .collect();
     assert_eq!(lanes, (16..32).collect::<Vec<_>>());
     let finding = one(
         &format!("{MAIN} {{\n    if (i == 3u) {{ return; }}\n    storageBarrier();\n}}"),
@@ -543,8 +561,8 @@ fn matrices_of_a_subgroup() {
     let loads: u64 = report
         .accesses
         .iter()
-        .filter(|it| it.variable == "t")
-        .map(|it| it.loads)
+        .filter(|access| access.variable == "t")
+        .map(|access| access.loads)
         .sum();
     assert_eq!(loads, 2 * 2 * 64);
     let (report, _) = run(&MATRIX.replace("    workgroupBarrier();\n", ""), 32);

@@ -172,12 +172,12 @@ fn races_are_those_of_all_pairs() {
         let found: Vec<_> = report
             .findings
             .iter()
-            .filter(|it| is_race(it.kind))
+            .filter(|finding| is_race(finding.kind))
             .collect();
         for name in ["a", "out", "t", "v"] {
             let mut here = found
                 .iter()
-                .filter(|it| it.variable.as_deref() == Some(name));
+                .filter(|finding| finding.variable.as_deref() == Some(name));
             let expected = races.contains_key(name);
             if groups == 1 || name == "a" || name == "out" {
                 assert_eq!(here.next().is_some(), expected, "{name}: {found:?}\n{text}");
@@ -240,7 +240,9 @@ fn texts() -> Vec<String> {
         let files = [exercise.path(), exercise.path().join("solution")];
         for file in files.iter().flat_map(std::fs::read_dir).flatten().flatten() {
             if let (true, Ok(text)) = (
-                file.path().extension().is_some_and(|it| it == "wgsl"),
+                file.path()
+                    .extension()
+                    .is_some_and(|ending| ending == "wgsl"),
                 std::fs::read_to_string(file.path()),
             ) {
                 texts.push(
@@ -320,7 +322,7 @@ fn change(text: &str, others: &[String], random: &mut Random) -> String {
             }
             (1.., 1..) => {
                 let same: Vec<usize> = (0..tokens.len())
-                    .filter(|it| class(&tokens[*it]) == class(&tokens[at]))
+                    .filter(|other| class(&tokens[*other]) == class(&tokens[at]))
                     .collect();
                 tokens[at] = tokens[same[random.below(same.len())]].clone();
             }
@@ -330,7 +332,7 @@ fn change(text: &str, others: &[String], random: &mut Random) -> String {
             }
             (_, 1) if tokens[at] == "\n" => {
                 let end = (at + 1..tokens.len())
-                    .find(|it| tokens[*it] == "\n")
+                    .find(|newline| tokens[*newline] == "\n")
                     .unwrap_or(at);
                 tokens.drain(at..end);
             }
@@ -413,7 +415,7 @@ fn nothing_panics() {
 fn nothing_panics_for_long() {
     let seeds = std::env::var("SEEDS")
         .ok()
-        .and_then(|it| it.parse().ok())
+        .and_then(|text| text.parse().ok())
         .unwrap_or(200_000);
     fuzz(3000..seeds);
 }

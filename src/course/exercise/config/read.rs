@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::check::{ConfigCheckToml, config_check};
-use super::{ANSWERS, Configs, RankedChange, Sweep, apply, starter};
+use super::{ANSWERS, Configs, RankedChange, Sweep, apply, check_starter};
 use crate::course::config_file::FileError;
 use crate::course::exercise::folder::ExerciseFolder;
 use crate::course::{StageFile, metric};
@@ -77,7 +77,7 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
         return Err(file.fault("check", what));
     }
     let path = folder.path_of(ANSWERS);
-    starter(&answers, &folder.loader.source.shown(&path), &checks)?;
+    check_starter(&answers, &folder.loader.source.shown(&path), &checks)?;
     Ok(Configs {
         text,
         config,

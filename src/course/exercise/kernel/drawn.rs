@@ -1,7 +1,11 @@
-//! Sizes that a learner cannot know in advance: each check draws them from the ranges in `[hidden]` of exercise.toml. Each size in
-//! turn is near the end of its range while the others are small. Checks also use sizes that the learner's text names, because a
-//! kernel that is wrong at one size, or above it, has to name that size. A number outside of the sizes of the exercise is none.
+//! The sizes of the shapes at which a check runs a learner's kernel, beside those of the exercise. A learner cannot know them in advance,
+//! because each check draws them from the ranges in `[hidden]` of exercise.toml. Each size in turn is near the end of its range while the
+//! others are small.
+//!
+//! A kernel that is wrong only at one size, or only above it, has to name that size in its text. A check therefore also runs a kernel at
+//! the numbers in its text, as far as the exercise can have such sizes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -9,23 +13,26 @@ use serde::Deserialize;
 use protocol::random::Rng;
 use protocol::{KernelFill, KernelShape, MAX_SIZE};
 
-/// A drawn size is divisible by none of these, and therefore not a multiple of a tile or a workgroup.
+/// The numbers of which none divides a drawn size, so that the size is not a multiple of a tile or a workgroup.
 const DIVISORS: [u64; 4] = [2, 3, 5, 7];
+/// The number of draws before a size may be divisible by these numbers.
 const TRIES: usize = 32;
-/// How many numbers of a text are tried as sizes, the bound on such a number, and the largest product of a shape's sizes.
+/// The largest number of sizes that are taken from a text.
 const WRITTEN_SIZES: usize = 8;
+/// A number of a text that is this large, or larger, is not taken as a size.
 const WRITTEN_SIZE: f64 = 1e5;
+/// The largest product of the sizes of a shape with a size from a text.
 const WRITTEN_ELEMENTS: u64 = 500_000;
-/// A second size is this much larger than such a number: more than a tile.
+/// The distance from a size in a text to the second size that is tried for it. It is longer than a tile.
 const PAST: u64 = 33;
-/// Elements of a line of memory; a row of this length shows whether neighbouring elements are accessed together.
+/// The number of elements in a line of memory. A row of this length shows if neighbouring elements are accessed together.
 const ROW: f64 = 32.0;
-/// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
+/// The numbers of a text that are tried as values. Larger numbers stand for infinity, smaller ones for zero.
 const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
-/// Rows lie below every number of the text where one is at least this large; other kinds of values lie below smaller ones.
+/// If a number of a text is at least this large, rows of values below all its numbers are tried. Other kinds of values are small already.
 const BENEATH: f64 = 100.0;
 
-/// The ranges of an exercise, by the name of a size; without them nothing is drawn.
+/// The ranges from which the sizes of an exercise are drawn, by the name of the size. Without ranges, nothing is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrawnSizes {
     /// The idea that a kernel misses if it fails at drawn sizes.
@@ -33,7 +40,7 @@ pub struct DrawnSizes {
     pub ranges: BTreeMap<String, SizeRange>,
 }
 
-/// `[1, 300]`, or `[16, 320, 16]` for multiples of 16.
+/// A range of sizes. The file has it as `[1, 300]`, or as `[16, 320, 16]` for multiples of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
 pub struct SizeRange {
@@ -62,38 +69,37 @@ impl TryFrom<Vec<u64>> for SizeRange {
 }
 
 impl SizeRange {
-    /// A size from the last quarter of the range.
+    /// Draws a size from the last quarter of the range.
     fn large(self, rng: &mut Rng) -> u64 {
-        let (from, to) = (self.from / self.step, self.to / self.step);
-        let (from, to) = (to - (to - from) / 4, to);
-        let mut draw = || from + rng.below((to - from + 1) as usize) as u64;
-        let odd = |n: &u64| DIVISORS.iter().all(|divisor| !n.is_multiple_of(*divisor));
-        let mut tries = (0..TRIES).map(|_| draw());
-        let found = tries.find(odd);
-        self.step * found.unwrap_or(to)
+        let last = self.to / self.step;
+        let first = last - (last - self.from / self.step) / 4;
+        let is_odd = |n: &u64| DIVISORS.iter().all(|divisor| !n.is_multiple_of(*divisor));
+        let mut draws = (0..TRIES).map(|_| first + rng.below((last - first + 1) as usize) as u64);
+        self.step * draws.find(is_odd).unwrap_or(last)
     }
 
-    /// One of the four smallest sizes.
+    /// Draws one of the four smallest sizes.
     fn small(self, rng: &mut Rng) -> u64 {
         (self.from + self.step * rng.below(4) as u64).min(self.to)
     }
 
-    /// A size near the geometric mean of the range's ends, and at least a row of memory if the range allows it.
+    /// Draws a size near the geometric mean of the ends. It is at least a row of memory, if the range is long enough.
     fn middle(self, rng: &mut Rng) -> u64 {
         let middle = (self.from as f64 * self.to as f64).sqrt();
         let n = (middle * (0.8 + 0.4 * rng.uniform())).max(ROW.min(self.to as f64 / 2.0));
-        self.from(n as u64).clamp(self.from, self.to)
+        self.at_least(n as u64).clamp(self.from, self.to)
     }
 
-    /// The smallest size of the range's step that is at least `n`.
-    const fn from(self, n: u64) -> u64 {
+    /// Returns the smallest multiple of the step that is at least `n`.
+    const fn at_least(self, n: u64) -> u64 {
         n.next_multiple_of(self.step)
     }
 }
 
 impl DrawnSizes {
-    /// One shape for each size, one with medium sizes, and the shapes for sizes named in the texts. Of those, numbers that do not
-    /// occur in the course's `own` texts come first, and larger ones before smaller ones. The exercise itself has the shapes `fixed`.
+    /// Returns the shapes to check: one in which each size is large, one with medium sizes, and those with sizes from the learner's
+    /// `texts`. Numbers that the course's `own` texts do not contain come first, and large numbers before small ones. `fixed` are the
+    /// shapes of the exercise itself.
     pub fn shapes(
         &self,
         seed: u64,
@@ -101,151 +107,156 @@ impl DrawnSizes {
         texts: &[&str],
         own: &[&str],
     ) -> Vec<KernelShape> {
-        let all = |texts: &[&str]| texts.iter().flat_map(|text| numbers(text)).collect();
-        let (written, own): (Vec<f64>, Vec<f64>) = (all(texts), all(own));
-        let values = written.iter().copied();
-        let values: Vec<f64> = values.filter(|it| WRITTEN_VALUES.contains(it)).collect();
-        let kinds = KernelFill::DRAWN.into_iter();
-        let kinds = kinds.filter(|kind| match kind {
+        let written: Vec<f64> = texts.iter().flat_map(|text| numbers(text)).collect();
+        let own_numbers: Vec<f64> = own.iter().flat_map(|text| numbers(text)).collect();
+        let mut values = written.clone();
+        values.retain(|value| WRITTEN_VALUES.contains(value));
+        let mut kinds = KernelFill::DRAWN.to_vec();
+        kinds.retain(|kind| match kind {
             KernelFill::Written => !values.is_empty(),
             KernelFill::Beneath => values.iter().any(|value| *value >= BENEATH),
             _ => true,
         });
-        let kinds: Vec<KernelFill> = kinds.collect();
         let mut rng = Rng::named(seed, "kernel sizes", 0);
-        let shape = |large: Option<&String>| {
-            let sizes = self.ranges.iter().map(|(name, range)| {
+        let mut shapes = Vec::new();
+        let medium = (!self.ranges.is_empty()).then_some(None);
+        for large in self.ranges.keys().map(Some).chain(medium) {
+            let draw = |(name, range): (&String, &SizeRange)| {
                 let size = match large {
                     None => range.middle(&mut rng),
                     Some(large) if large == name => range.large(&mut rng),
                     Some(_) => range.small(&mut rng),
                 };
                 (name.clone(), size)
-            });
-            let what = large.map_or("medium sizes".to_owned(), |it| format!("{it} large"));
-            KernelShape {
+            };
+            let sizes = self.ranges.iter().map(draw).collect();
+            let what = large.map_or("medium sizes".to_owned(), |name| format!("{name} large"));
+            shapes.push(KernelShape {
                 label: format!("drawn, {what}"),
                 idea: self.idea.clone(),
                 values: kinds.clone(),
                 numbers: values.clone(),
                 counted: large.is_none(),
-                sizes: sizes.collect(),
+                sizes,
                 ..KernelShape::default()
-            }
-        };
-        let middle = (!self.ranges.is_empty()).then_some(None);
-        let named = self.ranges.keys().map(Some).chain(middle);
-        let mut shapes: Vec<KernelShape> = named.map(shape).collect();
-        // A condition on a number between two sizes changes from the lower one to the next.
-        let of_text = |number: f64| (number.floor() as u64, own.contains(&number));
-        let sizes = written.into_iter();
-        let sizes = sizes.filter(|number| (3.0..WRITTEN_SIZE).contains(number));
-        let mut sizes: Vec<(u64, bool)> = sizes.map(of_text).collect();
-        sizes.sort_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
-        sizes.dedup_by_key(|(size, _)| *size);
-        let names = self.ranges.keys().map(|name| Some(name.as_str()));
-        let names: Vec<Option<&str>> = names.chain([None]).collect();
-        // The largest size of a name that the exercise has; of all names, the smallest of those.
-        let largest = |name: Option<&str>| {
-            let of = self.ranges.iter();
-            let of = of.filter(|(other, _)| name.is_none_or(|name| name == *other));
-            let most = of.map(|(other, range)| {
-                let own = fixed.iter().filter_map(|shape| shape.sizes.get(other));
-                own.copied().fold(range.to, u64::max)
             });
-            most.min().unwrap_or(0)
-        };
-        for (size, _) in sizes.into_iter().take(WRITTEN_SIZES) {
-            for name in &names {
-                let (of, most) = (name.unwrap_or("all sizes"), largest(*name));
-                if size <= most {
-                    let at = format!("{of} = {size}, as in the text");
-                    shapes.extend(self.written(at, size, *name, &values, &mut rng));
-                }
+        }
+        // A condition on a number between two sizes changes from the lower size to the next.
+        let mut sizes: Vec<(bool, Reverse<u64>)> = written
+            .iter()
+            .filter(|number| (3.0..WRITTEN_SIZE).contains(*number))
+            .map(|number| (own_numbers.contains(number), Reverse(number.floor() as u64)))
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup_by_key(|(_, size)| *size);
+        for (_, Reverse(size)) in sizes.into_iter().take(WRITTEN_SIZES) {
+            for name in self.ranges.keys().map(Some).chain([None]) {
+                let what = name.map_or("all sizes", String::as_str);
+                let most = self.largest_of(name, fixed);
                 let past = (size + PAST).min(most);
+                let mut tried = Vec::new();
+                if size <= most {
+                    tried.push((size, format!("{what} = {size}, as in the text")));
+                }
                 if size < past {
-                    let after = format!("{of} = {past}, past {size} in the text");
-                    shapes.extend(self.written(after, past, *name, &values, &mut rng));
+                    tried.push((past, format!("{what} = {past}, past {size} in the text")));
+                }
+                for (size, label) in tried {
+                    let sizes = self.with_written(size, name, &mut rng);
+                    shapes.extend(sizes.map(|sizes| KernelShape {
+                        label,
+                        idea: self.idea.clone(),
+                        values: KernelFill::OF_TEXT.to_vec(),
+                        numbers: values.clone(),
+                        sizes,
+                        ..KernelShape::default()
+                    }));
                 }
             }
         }
         shapes
     }
 
-    /// The shape in which the size `name` is `size` and the others are small; without a name, all are `size`. `None` if it is too large.
-    fn written(
-        &self,
-        label: String,
-        size: u64,
-        name: Option<&str>,
-        values: &[f64],
-        rng: &mut Rng,
-    ) -> Option<KernelShape> {
-        let with = |others: &mut dyn FnMut(SizeRange) -> u64| {
-            let sizes = self.ranges.iter().map(|(other, range)| {
-                let of_text = name.is_none_or(|name| name == other);
-                let size = if of_text {
-                    range.from(size)
-                } else {
-                    others(*range)
-                };
-                (other.clone(), size)
+    /// Returns the largest value that the size with this name has in the exercise. Without a name, returns the largest value that all
+    /// sizes can have at once.
+    fn largest_of(&self, name: Option<&String>, fixed: &[KernelShape]) -> u64 {
+        let named = self.ranges.iter();
+        let largest = named
+            .filter(|(other, _)| name.is_none_or(|name| name == *other))
+            .map(|(other, range)| {
+                let own = fixed.iter().filter_map(|shape| shape.sizes.get(other));
+                own.copied().fold(range.to, u64::max)
             });
-            let sizes: BTreeMap<String, u64> = sizes.collect();
-            let elements = sizes.values().try_fold(1_u64, |all, n| all.checked_mul(*n));
-            elements.filter(|it| *it <= WRITTEN_ELEMENTS).map(|_| sizes)
+        largest.min().unwrap_or(0)
+    }
+
+    /// Returns the sizes of a shape in which the size with this name is `written` and the others are small. Without a name, all sizes
+    /// are `written`. `None` if the shape is too large.
+    fn with_written(
+        &self,
+        written: u64,
+        name: Option<&String>,
+        rng: &mut Rng,
+    ) -> Option<BTreeMap<String, u64>> {
+        let beside = |small: &mut dyn FnMut(SizeRange) -> u64| {
+            let mut sizes = BTreeMap::new();
+            for (other, range) in &self.ranges {
+                let is_written = name.is_none_or(|name| name == other);
+                let size = if is_written {
+                    range.at_least(written)
+                } else {
+                    small(*range)
+                };
+                sizes.insert(other.clone(), size);
+            }
+            let elements = sizes
+                .values()
+                .try_fold(1_u64, |all, n| all.checked_mul(*n))?;
+            (elements <= WRITTEN_ELEMENTS).then_some(sizes)
         };
-        let sizes =
-            with(&mut |range| range.small(rng)).or_else(|| with(&mut |range| range.from))?;
-        Some(KernelShape {
-            label,
-            idea: self.idea.clone(),
-            values: KernelFill::OF_TEXT.to_vec(),
-            numbers: values.to_vec(),
-            sizes,
-            ..KernelShape::default()
+        beside(&mut |range| range.small(rng)).or_else(|| beside(&mut |range| range.from))
+    }
+
+    /// Returns the largest shapes that can be drawn: one for each size at the end of its range.
+    pub fn largest(&self) -> impl Iterator<Item = KernelShape> {
+        self.ranges.keys().map(|large| {
+            let size = |(name, range): (&String, &SizeRange)| {
+                let small = range.from + 3 * range.step;
+                (name.clone(), if name == large { range.to } else { small })
+            };
+            KernelShape {
+                label: format!("drawn, {large} large"),
+                sizes: self.ranges.iter().map(size).collect(),
+                ..KernelShape::default()
+            }
         })
     }
 }
 
-/// The numbers of a WGSL text.
+/// Returns the numbers in a WGSL text, sorted, each once.
 fn numbers(text: &str) -> Vec<f64> {
     let mut last = ' ';
-    let words = text.split(|c: char| {
-        let exponent = matches!(last, 'e' | 'E') && matches!(c, '+' | '-');
+    let is_between = |c: char| {
+        let is_sign = matches!(last, 'e' | 'E') && matches!(c, '+' | '-');
         last = c;
-        !(c.is_alphanumeric() || matches!(c, '.' | '_') || exponent)
-    });
-    let words = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
-    let number = |word: &str| match word.strip_prefix("0x") {
-        Some(digits) => {
-            let digits = digits.trim_end_matches(['u', 'i']);
-            u32::from_str_radix(digits, 16).ok().map(f64::from)
-        }
-        None => word.trim_end_matches(['u', 'i', 'f', 'h']).parse().ok(),
+        !(c.is_alphanumeric() || matches!(c, '.' | '_') || is_sign)
     };
-    let mut numbers: Vec<f64> = words.filter_map(number).collect();
+    let number = |word: &str| {
+        if !word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return None;
+        }
+        match word.strip_prefix("0x") {
+            Some(digits) => {
+                let plain = digits.trim_end_matches(['u', 'i']);
+                u32::from_str_radix(plain, 16).ok().map(f64::from)
+            }
+            None => word.trim_end_matches(['u', 'i', 'f', 'h']).parse().ok(),
+        }
+    };
+    let mut numbers: Vec<f64> = text.split(is_between).filter_map(number).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
     numbers
-}
-
-impl DrawnSizes {
-    /// The largest shapes that can be drawn: one for each size at the end of its range.
-    pub fn largest(&self) -> impl Iterator<Item = KernelShape> {
-        self.ranges.keys().map(|large| KernelShape {
-            label: format!("drawn, {large} large"),
-            sizes: self
-                .ranges
-                .iter()
-                .map(|(name, range)| {
-                    let small = range.from + 3 * range.step;
-                    (name.clone(), if name == large { range.to } else { small })
-                })
-                .collect(),
-            ..KernelShape::default()
-        })
-    }
 }
 
 #[cfg(test)]
@@ -286,9 +297,13 @@ mod tests {
         let text = "if (T == 1024u || d > 0x10u) { return min(x, 4.5e1); } // value-1, {{T}}u";
         assert_eq!(numbers(text), [16.0, 45.0, 1024.0]);
         let shapes = drawn.shapes(1, &[], &[text], &[]);
-        let has = |name: &str, size: u64| shapes.iter().any(|it| it.sizes[name] == size);
+        let has = |name: &str, size: u64| shapes.iter().any(|shape| shape.sizes[name] == size);
         assert!([1024, 1057, 16, 49].iter().all(|size| has("T", *size)) && has("D", 50));
-        assert!(shapes.iter().all(|it| it.numbers == [16.0, 45.0, 1024.0]));
+        assert!(
+            shapes
+                .iter()
+                .all(|shape| shape.numbers == [16.0, 45.0, 1024.0])
+        );
         assert_ne!(
             drawn.shapes(1, &[], &[], &[]),
             drawn.shapes(2, &[], &[], &[])

@@ -16,11 +16,12 @@ use protocol::{
     KernelStarter, KernelType, MAX_SIZE, SizeProduct, is_size_name,
 };
 
-/// Most elements of a buffer: 256 MiB.
+/// The largest number of elements of a buffer, which takes 256 MiB.
 const MAX_COUNT: u64 = 1 << 26;
+/// The largest size of a shape, as TOML writes numbers.
 const LARGEST: i64 = MAX_SIZE as i64;
 
-/// What `exercise.toml` says of kernels.
+/// The keys of `exercise.toml` that only kernel exercises have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KernelsToml {
@@ -35,6 +36,7 @@ struct KernelsToml {
     check: Vec<KernelCheck>,
 }
 
+/// A value in a `[[shape]]`: a size, or one of the keys with another meaning.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -47,6 +49,7 @@ enum ShapeValue {
     Fill(BTreeMap<String, KernelFill>),
 }
 
+/// A value in `[hidden]`: the range of a size, or the idea.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -57,6 +60,7 @@ enum HiddenValue {
     Text(String),
 }
 
+/// A `[[kernel]]`, as it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct KernelToml {
@@ -78,15 +82,18 @@ struct KernelToml {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrongToml {
-    /// Name of the learner's file it replaces, if not the first.
+    /// The name of the learner's file that it replaces. Without a name, it replaces the first file.
     file: Option<String>,
-    /// Words of the expected message.
+    /// The words that the message must contain.
     refused: String,
-    /// Words of the solution, and their replacements.
+    /// Words of the solution, each with its replacement.
     change: BTreeMap<String, String>,
 }
 
-/// Reads what is to be written and how it is checked.
+/// Reads a kernel exercise.
+///
+/// # Errors
+/// The first fault of its files.
 pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let found: KernelsToml = folder.own()?;
     let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
@@ -97,9 +104,10 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     if found.kernel.is_empty() {
         return fault("kernel", "has no kernel; write at least one `[[kernel]]`");
     }
-    let shapes = found.shape.into_iter().enumerate();
-    let shapes = shapes.map(|(at, raw)| folder.shape(&format!("shape.{at}"), raw));
-    let shapes = shapes.collect::<Result<Vec<KernelShape>, _>>()?;
+    let mut shapes = Vec::new();
+    for (at, raw) in found.shape.into_iter().enumerate() {
+        shapes.push(folder.shape(&format!("shape.{at}"), raw)?);
+    }
     for (at, check) in found.check.iter().enumerate() {
         let limited = matches!(
             check.metric,
@@ -120,12 +128,16 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let hidden = folder.hidden(found.hidden, shapes.first())?;
     let mut launched = shapes.clone();
     launched.extend(hidden.largest());
-    let kernels = found.kernel.into_iter().enumerate();
-    let kernels = kernels.map(|(at, raw)| folder.kernel(&format!("kernel.{at}"), raw, &launched));
-    let kernels = kernels.collect::<Result<Vec<Kernel>, _>>()?;
-    let bindings = kernels.iter().flat_map(|kernel| &kernel.spec.bindings);
-    let read = bindings.filter(|binding| binding.role != KernelRole::Out);
-    let read: Vec<&str> = read.map(|binding| binding.name.as_str()).collect();
+    let mut kernels = Vec::new();
+    for (at, raw) in found.kernel.into_iter().enumerate() {
+        kernels.push(folder.kernel(&format!("kernel.{at}"), raw, &launched)?);
+    }
+    let read: Vec<&str> = kernels
+        .iter()
+        .flat_map(|kernel| &kernel.spec.bindings)
+        .filter(|binding| binding.role != KernelRole::Out)
+        .map(|binding| binding.name.as_str())
+        .collect();
     for (at, shape) in shapes.iter().enumerate() {
         let mut names = shape.fill.keys();
         if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
@@ -145,7 +157,7 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
 }
 
 impl ExerciseFolder<'_> {
-    /// `[hidden]`: a range for each size of the shapes, and an idea.
+    /// Reads `[hidden]`: a range for each size of the shapes, and an idea.
     fn hidden(
         &self,
         raw: BTreeMap<String, HiddenValue>,
@@ -170,13 +182,16 @@ impl ExerciseFolder<'_> {
             }
         }
         let mut missing = known().filter(|name| !drawn.ranges.contains_key(*name));
-        if let Some(name) = missing.next().filter(|_| !drawn.ranges.is_empty()) {
+        if !drawn.ranges.is_empty()
+            && let Some(name) = missing.next()
+        {
             let what = format!("`{name}` has no range; write `{name} = [1, 300]`");
             return Err(self.file.fault("hidden", what));
         }
         Ok(drawn)
     }
 
+    /// Reads the `[[shape]]` at `path`.
     fn shape(
         &self,
         path: &str,
@@ -205,13 +220,13 @@ impl ExerciseFolder<'_> {
                 _ => return fail("is not a size; name sizes in capitals, such as N"),
             }
         }
-        match shape.label.is_empty() {
-            true => Err(self.file.missing(&format!("{path}.label"), "\"…\"")),
-            false => Ok(shape),
+        if shape.label.is_empty() {
+            return Err(self.file.missing(&format!("{path}.label"), "\"…\""));
         }
+        Ok(shape)
     }
 
-    /// The wrong solutions of `wrong.toml`: each changes a solution and misses an idea.
+    /// Reads the wrong solutions in `wrong.toml`. Each changes a solution and misses an idea. Faults are reported to the loader.
     fn wrong(&self, kernels: &[Kernel]) -> Vec<WrongSolution> {
         let path = self.path_of("wrong.toml");
         if !self.loader.source.exists(&path) {
@@ -220,12 +235,13 @@ impl ExerciseFolder<'_> {
         type All = BTreeMap<String, WrongToml>;
         let read = toml_file::read(self.loader, &path, |file, found: All| {
             let all = found.into_iter();
-            all.map(|(name, raw)| changed(file, &name, raw, kernels))
+            all.map(|(name, raw)| wrong_solution(file, &name, raw, kernels))
                 .collect()
         });
         self.loader.usable(read).unwrap_or_default()
     }
 
+    /// Reads the `[[kernel]]` at `path`. Its buffers and its grid must fit at all `shapes`.
     fn kernel(
         &self,
         path: &str,
@@ -253,11 +269,13 @@ impl ExerciseFolder<'_> {
         }
         for (number, binding) in raw.binding.iter().enumerate() {
             let at = format!("{path}.binding.{number}.count");
-            fits(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
+            check_product(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
             let at = format!("{path}.binding.{number}.below");
             let is_integer = binding.element != KernelType::F32;
             match &binding.below {
-                Some(below) if is_integer => fits(file, &at, below, shapes, &[], MAX_SIZE)?,
+                Some(below) if is_integer => {
+                    check_product(file, &at, below, shapes, &[], MAX_SIZE)?
+                }
                 Some(_) => {
                     let what = "is for whole numbers; give the binding the type \"u32\" or \"i32\"";
                     return Err(file.fault(&at, what));
@@ -275,9 +293,9 @@ impl ExerciseFolder<'_> {
                 }
             }
         }
-        for (at, product) in raw.grid.iter().enumerate() {
-            let at = format!("{path}.grid.{at}");
-            fits(file, &at, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
+        for (axis, product) in raw.grid.iter().enumerate() {
+            let at = format!("{path}.grid.{axis}");
+            check_product(file, &at, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
         }
         Ok(Kernel {
             file: StageFile {
@@ -297,8 +315,8 @@ impl ExerciseFolder<'_> {
     }
 }
 
-/// Applies a change to a solution, which must contain the changed words once.
-fn changed(
+/// Makes a wrong solution: changes words of a solution, each of which must occur exactly once.
+fn wrong_solution(
     file: &TomlFile<'_>,
     name: &str,
     raw: WrongToml,
@@ -306,15 +324,16 @@ fn changed(
 ) -> Result<WrongSolution, FileError> {
     let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
     let asked = raw.file.as_deref().or(names().next()).unwrap_or_default();
-    let kernel = names().position(|known| known == asked);
-    let kernel =
-        kernel.ok_or_else(|| file.unknown(&format!("{name}.file"), "file", asked, names()))?;
+    let Some(kernel) = names().position(|known| known == asked) else {
+        return Err(file.unknown(&format!("{name}.file"), "file", asked, names()));
+    };
     let mut text = kernels[kernel].file.solution.clone();
     for (from, to) in &raw.change {
         let found = text.matches(from.as_str()).count();
         if found != 1 {
-            let what = "of the solution; quote words that occur once";
-            let what = format!("`{from}` occurs in {found} places {what}");
+            let what = format!(
+                "`{from}` occurs in {found} places of the solution; quote words that occur once"
+            );
             return Err(file.fault(&format!("{name}.change"), what));
         }
         text = text.replacen(from.as_str(), to, 1);
@@ -327,8 +346,9 @@ fn changed(
     })
 }
 
-/// Refuses a product that has no value or more than `most` at one of the shapes; the engine fills in the names `extra`.
-fn fits(
+/// Refuses a product that has no value, or a value above `most`, at one of the shapes. `extra` are further names, whose values the engine
+/// fills in.
+fn check_product(
     file: &TomlFile<'_>,
     path: &str,
     product: &SizeProduct,

@@ -6,14 +6,14 @@ use burn::tensor::{Shape, TensorData};
 use super::{Attention, causal_mask};
 use crate::ops::{Float, Kernels};
 
-/// `[n, h·dh]` → a view `[b, h, t, dh]`; nothing is copied.
+/// Returns a view `[b, h, t, dh]` of `[n, h·dh]`; nothing is copied.
 pub(super) fn split<B: Kernels>(x: Float<B>, heads: usize, a: &Attention) -> Float<B> {
     let batch = x.shape()[0] / a.context;
     let x = B::float_reshape(x, Shape::from([batch, a.context, heads, a.head_dim])); // [b, t, h, dh]
     B::float_swap_dims(x, 1, 2) // [b, h, t, dh]
 }
 
-/// `[b, h, t, dh]` → `[n, h·dh]`; a copy.
+/// Copies `[b, h, t, dh]` to `[n, h·dh]`.
 fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     let [batch, heads, ..] = x.shape().dims::<4>();
     let x = B::float_swap_dims(x, 1, 2); // [b, t, h, dh]
@@ -32,7 +32,7 @@ fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     B::float_reshape(x, Shape::from([b, a.heads, t, dh]))
 }
 
-/// The sum over each group, which is the gradient of `repeat`.
+/// Returns the sum over each group, which is the gradient of `repeat`.
 fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     let group = a.heads / a.kv_heads;
     if group == 1 {
@@ -44,14 +44,14 @@ fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     B::float_reshape(x, Shape::from([b, kv, t, dh]))
 }
 
-/// The output `[n, heads·dh]`, and all probabilities `[b, h, t, t]`.
+/// Returns the output `[n, heads·dh]`, and all probabilities `[b, h, t, t]`.
 pub(super) fn forward<B: Kernels>([q, k, v]: [Float<B>; 3], a: &Attention) -> [Float<B>; 2] {
     let p = probabilities::<B>(q, k, a); // [b, h, t, t]
     let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a); // [b, h, t, dh]
     [merge::<B>(B::float_matmul(p.clone(), v), a), p]
 }
 
-/// Probabilities `[b, h, t, t]`.
+/// Returns the probabilities `[b, h, t, t]`.
 pub(super) fn probabilities<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> Float<B> {
     let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a); // [b, h, t, dh]
@@ -69,7 +69,7 @@ pub(super) fn probabilities<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention)
     B::softmax(s, 3)
 }
 
-/// dq, dk and dv with the shapes of q, k and v, from these and the probabilities.
+/// Returns dq, dk and dv with the shapes of q, k and v, from q, k, v and the probabilities.
 pub(super) fn backward<B: Kernels>(
     [q, k, v, p]: [Float<B>; 4],
     dy: Float<B>,

@@ -4,23 +4,18 @@ use super::FusedEmbedding;
 use crate::ops::Kernels as _;
 use crate::ops::gpu::wgsl::{Numbers, launch_file};
 use crate::ops::gpu::{empty, vector_width};
-use crate::ops::shared_work::PartialNorm;
-use crate::ops::shared_work::{SharedWork, Sharing};
+use crate::ops::shared_work::{PartialNorm, SharedWork};
 use burn::backend::Cube;
 use burn::backend::TensorMetadata as _;
 use burn_cubecl::tensor::CubeTensor;
 
 impl FusedEmbedding for Cube {
     fn forward(weight: CubeTensor, tokens: CubeTensor, shared: &SharedWork) -> CubeTensor {
-        let partial = match &shared.forward {
-            Sharing::NormInProducts(gain) => {
-                let sizes = [tokens.shape()[0], weight.shape()[1]];
-                Some(PartialNorm::empty(Self::constant(gain), 1, sizes))
-            }
-            Sharing::Nothing => None,
-        };
+        let sizes = [tokens.shape()[0], weight.shape()[1]];
+        let gain = shared.gain.as_ref().map(Self::constant); // [1, d]
+        let partial = gain.map(|gain| PartialNorm::empty(gain, 1, sizes));
         let y = forward(&weight, &tokens, partial.as_ref());
-        shared.left().partial = partial;
+        *shared.partial() = partial;
         y
     }
 

@@ -215,7 +215,7 @@ mod tests {
                 normed,
                 swiglu::forward(&x, element),
                 swiglu::backward(&dy, &x, element),
-                rope::apply(&x, &tables[0], &tables[1], rotation, element),
+                rope::forward(&x, &tables[0], &tables[1], rotation, element),
             ]
         };
         for (short, long) in all(DType::F16).into_iter().zip(all(DType::F32)) {

@@ -6,8 +6,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// Σ parts (+ `add`), `[rows, columns]`, of each tensor of `counts` parts `[count·rows, columns]`; one part is already the sum. 1 launch,
-/// or none.
+/// Returns Σ parts (+ `add`), `[rows, columns]`, of each tensor of `counts` parts `[count·rows, columns]`. One part is already the sum.
+/// This takes 1 launch, or none.
 pub fn sum_parts<const N: usize>(
     mut all: [CubeTensor; N],
     counts: [usize; N],

@@ -26,7 +26,7 @@ macro_rules! files {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("../", $name)))),*] };
 }
 
-/// Every file by its name.
+/// These are all files, by their names.
 const FILES: &[(&str, &str)] = files![
     "optimizer/adamw_update.wgsl",
     "attention/attention_batch.wgsl",
@@ -43,16 +43,28 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
     "linear/matmul_body.wgsl",
+    "linear/matmul_half.wgsl",
     "linear/matmul_onto.wgsl",
-    "linear/matmul_operand.wgsl",
     "linear/matmul_read.wgsl",
     "linear/matmul_rope.wgsl",
     "linear/matmul_slices.wgsl",
     "linear/matmul_store.wgsl",
-    "linear/matmul_sums.wgsl",
     "linear/matmul_swiglu.wgsl",
     "linear/matmul_swiglu_backward.wgsl",
     "linear/matmul_matrix_cores.wgsl",
+    "linear/matmul_matrix_cores_body.wgsl",
+    "linear/matmul_matrix_cores_for_norm.wgsl",
+    "linear/matmul_matrix_cores_halves.wgsl",
+    "linear/matmul_matrix_cores_inverse.wgsl",
+    "linear/matmul_matrix_cores_norm.wgsl",
+    "linear/matmul_matrix_cores_plain.wgsl",
+    "linear/matmul_matrix_cores_residual.wgsl",
+    "linear/matmul_matrix_cores_rope.wgsl",
+    "linear/matmul_matrix_cores_scales.wgsl",
+    "linear/matmul_matrix_cores_squares.wgsl",
+    "linear/matmul_matrix_cores_swiglu.wgsl",
+    "linear/matmul_matrix_cores_swiglu_backward.wgsl",
+    "linear/matmul_matrix_cores_tile.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
@@ -60,42 +72,44 @@ const FILES: &[(&str, &str)] = files![
     "gpu/wgsl/roof_matrix_cores.wgsl",
     "rope/rope.wgsl",
     "rope/rotated.wgsl",
+    "swiglu/activation.wgsl",
+    "swiglu/gradients.wgsl",
     "swiglu/swiglu.wgsl",
     "swiglu/swiglu_backward.wgsl",
     "swiglu/swiglu_forward.wgsl",
     "gpu/wgsl/workgroup.wgsl"
 ];
 
-/// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.
-/// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry point is `main`.
+/// A kernel's text with all its parameters. Equal values have equal texts, so each text is filled in and compiled once. Bindings are
+/// `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers. The entry point is `main`.
 pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// `Checked` for a learner's text, whose loops the driver has to bound.
+    /// The mode is `Checked` for a learner's text, whose loops the driver has to bound.
     const MODE: ExecutionMode = ExecutionMode::Unchecked;
 
-    /// The name in the table of kernels.
+    /// This is the name in the table of kernels.
     fn name(&self) -> &'static str;
 
     fn text(&self) -> String;
 
-    /// Invocations of a workgroup along each axis.
+    /// Returns the number of invocations of a workgroup along each axis.
     fn workgroup(&self) -> [u32; 3];
 }
 
-/// A kernel from one of [`FILES`].
+/// A kernel whose text comes from one of [`FILES`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program<V> {
-    /// The name in the table of kernels.
+    /// This is the name in the table of kernels.
     pub name: &'static str,
-    /// One of [`FILES`].
+    /// This is the name of one of [`FILES`].
     pub file: &'static str,
-    /// The values that fill in the file.
+    /// These values fill in the file.
     pub values: V,
-    /// Invocations of a workgroup along x.
+    /// A workgroup has this many invocations along x.
     pub invocations: usize,
 }
 
 impl<V> Program<V> {
-    /// The kernel of a file, with the file's name.
+    /// Makes the kernel of a file, with the file's name.
     pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
         let name = file.rsplit('/').next().unwrap_or(file);
         let name = name.strip_suffix(".wgsl").unwrap_or(name);
@@ -113,7 +127,8 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
         self.name
     }
 
-    /// A file that cannot be filled in is an error of this program: the text then holds the error, and no driver compiles it.
+    /// Returns the filled text. A file that cannot be filled in is an error of this program: the text then holds the error, and no driver
+    /// compiles it.
     fn text(&self) -> String {
         let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
         format!("// crates/tiny-llama/src/ops/{}\n{text}", self.file)
@@ -124,7 +139,7 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
     }
 }
 
-/// A file's text with its values.
+/// Returns a file's text with its values filled in.
 ///
 /// # Errors
 /// When they do not fit.
@@ -140,14 +155,14 @@ pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, mini
     files.get_template(file)?.render(values)
 }
 
-/// An item of a file's `bindings`: a buffer and its elements.
+/// An item of a file's `bindings` is a buffer's name and the type of its elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Binding {
     pub name: String,
     pub of: &'static str,
 }
 
-/// A file's own values, flags as 0 or 1.
+/// These are a file's own values, with flags as 0 or 1.
 pub type Numbers = BTreeMap<&'static str, usize>;
 
 /// The values of a file whose bindings and workgroups follow from a launch.
@@ -156,17 +171,17 @@ pub struct LaunchValues<V> {
     bindings: Vec<Binding>,
     threads: usize,
     pub groups: [usize; 3],
-    /// Values of a vector.
+    /// A vector has this many values.
     lanes: usize,
     #[serde(flatten)]
     own: V,
 }
 
-/// A buffer of f32, f16 or 32-bit integers: its name and the values of an element.
+/// A buffer of f32, f16 or 32-bit integers, with its name and the number of values of an element.
 pub type Buffer<'a> = (&'a str, usize, &'a CubeTensor);
 
 impl<V> Program<LaunchValues<V>> {
-    /// The kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
+    /// Makes the kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
     pub fn with_buffers(
         file: &'static str,
         [threads, count, lanes]: [usize; 3],
@@ -194,10 +209,10 @@ impl<V> Program<LaunchValues<V>> {
     }
 }
 
-/// Most workgroups along one dimension of a dispatch on every device.
+/// Every device allows this many workgroups along one dimension of a dispatch.
 pub const MAX_GROUPS: usize = 65_535;
 
-/// The workgroups along each axis, at least `count` in all: in two dimensions if one is too long.
+/// Returns the number of workgroups along each axis, at least `count` in all. They are in two dimensions if one would be too long.
 pub fn groups(count: usize) -> [usize; 3] {
     let rows = count.div_ceil(MAX_GROUPS).max(1);
     [count.div_ceil(rows), rows, 1]
@@ -238,16 +253,16 @@ pub fn launch_with(
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
 
-/// Where the texts of programs go at their first launch on a device.
+/// The receiver of the texts of programs at their first launch on a device.
 struct FirstLaunches {
     to: Option<Sender<String>>,
-    /// Differs from device to device.
+    /// This number differs from device to device.
     device: u64,
-    /// Hashes of device and program.
+    /// These are the hashes of device and program that were seen.
     seen: BTreeSet<(u64, u64)>,
 }
 
-/// Takes a launch: its row, the kernel's name, the program's hash, and its text.
+/// A reader of launches gets the row of a launch, the kernel's name, the program's hash, and its text.
 pub type LaunchReader = dyn Fn(SpanRow, &'static str, u64, &dyn Fn() -> String) + Send + Sync;
 
 static READER: OnceLock<Box<LaunchReader>> = OnceLock::new();

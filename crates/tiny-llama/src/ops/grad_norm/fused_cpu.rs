@@ -20,10 +20,10 @@ impl FusedGradNorm for Flex {
     }
 }
 
-/// Numbers that are summed in single precision before the sum is added in double precision.
+/// This many numbers are summed in single precision before the sum is added in double precision.
 const RUN: usize = 512;
 
-/// `Σ x²` in double precision; the order of additions depends on the length only.
+/// Returns `Σ x²` in double precision. The order of additions depends on the length only.
 pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
     let parts: Vec<f64> = x.par_chunks(GRAIN).map(part).collect();
     parts.iter().sum()
@@ -39,7 +39,7 @@ simd! {
     }
 }
 
-/// How many numbers have each exponent.
+/// Counts the numbers with each exponent.
 pub(crate) fn exponents(x: &[f32]) -> [u64; 256] {
     let count = |x: &[f32]| {
         let mut counts = [0; 256];

@@ -27,11 +27,11 @@ impl FusedGradNorm for Cube {
 }
 
 const THREADS: usize = 256;
-/// Vectors per invocation, of large tensors and of small ones.
+/// An invocation has this many vectors of a large tensor, and of a small one.
 const ITEMS: [usize; 2] = [16, 4];
-/// Fewest values of a large tensor.
+/// A large tensor has at least this many values.
 const LARGE: usize = 1 << 23;
-/// Most tensors in one launch; each needs a binding.
+/// A launch has at most this many tensors, because each needs a binding.
 const MOST_TENSORS: usize = 24;
 
 /// Sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors. With
@@ -81,10 +81,10 @@ pub(crate) fn reduced(tensors: &[CubeTensor], largest: bool) -> (CubeTensor, Vec
     (partial, parts)
 }
 
-/// Most elements of a sample.
+/// A sample has at most this many elements.
 const SAMPLE: usize = 16_384;
 
-/// Elements `[count]` of a tensor at equal distances, at most 16,384. 1 launch.
+/// Returns elements `[count]` of a tensor at equal distances, at most 16,384, in 1 launch.
 pub(crate) fn sample(tensor: &CubeTensor) -> CubeTensor {
     let size = tensor.meta.num_elements();
     // An odd distance reaches every column of a matrix whose rows are a power of two long.

@@ -19,7 +19,7 @@ use crate::ops::format::Format;
 use crate::ops::gpu::format::{converted, rounded};
 use crate::ops::gpu::is_f16;
 use crate::ops::grad_norm::fused_gpu::reduced;
-use crate::ops::shared_work::{PartialNorm, SharedWork, Sharing};
+use crate::ops::shared_work::{PartialNorm, SharedWork};
 use epilogue::Epilogue;
 use products::{Product, Staged, multiply};
 use protocol::config::Precision;
@@ -45,16 +45,12 @@ impl FusedLinear for Cube {
     }
 
     fn forward_onto([x, w, residual]: [T; 3], format: Format, shared: &SharedWork) -> T {
-        let forward = |then| forward([&x, &w], then, format, None);
-        match &shared.forward {
-            Sharing::NormInProducts(gain) => {
-                let partial = empty_partial_norm([&x, &w, &Self::constant(gain)], format);
-                let y = forward(Epilogue::Onto(&residual, partial.as_ref()));
-                shared.left().partial = partial;
-                y
-            }
-            Sharing::Nothing => forward(Epilogue::Onto(&residual, None)),
-        }
+        let gain = shared.gain.as_ref().map(Self::constant); // [1, m]
+        let partial = gain.and_then(|gain| empty_partial_norm([&x, &w], gain, format));
+        let then = Epilogue::Onto(&residual, partial.as_ref());
+        let y = forward([&x, &w], then, format, None);
+        *shared.partial() = partial;
+        y
     }
 
     fn backward([x, w, dy]: [T; 3], format: Format, gated: Option<T>) -> [T; 2] {
@@ -66,7 +62,7 @@ impl FusedLinear for Cube {
     }
 }
 
-/// Most elements of an f32 operand that the product itself converts: reading twice the bytes takes less time than a launch.
+/// The product itself converts f32 operands of at most this many elements, because reading twice the bytes takes less time than a launch.
 const ROUNDED_ON_THE_WAY: usize = 1 << 20;
 
 /// Returns true if products read an operand of `count` elements from a copy in f16, which needs whole vectors.
@@ -85,8 +81,8 @@ pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     planner.one(&problem, Parts::Launch).splits > 1
 }
 
-/// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
-/// the norm's output, so there have to be enough of them.
+/// Returns true if [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of
+/// writing the norm's output, so there have to be enough of them.
 pub(crate) fn applies_norm(
     on: &Device,
     [n, d]: [usize; 2],
@@ -98,21 +94,21 @@ pub(crate) fn applies_norm(
     fits && !is_cpu(on) && 2 * outputs >= d
 }
 
-/// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
-fn empty_partial_norm([x, weight, gain]: [&T; 3], format: Format) -> Option<PartialNorm> {
+/// Allocates what [`forward`] of x and W writes for the next norm, which has this gain; `None` if it writes nothing for a norm.
+fn empty_partial_norm([x, weight]: [&T; 2], gain: T, format: Format) -> Option<PartialNorm> {
     let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
     writes.then(|| {
         let plan = CORES.one(&problem, Parts::Launch);
         let [blocks, ..] = plan.groups(&problem);
-        PartialNorm::empty(gain.clone(), blocks, [problem.rows, problem.columns])
+        PartialNorm::empty(gain, blocks, [problem.rows, problem.columns])
     })
 }
 
-/// f16 on matrix cores.
+/// This planner is for f16 on matrix cores.
 const CORES: Planner = Planner::Cores { halves: false };
 
-/// What computes these products: matrix cores, if the format and the rows allow it.
+/// Returns the planner of these products: matrix cores compute them if the format and the rows allow it.
 fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
     if format.on_matrix_cores() && problems.iter().all(matrix_cores::fits) {
         let halves = format == Format::Split;
@@ -127,9 +123,9 @@ fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
     })
 }
 
-/// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
-/// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm: the product reads x·gain, and this launch
-/// writes x as well.
+/// Computes x·Wᵀ of x `[N, K]` and W `[M, K]`, stored by the epilogue `then`. The result is f16 if matrix cores apply an epilogue that is
+/// not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm: the product reads x·gain, and this launch also
+/// writes x.
 fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&PartialNorm>) -> T {
     let problem = of_forward(x, weight);
     let Some(norm) = norm else {
@@ -147,7 +143,8 @@ fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&P
     out
 }
 
-/// A·B, stored by `then`. 1 launch, or 2 if the inner dimension is split. The largest magnitudes of halves need another launch.
+/// Computes A·B, stored by `then`. This takes 1 launch, or 2 if the inner dimension is split. The largest magnitudes of halves need another
+/// launch.
 fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T {
     let planner = planner(&[problem], format, pair[0]);
     let plan = planner.one(&problem, then.parts());
@@ -165,9 +162,9 @@ fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T
     out
 }
 
-/// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch, and one more if an inner
-/// dimension is split; in two if matrix cores cannot compute them. Alone, each often has too few tiles for a large GPU. dy `[N, M]`,
-/// x `[N, K]`, W `[M, K]`.
+/// Computes dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, from dy `[N, M]`, x `[N, K]` and W `[M, K]`. Both
+/// are in one launch, because each alone often has too few tiles for a large GPU. Another launch follows if an inner dimension is split. If
+/// matrix cores cannot compute the products, each has its own launch.
 fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T; 2] {
     let problems = backward_problems(dy, weight);
     let (pairs, thens) = ([[dy, weight], [dy, x]], [then, Epilogue::Plain]);
@@ -180,7 +177,7 @@ fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T;
     by_plans(planner, plans, pairs, thens, problems)
 }
 
-/// Products of one A with given plans.
+/// Computes products of one A with these plans.
 fn by_plans<const N: usize>(
     planner: Planner,
     plans: [Plan; N],
@@ -218,7 +215,7 @@ fn by_plans<const N: usize>(
     multiply(pairs, thens, splits, product, &largest)
 }
 
-/// f32 is rounded when it is staged.
+/// Returns how an f16 product stages an operand: f32 is rounded when it is staged.
 fn as_f16(operand: &T) -> Staged {
     if is_f16(operand) {
         Staged::Short
@@ -227,13 +224,13 @@ fn as_f16(operand: &T) -> Staged {
     }
 }
 
-/// The product that gives x·Wᵀ.
+/// Returns the problem of x·Wᵀ.
 fn of_forward(x: &T, weight: &T) -> Problem {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     Problem::new([rows, columns, inner], false, true)
 }
 
-/// The products that give dx and dW.
+/// Returns the problems of dx and dW.
 fn backward_problems(dy: &T, weight: &T) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
     [
@@ -242,7 +239,7 @@ fn backward_problems(dy: &T, weight: &T) -> [Problem; 2] {
     ]
 }
 
-/// Rows and columns of a matrix; leading dimensions count as rows.
+/// Returns the rows and columns of a matrix. Leading dimensions count as rows.
 fn sides(matrix: &T) -> [usize; 2] {
     let shape = matrix.meta.shape();
     let columns = shape.last().copied().unwrap_or(1);
@@ -329,7 +326,7 @@ mod tests {
                 let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
                 let [cos, sin] = tables.each_ref();
                 let turned = forward(Epilogue::Rope([cos, sin], of));
-                same("rope", turned, rope::apply(&plain, cos, sin, of, dtype));
+                same("rope", turned, rope::forward(&plain, cos, sin, of, dtype));
 
                 let gated = forward(Epilogue::Swiglu);
                 let active = last_third(&gated);
@@ -345,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Rows 2n to 3n of `[3n, f]`.
+    /// Returns rows 2n to 3n of `[3n, f]`.
     fn last_third(all: &CubeTensor) -> CubeTensor {
         let [rows, columns] = all.meta.shape().dims();
         let size = all.dtype.size();

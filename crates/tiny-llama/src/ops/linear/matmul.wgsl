@@ -20,17 +20,9 @@
 // A line of A's rows for each inner value of a step, then the lines of B's columns; at the end the sums of slices.
 var<workgroup> staged: array<vec4<f32>, {{ vectors }}>;
 
-// The sums of a block of C: a matrix for every four rows and four columns. The vectors of a matrix are rows.
-struct Block { {{ fields }} }
-
-// Adds four rows of A times four columns of B.
-fn plus_product(sum: mat4x4<f32>, a: vec4<f32>, b: vec4<f32>) -> mat4x4<f32> {
-  return mat4x4<f32>(fma(vec4<f32>(a.x), b, sum[0]), fma(vec4<f32>(a.y), b, sum[1]),
-                     fma(vec4<f32>(a.z), b, sum[2]), fma(vec4<f32>(a.w), b, sum[3]));
-}
-
-// Adds every row of the block times every column, for the inner value whose lines are staged from these places on.
-fn add_value(sums: ptr<function, Block>, a_at: u32, b_at: u32) {
+// Adds every row of the block times every column, for the inner value whose lines are staged from these places on. The
+// sums are the block's rows, one after the other, in vectors of four columns.
+fn add_value(sums: ptr<function, array<vec4<f32>, {{ sums }}>>, a_at: u32, b_at: u32) {
   {{ lines_of_block }}
   {{ products_of_block }}
 }{{ functions }}

@@ -1,9 +1,9 @@
 
 
-// Sums pass from slice to slice through workgroup memory.
-fn put_sums(sum: mat4x4<f32>, at: u32) {
+// Copies the sums of a slice to workgroup memory, and adds those of another slice.
+fn put_sums(sums: ptr<function, array<vec4<f32>, {{ sums }}>>, at: u32) {
   {{ put }}
 }
-fn plus_sums(sum: mat4x4<f32>, at: u32) -> mat4x4<f32> {
-  return sum + mat4x4<f32>({{ get }});
+fn add_sums(sums: ptr<function, array<vec4<f32>, {{ sums }}>>, at: u32) {
+  {{ add }}
 }

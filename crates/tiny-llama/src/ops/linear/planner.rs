@@ -2,11 +2,9 @@
 //! each class of devices, and rules that read it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a `small` step
 //! (`docs/notes/gpu.md`).
 
-use serde::Serialize;
-
-/// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` if transposed, B is `[inner, columns]`, or
-/// `[columns, inner]` if transposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+/// The sizes of a product, out `[rows, columns]` = A · B over `inner`. A is `[rows, inner]`, or `[inner, rows]` if transposed. B is
+/// `[inner, columns]`, or `[columns, inner]` if transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Problem {
     pub rows: usize,
     pub columns: usize,
@@ -35,7 +33,7 @@ impl Problem {
         !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
     }
 
-    /// Widths of the widest loads from A and from B, and of stores.
+    /// Returns the widths of the widest loads from A and from B, and of stores.
     pub(crate) fn lanes(&self) -> [usize; 3] {
         let (rows, columns, inner) = (self.rows, self.columns, self.inner);
         let a = if self.a_transposed { rows } else { inner };
@@ -44,30 +42,30 @@ impl Problem {
     }
 }
 
-/// How a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its invocations, or
-/// each subgroup on matrix cores, keeps a block of outputs in registers.
+/// A plan says how a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its
+/// invocations, or each subgroup on matrix cores, keeps a block of outputs in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plan {
-    /// Outputs of one workgroup, rows by columns.
+    /// The tile holds the outputs of one workgroup, rows by columns.
     pub tile: (usize, usize),
-    /// Outputs of one block, rows by columns: multiples of 4, on matrix cores of 16.
+    /// A block has this many outputs, rows by columns: multiples of 4, on matrix cores of 16.
     pub block: (usize, usize),
-    /// Invocations that compute a block together: 1, or a subgroup on matrix cores.
+    /// This many invocations compute a block together: 1, or a subgroup on matrix cores.
     pub subgroup: usize,
-    /// Inner values staged together.
+    /// This many inner values are staged together.
     pub step: usize,
-    /// Groups of invocations that compute the same tile from different inner values of each step, and whose sums are added at the end: more
-    /// invocations with the same outputs. A power of two.
+    /// This many groups of invocations compute the same tile from different inner values of each step. Their sums are added at the end. It
+    /// is a power of two.
     pub slices: usize,
-    /// Workgroups along `inner`, whose results a second launch or the next kernel adds: more workgroups for a small output.
+    /// This many workgroups share the inner dimension. A second launch or the next kernel adds their results.
     pub splits: usize,
-    /// Inner values whose products are written out; the driver may unroll the loop around them. More of them take longer to compile. For
-    /// invocations only.
+    /// The products of this many inner values are written out; the driver may unroll the loop around them. More of them take longer to
+    /// compile. Matrix cores do not use it.
     pub unroll: usize,
 }
 
 impl Plan {
-    /// Of invocations.
+    /// Makes a plan for invocations.
     pub(crate) const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
         Self {
             tile,
@@ -80,7 +78,7 @@ impl Plan {
         }
     }
 
-    /// Of subgroups with matrix cores.
+    /// Makes a plan for subgroups with matrix cores.
     const fn cores(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
         Self {
             subgroup: SUBGROUP,
@@ -100,12 +98,12 @@ impl Plan {
         Self { unroll, ..self }
     }
 
-    /// Blocks of a tile along each axis.
+    /// Returns the number of blocks of a tile along each axis.
     pub(crate) const fn blocks(&self) -> (usize, usize) {
         (self.tile.0 / self.block.0, self.tile.1 / self.block.1)
     }
 
-    /// Invocations of one slice.
+    /// Returns the number of invocations of one slice.
     pub(crate) const fn slice_threads(&self) -> usize {
         let (down, across) = self.blocks();
         down * across * self.subgroup
@@ -115,7 +113,8 @@ impl Plan {
         self.slice_threads() * self.slices
     }
 
-    /// Vectors of four in workgroup memory, which holds the staged tiles and later the slices' results. For invocations only.
+    /// Returns the number of vectors in workgroup memory, which holds the staged tiles and later the slices' results. It is for invocations
+    /// only.
     pub(crate) const fn shared_vectors(&self) -> usize {
         let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * padding(self.step);
         let staged = self.step * pitch;
@@ -123,58 +122,60 @@ impl Plan {
         if staged > results { staged } else { results }
     }
 
-    /// Workgroups along each axis.
+    /// Returns the number of workgroups along each axis.
     pub(crate) fn groups(&self, problem: &Problem) -> [usize; 3] {
         let (height, width) = self.tile;
         let down = problem.rows.div_ceil(height);
         [problem.columns.div_ceil(width), down, self.splits]
     }
 
-    /// Tiles of a problem.
+    /// Returns the number of tiles of a problem.
     fn tiles(&self, problem: &Problem) -> usize {
         self.splits(1).groups(problem).iter().product()
     }
 
-    /// Inner values of one part: whole steps.
+    /// Returns the number of inner values of one part, which is whole steps.
     pub(crate) fn share(&self, problem: &Problem) -> usize {
         let share = problem.inner.div_ceil(self.splits);
         share.next_multiple_of(self.step)
     }
 
-    /// The plan with the inner dimension in about `splits` parts of whole steps, none of which begins past the end.
+    /// Returns the plan with the inner dimension in about `splits` parts of whole steps. No part begins past the end.
     pub(crate) fn in_parts(self, splits: usize, problem: &Problem) -> Self {
         let share = self.splits(splits).share(problem);
         self.splits(problem.inner.div_ceil(share))
     }
 }
 
-/// Invocations of a subgroup.
+/// A subgroup has this many invocations.
 const SUBGROUP: usize = 32;
 
-/// Padding in vectors between the lines of an operand that is transposed when it is staged: consecutive writes then use different
-/// banks.
+/// Returns the vectors of padding between the lines of an operand that is transposed when it is staged. Consecutive writes then use
+/// different banks.
 pub(crate) const fn padding(step: usize) -> usize {
     let quads = step / 4;
     if quads >= 8 { 1 } else { 8 / quads }
 }
 
-/// A size of tile, and the longest inner dimension for which one workgroup computes it whole: a smaller tile reads the operands more often.
+/// A row is a size of tile, and the longest inner dimension that one workgroup computes with it. A smaller tile reads the operands more
+/// often.
 type Row = (Plan, usize);
 
-/// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
+/// The table of a class of devices has its tiles, the largest first. A large tile reads least per product, but idle processors cost more
+/// than it saves.
 struct TileTable {
     rows: &'static [Row],
-    /// Fewest workgroups with which a tile is chosen without parts.
+    /// A tile is chosen without parts if it has at least this many workgroups.
     enough: usize,
-    /// Workgroups that the device has at once, for parts of the inner dimension.
+    /// The device has this many workgroups at once. Parts of the inner dimension fill it.
     full: usize,
-    /// The smallest share of the inner dimension for one workgroup.
+    /// A workgroup has at least this share of the inner dimension.
     shortest: usize,
 }
 
 const ANY: usize = usize::MAX;
 
-/// A CPU, where compiling takes longer than running: few, large tiles and short programs.
+/// On a CPU, compiling takes longer than running, so tiles are few and large, and programs short.
 static CPU: TileTable = TileTable {
     rows: &[
         (Plan::new((128, 64), 16, (8, 8)).unroll(1), ANY),
@@ -185,7 +186,7 @@ static CPU: TileTable = TileTable {
     shortest: 128,
 };
 
-/// f32 on a GPU. An H100 has 132 multiprocessors.
+/// These tiles are for f32 on a GPU. An H100 has 132 multiprocessors.
 static GPU: TileTable = TileTable {
     rows: &[
         (LARGE, ANY),
@@ -201,14 +202,14 @@ static GPU: TileTable = TileTable {
 };
 const LARGE: Plan = Plan::new((128, 128), 32, (8, 8));
 
-/// For pairs with many tiles: by their workgroup memory, three share a multiprocessor of a large GPU. Of an operand whose inner values are
-/// adjacent, a step reads 64 bytes of each line; in a pair only dy of dx is one.
+/// This tile is for pairs with many tiles. Three of its workgroups fit the workgroup memory of a large GPU's multiprocessor. Where an
+/// operand's inner values are adjacent, a step reads only 64 bytes of each line; in a pair this is true of one operand, dy of dx.
 const NARROW: Plan = Plan::new((128, 64), 16, (8, 8));
 
-/// For a device that allows no other: 2 KiB of workgroup memory and 8 invocations.
+/// This tile is for a device that allows no other. It needs 2 KiB of workgroup memory and 8 invocations.
 pub(crate) const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 8)).unroll(1);
 
-/// f16 on matrix cores.
+/// These tiles are for f16 on matrix cores.
 static CORES: TileTable = TileTable {
     rows: &[
         // NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of these share it and hide each other's latency.
@@ -222,7 +223,8 @@ static CORES: TileTable = TileTable {
     shortest: 256,
 };
 
-/// f32 as two f16 on matrix cores: twice the workgroup memory, and more registers, so that steps are short and blocks small.
+/// These tiles are for f32 as two f16 on matrix cores. This needs twice the workgroup memory and more registers, so steps are short and
+/// blocks small.
 static SPLIT: TileTable = TileTable {
     rows: &[
         (Plan::cores((128, 128), 32, (32, 64)), ANY),
@@ -232,36 +234,36 @@ static SPLIT: TileTable = TileTable {
     ..CORES
 };
 
-/// An inner dimension that is not worth a second launch.
+/// An inner dimension up to this length is not worth a second launch.
 const SHORT: usize = 512;
-/// The longest inner dimension for blocks of a pair that are not large.
+/// Blocks of a pair that are not large have an inner dimension up to this length.
 const LONG: usize = 1024;
 
-/// What computes products.
+/// A planner chooses tiles for what computes the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planner {
-    /// Invocations in f32, with the limits of the device.
+    /// Invocations compute in f32, within the limits of the device.
     Full(Limits),
-    /// Matrix cores: f16, or f32 as two halves.
+    /// Matrix cores compute with f16, or with f32 as two halves.
     Cores { halves: bool },
 }
 
-/// A device's limits for a workgroup.
+/// The limits of a device for one workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub shared_bytes: usize,
     pub threads: usize,
-    /// True if it is a CPU.
+    /// This is true if the device is a CPU.
     pub is_cpu: bool,
 }
 
-/// What happens to the parts of a result, if the inner dimension is in parts.
+/// This says what happens to the parts of a result if the inner dimension is in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
     /// A second launch adds them.
     Launch,
-    /// Nothing can: the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile, which may be a gate
-    /// and its up.
+    /// Nothing can add them, because the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile,
+    /// which may be a gate and its up.
     Never,
 }
 
@@ -275,7 +277,7 @@ impl Planner {
         }
     }
 
-    /// The rows that the device allows for a problem, the largest tile first; never empty.
+    /// Returns the rows that the device allows for a problem, the largest tile first. There is always one.
     fn rows(self, problems: &[Problem]) -> Vec<Row> {
         let allows = |(plan, _): &&Row| match self {
             Self::Full(limits) => {
@@ -299,8 +301,8 @@ impl Planner {
         rows
     }
 
-    /// The plan of one product: the largest tile that keeps the device busy without parts of the inner dimension, otherwise a large tile in
-    /// parts, otherwise the smallest.
+    /// Returns the plan of one product: the largest tile that keeps the device busy without parts of the inner dimension, otherwise a large
+    /// tile in parts, otherwise the smallest tile.
     pub(crate) fn one(self, problem: &Problem, parts: Parts) -> Plan {
         match self {
             Self::Full(_) if parts == Parts::Never => self.whole_with_pairs(problem),
@@ -311,7 +313,8 @@ impl Planner {
         }
     }
 
-    /// The plan of a product in a step: a gradient's product is in one launch with the other gradient's, whose rows are its inner values.
+    /// Returns the plan of a product in a training step. The products of two gradients are in one launch; the rows of one are the inner
+    /// values of the other.
     pub(crate) fn planned(self, problem: &Problem) -> Plan {
         if problem.b_transposed {
             return self.one(problem, Parts::Launch);
@@ -324,7 +327,7 @@ impl Planner {
         }
     }
 
-    /// Every plan that could be the one of a product: each tile of the table, in few parts or none.
+    /// Returns every plan that a product could have: each tile of the table, in few parts or none.
     pub(crate) fn candidates(self, problem: &Problem) -> Vec<Plan> {
         let most = (problem.inner / self.table().shortest).max(1);
         let mut plans = vec![self.planned(problem)];
@@ -339,7 +342,7 @@ impl Planner {
         plans
     }
 
-    /// The first tile with enough workgroups, among those that compute this inner dimension whole.
+    /// Returns the first tile with enough workgroups among those that compute this inner dimension whole.
     fn whole(self, problem: &Problem) -> Option<Plan> {
         let enough = |plan: &Plan| plan.tiles(problem) >= self.table().enough;
         let rows = self.rows(&[*problem]).into_iter();
@@ -368,8 +371,8 @@ impl Planner {
         found.map_or(SMALLEST, |(plan, _)| *plan)
     }
 
-    /// A product is in parts only where it has to be: a norm whose input is there needs no launch, and a launch that adds parts costs more than
-    /// a short inner dimension.
+    /// Returns a plan in parts only where it is needed. The norm after a product without parts needs no launch, and a launch that adds
+    /// parts costs more than a short inner dimension.
     fn one_on_cores(self, problem: &Problem, halves: bool) -> Plan {
         let [_, _, small] = self.cores();
         let short = !halves && problem.inner <= SHORT;
@@ -385,20 +388,20 @@ impl Planner {
         }
     }
 
-    /// The three tiles of matrix cores.
+    /// Returns the three tiles of matrix cores.
     fn cores(self) -> [Plan; 3] {
         let rows = self.table().rows;
         [0, 1, 2].map(|i| rows[i].0)
     }
 
-    /// The plan with as many parts as the device needs.
+    /// Returns the plan with as many parts as fill the device.
     fn filling(self, plan: Plan, problem: &Problem) -> Plan {
         let wanted = self.table().full.div_ceil(plan.tiles(problem));
         let most = problem.inner / self.table().shortest;
         plan.in_parts(wanted.min(most).clamp(1, 8), problem)
     }
 
-    /// The plan with fewer barriers, if it has small blocks of f16 and a long inner dimension.
+    /// Returns the plan with longer steps, and so fewer barriers, if it has small blocks of f16 and a long inner dimension.
     fn in_long_steps(self, plan: Plan, problem: &Problem) -> Plan {
         let is_small = plan.tile == (64, 64) && plan.slices == 2;
         if !is_small || problem.inner / plan.splits <= SHORT {
@@ -408,7 +411,7 @@ impl Planner {
         Plan { step, ..plan }.in_parts(plan.splits, problem)
     }
 
-    /// The plans of two products in one launch, which differ in the number of parts.
+    /// Returns the plans of two products in one launch, which differ in the number of parts.
     pub(crate) fn pair(self, problems: &[Problem; 2]) -> [Plan; 2] {
         let Self::Cores { halves } = self else {
             let many = |it| NARROW.tiles(it) >= 2 * self.table().full;
@@ -422,8 +425,9 @@ impl Planner {
         [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
     }
 
-    /// An inner dimension is split if its blocks would still be at work after the others: into parts as long as all the work takes the
-    /// workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it spares the second launch.
+    /// Returns the plans of a pair on matrix cores. An inner dimension is split if its blocks would still be at work after the others: a
+    /// part is as long as a workgroup's share of all work on a large GPU, or as long as the other inner dimension. Half a block is taken
+    /// where it spares the second launch.
     fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
         let inner = problems.map(|it| it.inner);
@@ -462,7 +466,8 @@ impl Planner {
         of_middle.unwrap_or_else(|| by(small))
     }
 
-    /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
+    /// Returns the numbers of parts of the inner dimensions with which workgroups fill the device and no workgroup has much more work than
+    /// the others.
     fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
         let TileTable { full, shortest, .. } = self.table();
         let work = problems.iter().map(|it| plan.tiles(it) * it.inner);

@@ -2,12 +2,12 @@
 
 use crate::ops::{Float, Kernels};
 
-/// y `[n, out]`: the library's product with a transposed view of W.
+/// Computes y `[n, out]` with the library's product and a transposed view of W.
 pub(super) fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
     B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
 }
 
-/// dx `[n, in]` and dW `[out, in]`.
+/// Computes dx `[n, in]` and dW `[out, in]`.
 pub(super) fn backward<B: Kernels>([x, w, dy]: [Float<B>; 3]) -> [Float<B>; 2] {
     let dx = B::float_matmul(dy.clone(), w); // [n, in]
     let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]

@@ -8,7 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// The factor `[1, 1]`: the first value of the state, not a copy.
+/// Returns the factor `[1, 1]`, which is the first value of the state, not a copy.
 pub(crate) fn factor(state: &CubeTensor) -> CubeTensor {
     let mut first = state.clone();
     first.handle = first.handle.offset_end(12);
@@ -21,7 +21,7 @@ pub(crate) fn factor(state: &CubeTensor) -> CubeTensor {
     )
 }
 
-/// A state `[4]` that leaves gradients unchanged.
+/// Returns a state `[4]` that leaves gradients unchanged.
 pub(crate) fn neutral(like: &CubeTensor) -> CubeTensor {
     let mut state = crate::ops::gpu::empty(like, [4]);
     let values = [1.0_f32, 1.0, 0.0, 0.0].map(f32::to_le_bytes);

@@ -16,7 +16,7 @@
 // 3. f16 copies of the parameters, which products read, are written here, too.
 enable f16;
 {% endif %}
-{% include "gpu/wgsl/bindings.wgsl" %}
+{% set values = "vec4<f32>" if lanes == 4 else "f32" %}
 const beta1 = {{ beta1 }}f;
 const beta2 = {{ beta2 }}f;
 const rest1 = {{ rest1 }}f;
@@ -24,6 +24,15 @@ const rest2 = {{ rest2 }}f;
 const rate = {{ rate }}f;
 const kept = 1.0f - {{ decay }}f;
 const eps = {{ eps }}f;
+
+// m, v and p after a step, where `step` is the rate over the first clock, and `root` 1 over the root of the second.
+fn updated(g: {{ values }}, m: {{ values }}, v: {{ values }}, p: {{ values }}, step: f32, root: f32) -> array<{{ values }}, 3> {
+  let new_m = m * beta1 + g * rest1;
+  let new_v = v * beta2 + g * g * rest2;
+  return array<{{ values }}, 3>(new_m, new_v, p * kept - step * new_m / (sqrt(new_v) * root + eps));
+}
+
+{% include "gpu/wgsl/bindings.wgsl" %}
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -40,16 +49,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     for (var item = 0u; item < {{ items }}u; item += 1u) {
       let i = first + item * {{ threads }}u;
       if i >= {{ slot.size }}u { break; }
-      let g = grad{{ n }}[i] * unscale;
-      let m = m{{ n }}[i] * beta1 + g * rest1;
-      let v = v{{ n }}[i] * beta2 + g * g * rest2;
-      let p = param{{ n }}[i] * kept - step * m / (sqrt(v) * root + eps);
-      m{{ n }}[i] = m;
-      v{{ n }}[i] = v;
-      param{{ n }}[i] = p;
-{% if copies %}
-      copy{{ n }}[i] = {{ copied }}(p);
-{% endif %}
+      let next = updated(grad{{ n }}[i] * unscale, m{{ n }}[i], v{{ n }}[i], param{{ n }}[i], step, root);
+      m{{ n }}[i] = next[0];
+      v{{ n }}[i] = next[1];
+      param{{ n }}[i] = next[2];{{ " copy" ~ n ~ "[i] = " ~ copied ~ "(next[2]);" if copies }}
     }
   }
 {% endfor %}

@@ -5,22 +5,22 @@ use rayon::prelude::*;
 
 use crate::ops::cpu::GRAIN;
 
-/// β₁ of the published configuration.
+/// This is β₁ of the published configuration.
 pub const BETA_1: f64 = 0.9;
-/// β₂
+/// This is β₂ of the published configuration.
 pub const BETA_2: f64 = 0.999;
-/// ε, added to the square root to avoid division by zero.
+/// This ε is added to the square root to avoid division by zero.
 pub const EPSILON: f64 = 1e-8;
-/// Weight decay, on every parameter: weights shrink by `lr · WEIGHT_DECAY` per update.
+/// Every parameter decays: weights shrink by `lr · WEIGHT_DECAY` per update.
 pub const WEIGHT_DECAY: f64 = 0.01;
 
-/// An update.
+/// The numbers of one update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AdamW {
     pub lr: f64,
-    /// The number of this update, from 1.
+    /// Updates are counted from 1.
     pub time: i32,
-    /// Factor for gradients.
+    /// Gradients are multiplied by this factor.
     pub unscale: f32,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct AdamW {
 pub(crate) struct Parameter<'a> {
     pub value: &'a mut [f32],
     pub gradient: &'a [f32],
-    /// The running mean of the gradients.
+    /// This is the running mean of the gradients.
     pub mean: &'a mut [f32],
-    /// The running mean of the squared gradients.
+    /// This is the running mean of the squared gradients.
     pub square: &'a mut [f32],
 }
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const THREADS: usize = 256;
-/// Vectors per invocation: several loads at once, and few workgroups.
+/// An invocation updates this many vectors, so that several loads are on their way and workgroups are few.
 const ITEMS: usize = 4;
-/// Most bindings of one launch.
+/// A launch has at most this many bindings.
 const MOST_BINDINGS: usize = 128;
 
 /// A parameter, its gradient and its two moments, of one shape, and the f16 copy of the parameter, if there is one. All except the
@@ -52,7 +52,7 @@ pub(crate) fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTenso
     }
 }
 
-/// The program for these slots, which all have copies, or none, and its buffers.
+/// Returns the program for these slots and its buffers. Either all slots have copies, or none has.
 fn program<'a>(
     batch: &[&AdamwTensors<'a>],
     clock: &'a CubeTensor,
@@ -100,7 +100,7 @@ fn program<'a>(
     (program, named.into_iter().map(|(_, _, it)| it).collect())
 }
 
-/// A number of the rule as f32 in a text, which has no infinity.
+/// Returns a number of the rule as f32 for a text. WGSL has no infinity.
 fn text(number: f64) -> String {
     format!("{:?}", (number as f32).clamp(f32::MIN, f32::MAX))
 }
@@ -108,16 +108,16 @@ fn text(number: f64) -> String {
 /// The values that fill in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct AdamwValues {
-    /// Vectors of an invocation.
+    /// An invocation updates this many vectors.
     items: usize,
     slots: Vec<ParameterRange>,
     copies: bool,
-    /// Numbers of the rule; `decay` is the rate times the weight decay.
+    /// These are the numbers of the rule; `decay` is the rate times the weight decay.
     #[serde(flatten)]
     rule: BTreeMap<&'static str, String>,
 }
 
-/// The first workgroup of a parameter, the one after its last, and its length in vectors.
+/// The workgroups of a parameter, from `begin` to before `end`, and its length in vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct ParameterRange {
     begin: usize,

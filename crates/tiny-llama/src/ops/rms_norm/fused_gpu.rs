@@ -14,7 +14,7 @@ type T = CubeTensor;
 
 impl FusedNorm for Cube {
     fn forward([x, gain]: [T; 2], format: Format, shared: &SharedWork) -> [T; 2] {
-        if let Some(partial) = &shared.left().partial {
+        if let Some(partial) = &*shared.partial() {
             // The products before and behind this norm do its work.
             let y = empty_of(DType::F16, &x, x.meta.shape());
             return [y, partial.inverse.clone()];

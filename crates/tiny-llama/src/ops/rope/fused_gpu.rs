@@ -18,16 +18,16 @@ impl FusedRope for Cube {
         rotation: Rotation,
         format: Format,
     ) -> CubeTensor {
-        apply(&x, &cos, &sin, rotation, operand_type(format, &x))
+        forward(&x, &cos, &sin, rotation, operand_type(format, &x))
     }
 }
 
 const THREADS: usize = 256;
 
-/// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
-/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result has elements of
-/// type `element`. 1 launch.
-pub(crate) fn apply(
+/// Rotates the heads of x `[N, width]`: pairs (a, b) of columns (2i, 2i+1) become (a·cos − b·sin, a·sin + b·cos). The tables cos and sin
+/// `[context, head_dim/2]` are those of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result has elements of
+/// type `element`. This takes 1 launch.
+pub(crate) fn forward(
     x: &CubeTensor,
     cos: &CubeTensor,
     sin: &CubeTensor,

@@ -6,7 +6,7 @@ use burn::tensor::{Shape, Slice};
 use crate::ops::shapes::Rotation;
 use crate::ops::{Float, Kernels};
 
-/// `[n, w]` with the first `rotated` columns rotated by cos and sin, by slices and concatenation.
+/// Rotates the first `rotated` columns of `[n, w]` by cos and sin, with slices and concatenation.
 pub(super) fn forward<B: Kernels>(
     x: Float<B>,
     [cos, sin]: [Float<B>; 2],

@@ -5,13 +5,13 @@ use burn::tensor::{Shape, Slice};
 
 use crate::ops::{Float, Kernels};
 
-/// silu(gate)·up `[n, f]`.
+/// Computes silu(gate)·up `[n, f]`.
 pub(super) fn forward<B: Kernels>([gate, up]: [Float<B>; 2]) -> Float<B> {
     let silu = B::float_mul(gate.clone(), B::sigmoid(gate)); // [n, f]
     B::float_mul(silu, up)
 }
 
-/// d gate and d up, `[n, f]` each.
+/// Computes the gradients of gate and up, `[n, f]` each.
 pub(super) fn backward<B: Kernels>([gate, up]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
     let s = B::sigmoid(gate.clone()); // [n, f]
     let silu = B::float_mul(gate, s.clone()); // [n, f]

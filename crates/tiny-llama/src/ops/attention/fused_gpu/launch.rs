@@ -173,7 +173,7 @@ pub(super) mod testing {
             inverse: false,
         };
         let [cos, sin] = &tables;
-        backward(&tables).map(|it| rope::apply(&it, cos, sin, rotation, DType::F32))
+        backward(&tables).map(|it| rope::forward(&it, cos, sin, rotation, DType::F32))
     }
 
     type Forward = fn(&QkvRows<CubeTensor>, Heads) -> [CubeTensor; 2];

@@ -9,35 +9,35 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
 
-/// The operation, with its inputs; see [`Store`].
+/// An epilogue is the operation after a product, with its inputs; see [`Store`].
 #[derive(Clone, Copy)]
 pub(crate) enum Epilogue<'a> {
     Plain,
-    /// Adds a matrix. For a norm that follows it also stores x·gain and each block's sums of squares.
+    /// This epilogue adds a matrix. For a norm that follows, it also stores x·gain and each block's sums of squares.
     Onto(&'a CubeTensor, Option<&'a PartialNorm>),
-    /// Rotates by cos and sin.
+    /// This epilogue rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
-    /// Reads the output of [`Store::Swiglu`].
+    /// This epilogue reads the output of [`Store::Swiglu`].
     SwigluBackward(&'a CubeTensor),
 }
 
-/// The operation of a product on its result C `[n, m]`; kernels' files see its `name`, and the fields of a rotation.
+/// A store is what a product does with its result C `[n, m]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub(crate) enum Store {
-    /// Nothing.
+    /// C is stored as it is.
     Plain,
-    /// Adds a matrix of the same shape.
+    /// A matrix of C's shape is added.
     Onto {
-        /// True if a part of the norm that follows is stored as well.
+        /// This is true if a part of the norm that follows is stored, too.
         for_norm: bool,
     },
-    /// Rotates its columns.
+    /// The columns of C are rotated.
     Rope(Rotation),
-    /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`.
+    /// C holds gates and ups side by side. Gates, ups and silu(gate)·up are stored one below the other, `[3n, m / 2]`.
     Swiglu,
-    /// C is the gradient of silu(gate)·up. Stores the gradients of gates and ups side by side, `[n, 2m]`.
+    /// C is the gradient of silu(gate)·up. The gradients of gates and ups are stored side by side, `[n, 2m]`.
     SwigluBackward,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// Its inputs, and what it stores for a norm.
+    /// Returns the epilogue's inputs, and the buffers that it writes for a norm.
     pub(crate) fn buffers(self) -> Vec<&'a CubeTensor> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
@@ -70,8 +70,8 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// The number of parts of a product's inner dimension, if `wanted` would be best: a second launch can add them only before an
-    /// epilogue that is linear.
+    /// Returns the number of parts of a product's inner dimension where `wanted` parts would be best. A second launch can add parts only if
+    /// the epilogue is linear.
     pub(crate) fn splits(self, wanted: usize) -> usize {
         match self.store() {
             Store::Plain | Store::Onto { for_norm: false } => wanted,
@@ -79,7 +79,7 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// What happens to parts of a product's inner dimension.
+    /// Returns what happens to parts of a product's inner dimension.
     pub(crate) fn parts(self) -> Parts {
         if self.store().is_linear() {
             Parts::Launch
@@ -88,14 +88,14 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`finish`]).
+    /// Returns what a product in `splits` parts stores itself. A second launch does the rest ([`finish`]).
     pub(crate) fn of_parts(self, splits: usize) -> Self {
         if splits == 1 { self } else { Self::Plain }
     }
 }
 
-/// The stored results of [`Epilogue::of_parts`] with these epilogues applied, of which only the first adds a matrix. 1 launch if parts
-/// have to be added, otherwise none.
+/// Applies these epilogues to the stored results of [`Epilogue::of_parts`]. Only the first epilogue may add a matrix. This takes 1 launch
+/// if parts have to be added, otherwise none.
 pub(crate) fn finish<const N: usize>(
     outs: [CubeTensor; N],
     thens: [Epilogue; N],
@@ -114,8 +114,8 @@ impl Store {
         matches!(self, Self::Plain | Self::Onto { .. })
     }
 
-    /// Names and elements of its buffers: inputs, which have the elements `of` of the stored result, or are tables, and what is for
-    /// a norm.
+    /// Returns the names and elements of the buffers: tables, inputs with the elements `of` of the stored result, and what is written for a
+    /// norm.
     pub(crate) fn buffers(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// An empty tensor for the stored result of a product in `splits` parts, on the device of `like`.
+    /// Allocates the stored result of a product in `splits` parts, on the device of `like`.
     pub(crate) fn empty(
         &self,
         dtype: DType,

@@ -1,5 +1,5 @@
 //! Matrix products in f32 for every transposition and any sizes, with an epilogue. The text is `matmul.wgsl`, with `matmul_body.wgsl` and
-//! the functions of the other files for each product of a launch; loops and choices are made here, and fill in their named parts.
+//! the functions of the other files for each product of a launch. Loops and choices are made here; they fill in the named parts of the text.
 
 use super::epilogue::Store;
 use super::products::{Product, Products};
@@ -7,43 +7,39 @@ use crate::ops::gpu::wgsl::filled;
 use crate::ops::linear::planner::{Plan, Problem, padding};
 use minijinja::{Error, Value, context};
 
-/// Names and elements of A, B, the result and the buffers of its store.
-pub(super) fn buffers(it: &Product) -> Vec<(&'static str, &'static str)> {
-    let of = |width| if width == 4 { "vec4<f32>" } else { "f32" };
-    let [a, b, out] = it.problem.lanes().map(of);
-    let all = [("a", a), ("b", b), ("out", out)].into_iter();
-    all.chain(it.store.buffers(out)).collect()
+/// Returns the names and the elements of A, B, the result and the buffers of its store.
+pub(super) fn buffers(product: &Product) -> Vec<(&'static str, &'static str)> {
+    let [a, b, out] = product.problem.lanes().map(|width| match width {
+        4 => "vec4<f32>",
+        _ => "f32",
+    });
+    let mut buffers = vec![("a", a), ("b", b), ("out", out)];
+    buffers.extend(product.store.buffers(out));
+    buffers
 }
 
-/// What fills in `matmul.wgsl`.
+/// Returns the values that fill in `matmul.wgsl`.
 ///
 /// # Errors
 /// When a file does not fit its values.
 pub(super) fn values(all: &Products) -> Result<Value, Error> {
     let plan = &all.0[0].plan;
+    let block = Block::new(plan);
     let mut functions = functions_of_launch(all)?;
     let mut bodies = Vec::new();
-    for (n, it) in all.0.iter().enumerate() {
-        let product = FullProduct { it, n };
+    for (n, product) in all.0.iter().enumerate() {
+        let product = FullProduct { product, n, block };
         functions += &product.functions()?;
         bodies.push(product.body()?);
     }
-    let (down, across) = groups_of_four(plan);
-    let [a_step, b_step] = strides_of_block(plan);
-    let rows = (0..down).map(|i| format!("let rows{i} = staged[a_at + {}u];", i * a_step));
-    let columns = (0..across).map(|j| format!("let columns{j} = staged[b_at + {}u];", j * b_step));
-    let product = |i, j| {
-        let sum = format!("(*sums).b{i}{j}");
-        format!("{sum} = plus_product({sum}, rows{i}, columns{j});")
-    };
     Ok(context! {
         bindings => all.bindings(),
         // Vectors of workgroup memory.
         vectors => plan.shared_vectors(),
         threads => plan.threads(),
-        fields => flowed(pairs(plan, |i, j| format!("b{i}{j}: mat4x4<f32>")), ",", 15),
-        lines_of_block => flowed(rows.chain(columns), "", 2),
-        products_of_block => flowed(pairs(plan, product), "", 2),
+        sums => block.sums(),
+        lines_of_block => flowed(block.reads(), "", 2),
+        products_of_block => flowed(block.multiplications(), "", 2),
         functions,
         position => position(plan),
         products => all.dispatched(&bodies),
@@ -51,7 +47,11 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
 }
 
 /// Texts with `between` them, as lines of at most 118 columns that begin at column `indent`.
-fn flowed(texts: impl IntoIterator<Item = String>, between: &str, indent: usize) -> String {
+pub(super) fn flowed(
+    texts: impl IntoIterator<Item = String>,
+    between: &str,
+    indent: usize,
+) -> String {
     let (mut all, mut wide) = (String::new(), indent);
     for text in texts {
         if !all.is_empty() {
@@ -69,25 +69,75 @@ fn flowed(texts: impl IntoIterator<Item = String>, between: &str, indent: usize)
     all
 }
 
-/// A block's groups of four rows and of four columns.
-fn groups_of_four(plan: &Plan) -> (usize, usize) {
-    (plan.block.0 / 4, plan.block.1 / 4)
+/// The block of C of one invocation: `rows` rows of `across` vectors of four columns. Every four rows and every vector are a fixed
+/// distance apart in the tile.
+#[derive(Clone, Copy)]
+struct Block {
+    rows: usize,
+    across: usize,
+    /// The distances in the tile between groups of four rows, and between vectors, both counted in fours.
+    strides: [usize; 2],
 }
 
-/// The distances between a block's groups of four rows, and of four columns, in groups of the tile.
-fn strides_of_block(plan: &Plan) -> [usize; 2] {
-    let (down, across) = groups_of_four(plan);
-    [plan.tile.0 / 4 / down, plan.tile.1 / 4 / across]
+impl Block {
+    fn new(plan: &Plan) -> Self {
+        let (rows, across) = (plan.block.0, plan.block.1 / 4);
+        Self {
+            rows,
+            across,
+            strides: [plan.tile.0 / rows, plan.tile.1 / 4 / across],
+        }
+    }
+
+    /// Returns the number of vectors in which an invocation adds up its products.
+    fn sums(&self) -> usize {
+        self.rows * self.across
+    }
+
+    /// Returns the row and the vector of each sum.
+    fn places(self) -> impl Iterator<Item = (usize, usize)> + Clone {
+        (0..self.sums()).map(move |sum| (sum / self.across, sum % self.across))
+    }
+
+    /// Returns the name of the sum of a row and a vector.
+    fn sum(&self, row: usize, vector: usize) -> String {
+        format!("sums[{}]", row * self.across + vector)
+    }
+
+    /// Returns the row and the column of C of a sum, as arguments of a function.
+    fn place(&self, row: usize, vector: usize) -> String {
+        let [down, across] = self.strides;
+        let from = |start: &str, far: usize| match far {
+            0 => start.to_owned(),
+            _ => format!("{start} + {far}u"),
+        };
+        let row = from("top", row / 4 * 4 * down + row % 4);
+        let column = from("left", 4 * vector * across);
+        format!("{row}, {column}")
+    }
+
+    /// Reads the rows of A and the columns of B of one inner value from workgroup memory.
+    fn reads(&self) -> Vec<String> {
+        let [down, across] = self.strides;
+        let rows =
+            (0..self.rows / 4).map(|i| format!("let rows{i} = staged[a_at + {}u];", i * down));
+        let columns =
+            (0..self.across).map(|j| format!("let columns{j} = staged[b_at + {}u];", j * across));
+        rows.chain(columns).collect()
+    }
+
+    /// Adds the products of one inner value to the sums.
+    fn multiplications(&self) -> Vec<String> {
+        let one = |(row, vector): (usize, usize)| {
+            let sum = format!("(*sums)[{}]", row * self.across + vector);
+            let a = format!("rows{}.{}", row / 4, ["x", "y", "z", "w"][row % 4]);
+            format!("{sum} = fma(vec4<f32>({a}), columns{vector}, {sum});")
+        };
+        self.places().map(one).collect()
+    }
 }
 
-/// A value for each matrix of a block.
-fn pairs<T>(plan: &Plan, of: impl Fn(usize, usize) -> T) -> Vec<T> {
-    let (down, across) = groups_of_four(plan);
-    let all = 0..down * across;
-    all.map(|i| of(i / across, i % across)).collect()
-}
-
-/// Where an invocation's block is in the tile.
+/// Returns the lines that say where an invocation's block is in the tile.
 fn position(plan: &Plan) -> String {
     let (down, across) = plan.blocks();
     let per_slice = plan.slice_threads();
@@ -108,29 +158,30 @@ fn position(plan: &Plan) -> String {
     format!("{slice}\n  let block_row = {row};\n  let block_column = {column};")
 }
 
-/// The functions that all products of a launch share.
+/// Returns the functions that all products of a launch share.
 fn functions_of_launch(all: &Products) -> Result<String, Error> {
-    let plan = &all.0[0].plan;
-    let any = |of: fn(&Product) -> bool| all.0.iter().any(of);
     let mut text = String::new();
-    if any(|it| matches!(it.store, Store::Rope(_))) {
+    let mut stores = all.0.iter().map(|product| product.store);
+    if stores.clone().any(|store| matches!(store, Store::Rope(_))) {
         text += &["\n\n", &filled("rope/rotated.wgsl", &())?].concat();
     }
-    if any(|it| matches!(it.store, Store::Swiglu | Store::SwigluBackward)) {
+    if stores.any(|store| matches!(store, Store::Swiglu | Store::SwigluBackward)) {
         text += &["\n\n", &filled("swiglu/swiglu.wgsl", &())?].concat();
     }
-    if any(|it| is_reordered(&it.problem)) {
+    let plan = &all.0[0].plan;
+    if plan.slices > 1 {
+        let sums = Block::new(plan).sums();
+        let staged = |sum: usize| format!("staged[at + {}u]", sum * plan.slice_threads());
+        let put = (0..sums).map(|sum| format!("{} = (*sums)[{sum}];", staged(sum)));
+        let add = (0..sums).map(|sum| format!("(*sums)[{sum}] += {};", staged(sum)));
+        let values = context! { sums, put => flowed(put, "", 2), add => flowed(add, "", 2) };
+        text += &filled("linear/matmul_slices.wgsl", &values)?;
+    }
+    if all.0.iter().any(|product| is_reordered(&product.problem)) {
         let line = format!("inner % 4u * {}u + inner / 4u", plan.step / 4);
         text += &format!(
             "\n\n// The line of an inner value of a step.\nfn line_of(inner: u32) -> u32 {{ return {line}; }}"
         );
-    }
-    if plan.slices > 1 {
-        let at = |i| format!("staged[at + {}u]", i * plan.slice_threads());
-        let put = (0..4).map(|i| format!("{} = sum[{i}];", at(i)));
-        let get = flowed((0..4).map(at), ",", 27);
-        let values = context! { put => flowed(put, "", 2), get };
-        text += &filled("linear/matmul_slices.wgsl", &values)?;
     }
     Ok(text)
 }
@@ -142,51 +193,53 @@ fn is_reordered(problem: &Problem) -> bool {
 
 /// A product in f32, and its number in the launch.
 struct FullProduct<'a> {
-    it: &'a Product,
+    product: &'a Product,
     n: usize,
+    block: Block,
 }
 
 impl FullProduct<'_> {
     fn body(&self) -> Result<String, Error> {
-        let plan = &self.it.plan;
+        let (plan, problem) = (&self.product.plan, &self.product.problem);
         let [a, b] = self.operands();
         let per_slice = plan.step / plan.slices;
         let unroll = plan.unroll.min(per_slice);
-        let of = |it: &StagedOperand| {
-            let (begin, load) = (it.begin(plan.step / 4), it.call(self.n));
-            context! { begin, load, pitch => it.pitch, first => it.first }
-        };
-        let add = |u: usize| {
-            let [a, b] = [&a, &b].map(|it| u * it.pitch);
-            format!("add_value(&sums, a_at + {a}u, b_at + {b}u);")
-        };
+        let multiply = (0..unroll).map(|value| {
+            let [a_at, b_at] = [value * a.pitch, value * b.pitch];
+            format!("add_value(&sums, a_at + {a_at}u, b_at + {b_at}u);")
+        });
         let values = context! {
-            n => self.n,
             tile => plan.tile,
             // Inner values of a workgroup.
-            share => plan.share(&self.it.problem),
-            inner => self.it.problem.inner,
+            share => plan.share(problem),
+            inner => problem.inner,
             step => plan.step,
-            a => of(&a),
-            b => of(&b),
+            sums => self.block.sums(),
+            begin => [a.begin(), b.begin()].join("\n  "),
+            declare => flowed(a.declarations().chain(b.declarations()), "", 2),
+            stage => [a.stage(self), b.stage(self)].join("\n    "),
+            load => [a.load(self), b.load(self)].join("\n    "),
+            a_pitch => a.pitch,
+            b_pitch => b.pitch,
+            b_first => b.first,
             line => match plan.slices {
                 1 => "value".to_owned(),
                 _ => format!("slice * {per_slice}u + value"),
             },
             per_slice,
             unroll,
-            values => flowed((0..unroll).map(add), "", 6),
-            slices => self.slices()?,
-            size => self.it.problem.rows * self.it.problem.columns,
+            multiply => flowed(multiply, "", 6),
+            add_slices => self.add_slices()?,
+            size => problem.rows * problem.columns,
             store => self.store(),
         };
         filled("linear/matmul_body.wgsl", &values)
     }
 
-    /// The functions that load, stage and store.
+    /// Returns the functions that load and store.
     fn functions(&self) -> Result<String, Error> {
         let [a, b] = self.operands();
-        Ok(a.functions(self)? + &b.functions(self)? + &self.store_functions()?)
+        Ok(a.function(self.n)? + &b.function(self.n)? + &self.store_functions()?)
     }
 
     fn operands(&self) -> [StagedOperand; 2] {
@@ -196,153 +249,138 @@ impl FullProduct<'_> {
             a_transposed,
             b_transposed,
             ..
-        } = self.it.problem;
-        let (height, across) = self.it.plan.tile;
-        let a = StagedOperand::new(self, ["a", "row"], [height, rows], !a_transposed, 0);
-        let first = a.pitch * self.it.plan.step;
-        let b = StagedOperand::new(
-            self,
-            ["b", "column"],
-            [across, columns],
-            b_transposed,
-            first,
-        );
+        } = self.product.problem;
+        let (height, width) = self.product.plan.tile;
+        let a = StagedOperand::new(self.product, ["a", "row"], [height, rows], !a_transposed, 0);
+        let after_a = a.pitch * self.product.plan.step;
+        let sides = [width, columns];
+        let b = StagedOperand::new(self.product, ["b", "column"], sides, b_transposed, after_a);
         [a, b]
     }
 
-    /// Adds the sums of the slices.
-    fn slices(&self) -> Result<String, Error> {
-        let plan = &self.it.plan;
-        let (_, across) = groups_of_four(plan);
-        let of_matrix = 4 * plan.slice_threads();
-        let place = |i, j| format!("sums.b{i}{j}, at + {}u", (i * across + j) * of_matrix);
-        let values = context! {
-            half => plan.slices / 2,
-            of_slice => plan.tile.0 * plan.tile.1 / 4,
-            put => flowed(pairs(plan, |i, j| format!("put_sums({});", place(i, j))), "", 6),
-            add => flowed(pairs(plan, |i, j| format!("plus_sums({})", place(i, j))), ",", 19),
-        };
-        match plan.slices {
-            1 => Ok(String::new()),
-            _ => filled("linear/matmul_sums.wgsl", &values),
+    /// Returns the lines that add the sums of the slices.
+    fn add_slices(&self) -> Result<String, Error> {
+        let plan = &self.product.plan;
+        let of_slice = plan.slice_threads() * self.block.sums();
+        let mut text = String::new();
+        for half in (0..plan.slices.ilog2()).rev().map(|i| 1_usize << i) {
+            text += &filled("linear/matmul_half.wgsl", &context! { half, of_slice })?;
+            text += "\n";
         }
+        if plan.slices > 1 {
+            text += "  if slice > 0u { return; }\n";
+        }
+        Ok(text)
     }
 
-    /// Applies the epilogue to each matrix of the block, and stores it.
+    /// Returns the lines that apply the epilogue to each sum and store it.
     fn store(&self) -> String {
-        let (n, plan, p) = (self.n, &self.it.plan, &self.it.problem);
-        let [down, across] = strides_of_block(plan);
-        let place = |i, j| {
-            format!(
-                "first_row + {}u, first_column + {}u",
-                i * down * 4,
-                j * across * 4
-            )
+        let (n, block, problem) = (self.n, self.block, &self.product.problem);
+        let each = |text: &dyn Fn(String, String) -> String| {
+            let places = block.places();
+            let texts =
+                places.map(|(row, vector)| text(block.place(row, vector), block.sum(row, vector)));
+            flowed(texts, "", 2)
         };
-        let changed = |name: &str| {
-            let one = |i, j| format!("{name}{n}({}, sums.b{i}{j})", place(i, j));
-            format!("sums = Block({});", flowed(pairs(plan, one), ",", 15))
-        };
-        let stored = pairs(plan, |i, j| {
-            format!("store{n}(first, {}, sums.b{i}{j});", place(i, j))
-        });
-        let mut lines = Vec::new();
-        match self.it.store {
-            Store::Plain => lines.extend(stored),
+        let stored = each(&|place, sum| format!("put{n}(first, {place}, {sum});"));
+        let lines = match self.product.store {
+            Store::Plain => stored,
             // A driver that does not know that C is another matrix would wait for each read.
             Store::Onto { .. } => {
-                let read = changed("plus_residual");
-                lines.push(format!(
-                    "// All of R is read before the first store.\n  {read}"
-                ));
-                lines.extend(stored);
+                let read = each(&|place, sum| format!("{sum} += residual_at{n}({place});"));
+                format!("// All of R is read before the first store.\n  {read}\n  {stored}")
             }
             Store::Rope(_) => {
-                lines.push(changed("turned"));
-                lines.extend(stored);
+                let turned = each(&|place, sum| format!("{sum} = turned{n}({place}, {sum});"));
+                format!("{turned}\n  {stored}")
             }
-            Store::Swiglu => lines.extend(
-                (0..groups_of_four(plan).0)
-                    .map(|i| format!("store{n}({}, sums.b{i}0, sums.b{i}1);", place(i, 0))),
-            ),
+            Store::Swiglu => {
+                let rows = (0..block.rows).map(|row| {
+                    let [gate, up] = [block.sum(row, 0), block.sum(row, 1)];
+                    format!("put{n}({}, {gate}, {up});", block.place(row, 0))
+                });
+                flowed(rows, "", 2)
+            }
             Store::SwigluBackward => {
-                let ups = p.rows * p.columns / 4;
-                let loads = pairs(plan, |i, j| {
-                    let of = |name, first| {
-                        let at = place(i, j);
-                        format!("let {name}{i}{j} = gated_at{n}({first}u, {at});")
-                    };
-                    [of("gates", 0), of("ups", ups)]
-                });
-                let stores = pairs(plan, |i, j| {
-                    let at = place(i, j);
-                    format!("store{n}({at}, sums.b{i}{j}, gates{i}{j}, ups{i}{j});")
-                });
-                // Each matrix of gates and ups is on its way while the one before is used.
-                let mut loads = loads.into_iter();
-                lines.extend(loads.next().into_iter().flatten());
-                for store in stores {
-                    lines.extend(loads.next().into_iter().flatten());
-                    lines.push(store);
+                let ups = problem.rows * problem.columns / 4;
+                let load = |row: usize| {
+                    let loads = (0..block.across).flat_map(move |j| {
+                        let place = block.place(row, j);
+                        [("gate", 0), ("up", ups)].map(|(name, first)| {
+                            format!("let {name}{row}_{j} = gated_at{n}({first}u, {place});")
+                        })
+                    });
+                    loads.collect::<Vec<_>>()
+                };
+                // The gates and ups of a row are on their way while the row before is stored.
+                let mut lines = load(0);
+                for row in 0..block.rows {
+                    if row + 1 < block.rows {
+                        lines.extend(load(row + 1));
+                    }
+                    lines.extend((0..block.across).map(|j| {
+                        let (place, sum) = (block.place(row, j), block.sum(row, j));
+                        format!("put{n}({place}, {sum}, gate{row}_{j}, up{row}_{j});")
+                    }));
                 }
+                flowed(lines, "", 2)
             }
-        }
-        let column = match self.it.store {
+        };
+        let column = match self.product.store {
             Store::Swiglu => "column / 2u",
             _ => "column",
         };
-        let lines = flowed(lines, "", 2);
-        format!("  let first_column = {column} + block_column * 4u;\n  {lines}")
+        format!("  let left = {column} + block_column * 4u;\n  {lines}")
     }
 
-    /// The functions of the epilogue, for four columns of C and one or four rows.
+    /// Returns the functions of the epilogue, for four columns of a row of C.
     fn store_functions(&self) -> Result<String, Error> {
-        let (n, p) = (self.n, &self.it.problem);
-        let (height, columns) = (p.rows, p.columns);
-        let width = match self.it.store {
+        let (n, problem) = (self.n, &self.product.problem);
+        let (height, columns) = (problem.rows, problem.columns);
+        let width = match self.product.store {
             Store::Swiglu => columns / 2,
             _ => columns,
         };
-        let guard = match p.is_ragged(self.it.plan.tile) {
-            true => format!("if row < {height}u && column < {width}u "),
-            false => String::new(),
+        let guard = if problem.is_ragged(self.product.plan.tile) {
+            format!("if row < {height}u && column < {width}u ")
+        } else {
+            String::new()
         };
-        // Each value of a row that is inside.
+        // A line for each of the four values, which says that the value is inside of C.
         let by_value = |text: &dyn Fn(usize, String) -> String| {
-            let line = |e| {
-                let inside = format!("row < {height}u && column + {e}u < {columns}u");
-                let at = format!("row * {columns}u + column + {e}u");
-                format!("if {inside} {{ {} }}", text(e, at))
+            let line = |value| {
+                let inside = format!("row < {height}u && column + {value}u < {columns}u");
+                let at = format!("row * {columns}u + column + {value}u");
+                format!("if {inside} {{ {} }}", text(value, at))
             };
             flowed((0..4).map(line), "", 2)
         };
-        let at = format!("row * {columns}u + column) / 4u");
-        let (read, put) = match p.lanes()[2] {
+        let at = format!("(row * {columns}u + column) / 4u");
+        let (read, put) = match problem.lanes()[2] {
             4 if guard.is_empty() => (
-                format!("return residual{n}[({at}];"),
-                format!("out{n}[(first + {at}] = value;"),
+                format!("return residual{n}[{at}];"),
+                format!("out{n}[(first + row * {columns}u + column) / 4u] = value;"),
             ),
             4 => (
-                format!("{guard}{{ return residual{n}[({at}]; }}\n  return vec4<f32>();"),
-                format!("{guard}{{ out{n}[(first + {at}] = value; }}"),
+                format!("{guard}{{ return residual{n}[{at}]; }}\n  return vec4<f32>();"),
+                format!("{guard}{{ out{n}[(first + row * {columns}u + column) / 4u] = value; }}"),
             ),
             _ => {
-                let read = by_value(&|e, at| format!("value[{e}] = residual{n}[{at}];"));
-                let put = by_value(&|e, at| format!("out{n}[first + {at}] = value[{e}];"));
+                let read = by_value(&|value, at| format!("four[{value}] = residual{n}[{at}];"));
                 (
-                    format!("var value = vec4<f32>();\n  {read}\n  return value;"),
-                    put,
+                    format!("var four = vec4<f32>();\n  {read}\n  return four;"),
+                    by_value(&|value, at| format!("out{n}[first + {at}] = value[{value}];")),
                 )
             }
         };
-        let of = context! { n, height, width, guard, read };
-        let epilogue = match self.it.store {
-            Store::Swiglu => return filled("linear/matmul_swiglu.wgsl", &of),
-            Store::SwigluBackward => return filled("linear/matmul_swiglu_backward.wgsl", &of),
-            Store::Onto { .. } => filled("linear/matmul_onto.wgsl", &of)?,
+        let values = context! { n, height, width, guard, read };
+        let epilogue = match self.product.store {
+            Store::Swiglu => return filled("linear/matmul_swiglu.wgsl", &values),
+            Store::SwigluBackward => return filled("linear/matmul_swiglu_backward.wgsl", &values),
+            Store::Onto { .. } => filled("linear/matmul_onto.wgsl", &values)?,
             Store::Rope(rotation) => {
-                let of = context! { n, ..Value::from_serialize(rotation) };
-                filled("linear/matmul_rope.wgsl", &of)?
+                let values = context! { n, ..Value::from_serialize(rotation) };
+                filled("linear/matmul_rope.wgsl", &values)?
             }
             Store::Plain => String::new(),
         };
@@ -356,35 +394,44 @@ struct StagedOperand {
     name: &'static str,
     outer: &'static str,
     transposed: bool,
-    /// Values of a load, and whether steps and tiles end where the matrix ends.
+    /// Values of a load.
     width: usize,
-    even: bool,
-    /// The distance between lines in memory, and the ends of lines and of a line's values.
+    /// True if steps and tiles end where the matrix ends.
+    is_even: bool,
+    /// The distance between lines in memory.
     stride: usize,
+    /// The ends of lines and of a line's values.
     ends: [String; 2],
-    /// The distance between gates and ups, if the first half of a tile's lines are gates, and the other half their ups.
+    /// The distance between gates and ups, if the first half of a tile's lines are gates and the other half their ups.
     ups: Option<usize>,
-    /// Vectors of a line in workgroup memory, the distance between lines, and the first line.
+    /// Vectors of a line in workgroup memory.
     line: usize,
+    /// The distance between lines in workgroup memory.
     pitch: usize,
+    /// The place of the first line in workgroup memory.
     first: usize,
     /// Pieces that are loaded in a step.
     pieces: usize,
+    /// Invocations of a workgroup, of which each loads a piece at a time.
+    threads: usize,
+    /// Pieces of a line that is transposed.
+    quads: usize,
 }
 
 impl StagedOperand {
     fn new(
-        of: &FullProduct,
+        product: &Product,
         [name, outer]: [&'static str; 2],
         [side, whole]: [usize; 2],
         transposed: bool,
         first: usize,
     ) -> Self {
-        let (plan, problem) = (&of.it.plan, &of.it.problem);
-        let ends = (format!("{whole}u"), "end".to_owned());
-        let (stride, ends, vectors) = match transposed {
-            true => (problem.inner, [ends.0, ends.1], 4),
-            false => (whole, [ends.1, ends.0], 1),
+        let (plan, problem) = (&product.plan, &product.problem);
+        let (all, inner) = (format!("{whole}u"), "end".to_owned());
+        let (stride, ends, vectors) = if transposed {
+            (problem.inner, [all, inner], 4)
+        } else {
+            (whole, [inner, all], 1)
         };
         let is_b = name == "b";
         Self {
@@ -392,145 +439,193 @@ impl StagedOperand {
             outer,
             transposed,
             width: problem.lanes()[usize::from(is_b)],
-            even: whole.is_multiple_of(side)
+            is_even: whole.is_multiple_of(side)
                 && problem.inner.is_multiple_of(plan.splits * plan.step),
             stride,
             ends,
-            ups: (is_b && of.it.store == Store::Swiglu).then_some(problem.columns / 2),
+            ups: (is_b && product.store == Store::Swiglu).then_some(problem.columns / 2),
             line: side / 4,
             pitch: side / 4 + usize::from(transposed) * padding(plan.step),
             first,
             pieces: side / 4 * plan.step / vectors,
+            threads: plan.threads(),
+            quads: plan.step / 4,
         }
     }
 
-    /// The place of an invocation's first piece.
-    fn begin(&self, quads: usize) -> String {
+    /// Returns true if every load is of four values that are inside of the matrix.
+    fn is_whole(&self) -> bool {
+        self.width == 4 && self.is_even
+    }
+
+    /// Returns the number of pieces that an invocation loads in a step, and the vectors of a piece.
+    fn held(&self) -> (usize, usize) {
+        let vectors = if self.transposed { 4 } else { 1 };
+        (self.pieces.div_ceil(self.threads), vectors)
+    }
+
+    /// Returns the lines that say where an invocation's first piece is, in memory and in workgroup memory.
+    fn begin(&self) -> String {
         let Self {
-            name, outer, line, ..
+            name,
+            outer,
+            line,
+            quads,
+            first,
+            pitch,
+            ..
         } = self;
         let four = format!("lane / {quads}u * 4u");
         let half = line * 2;
-        let first = match (self.ups, self.transposed) {
+        let line_in_memory = match (self.ups, self.transposed) {
             (Some(ups), _) => {
                 format!("{outer} / 2u + {four} % {half}u + {four} / {half}u * {ups}u")
             }
             (None, true) => format!("{outer} + {four}"),
             (None, false) => format!("lane / {line}u"),
         };
-        let vector = match self.transposed {
-            true => format!("lane % {quads}u"),
-            false => format!("{outer} / 4u + lane % {line}u"),
+        let (vector, to) = if self.transposed {
+            (
+                format!("lane % {quads}u"),
+                format!("{first}u + lane % {quads}u * {pitch}u + lane / {quads}u"),
+            )
+        } else {
+            (
+                format!("{outer} / 4u + lane % {line}u"),
+                format!("{first}u + lane % {line}u"),
+            )
         };
-        format!("let {name}_line = {first};\n  let {name}_vector = {vector};")
+        let from = match self.is_whole() {
+            true => format!(
+                "\n  let {name}_from = {name}_line * {}u + {name}_vector;",
+                self.stride / 4
+            ),
+            false => String::new(),
+        };
+        format!(
+            "let {name}_line = {line_in_memory};\n  let {name}_vector = {vector};{from}\n  let {name}_to = {to};"
+        )
     }
 
-    /// Loads the pieces of the step at `next`.
-    fn call(&self, n: usize) -> String {
+    /// Returns a register for each vector of an invocation.
+    fn declarations(&self) -> impl Iterator<Item = String> {
+        let (pieces, vectors) = self.held();
         let name = self.name;
-        match self.transposed {
-            true => format!("load_{name}{n}({name}_line, {name}_vector + next / 4u, end, lane)"),
-            false => format!("load_{name}{n}({name}_line + next, {name}_vector, end, lane)"),
+        (0..pieces * vectors).map(move |at| format!("var {name}_next{at} = vec4<f32>();"))
+    }
+
+    /// Joins a text for each piece of an invocation, with a condition where not every invocation has the piece.
+    fn each_piece(&self, text: impl Fn(usize) -> Vec<String>) -> String {
+        let mut lines = Vec::new();
+        for piece in 0..self.held().0 {
+            let rest = self.pieces - piece * self.threads;
+            if rest < self.threads {
+                lines.push(format!(
+                    "if lane < {rest}u {{ {} }}",
+                    flowed(text(piece), "", 6)
+                ));
+            } else {
+                lines.extend(text(piece));
+            }
+        }
+        flowed(lines, "", 4)
+    }
+
+    /// Returns the lines that load an invocation's pieces of the step at `next` into its registers.
+    fn load(&self, product: &FullProduct) -> String {
+        let (_, vectors) = self.held();
+        self.each_piece(|piece| {
+            let of_piece = vectors * piece..vectors * (piece + 1);
+            of_piece.map(|at| self.load_vector(product, at)).collect()
+        })
+    }
+
+    fn load_vector(&self, product: &FullProduct, at: usize) -> String {
+        let (name, n, far) = (self.name, product.n, self.lines_to(at));
+        if self.is_whole() {
+            let step = match self.transposed {
+                true => "next / 4u".to_owned(),
+                false => format!("next * {}u", self.stride / 4),
+            };
+            let far = far * self.stride / 4;
+            return format!("{name}_next{at} = {name}{n}[{name}_from + {step} + {far}u];");
+        }
+        let place = match self.transposed {
+            true => format!("{name}_line + {far}u, {name}_vector + next / 4u"),
+            false => format!("{name}_line + next + {far}u, {name}_vector"),
+        };
+        format!("{name}_next{at} = read_{name}{n}({place}, end);")
+    }
+
+    /// Returns the number of lines between an invocation's first vector and the vector `at`.
+    fn lines_to(&self, at: usize) -> usize {
+        let far = match self.transposed {
+            true => at / 4 * self.threads / self.quads * 4 + at % 4,
+            false => at * self.threads / self.line,
+        };
+        let half = self.line * 2;
+        match self.ups {
+            Some(ups) => far % half + far / half * ups,
+            None => far,
         }
     }
 
-    /// The functions that load and stage this invocation's pieces.
-    fn functions(&self, of: &FullProduct) -> Result<String, Error> {
-        let (n, threads, quads) = (of.n, of.it.plan.threads(), of.it.plan.step / 4);
-        let Self {
-            name,
-            stride,
-            line,
-            pitch,
-            first,
-            ..
-        } = self;
-        let (shares, vectors) = (
-            self.pieces.div_ceil(threads),
-            if self.transposed { 4 } else { 1 },
-        );
-        let [lines, values] = &self.ends;
-        let vector = |line: &str| format!("{name}{n}[{line} * {}u + vector]", stride / 4);
-        // What a line of an operand with edges gives past its ends is zero.
-        let four = match self.width {
-            4 => format!(
-                "if line < {lines} && vector * 4u < {values} {{ four = {}; }}",
-                vector("line")
-            ),
-            _ => {
-                let each = (0..4).map(|e| {
-                    let at = format!("vector * 4u + {e}u");
-                    let inside = format!("line < {lines} && {at} < {values}");
-                    format!("if {inside} {{ four[{e}] = {name}{n}[line * {stride}u + {at}]; }}")
-                });
-                flowed(each, "", 2)
+    /// Returns the lines that copy an invocation's registers to workgroup memory.
+    fn stage(&self, product: &FullProduct) -> String {
+        let (name, pitch, quads) = (self.name, self.pitch, self.quads);
+        self.each_piece(|piece| {
+            if self.transposed {
+                let one = |(value, component): (usize, &str)| {
+                    let four =
+                        [0, 1, 2, 3].map(|i| format!("{name}_next{}.{component}", 4 * piece + i));
+                    let place = piece * self.threads / quads + value * quads * pitch;
+                    format!(
+                        "staged[{name}_to + {place}u] = vec4<f32>({});",
+                        four.join(", ")
+                    )
+                };
+                return ["x", "y", "z", "w"]
+                    .into_iter()
+                    .enumerate()
+                    .map(one)
+                    .collect();
             }
-        };
-        let is_whole = self.width == 4 && self.even;
-        let reads = match is_whole {
-            true => String::new(),
-            false => filled("linear/matmul_read.wgsl", &context! { n, name, four })?,
-        };
-        // A text for each piece of an invocation; with a condition where not every invocation has one.
-        let each = |text: &dyn Fn(usize) -> String| {
-            let each = (0..shares).map(|share| match self.pieces - share * threads {
-                rest if rest < threads => format!("if lane < {rest}u {{ {} }}", text(share)),
-                _ => text(share),
+            let inner = format!(
+                "lane / {}u + {}u",
+                self.line,
+                piece * self.threads / self.line
+            );
+            let line = match is_reordered(&product.product.problem) {
+                true => format!("line_of({inner})"),
+                false => format!("({inner})"),
+            };
+            vec![format!(
+                "staged[{name}_to + {line} * {pitch}u] = {name}_next{piece};"
+            )]
+        })
+    }
+
+    /// Returns the function that reads four values of an operand with edges; an empty text for others.
+    fn function(&self, n: usize) -> Result<String, Error> {
+        let Self {
+            name, stride, ends, ..
+        } = self;
+        if self.is_whole() {
+            return Ok(String::new());
+        }
+        let [lines, values] = ends;
+        let four = if self.width == 4 {
+            let from = format!("{name}{n}[line * {}u + vector]", stride / 4);
+            format!("if line < {lines} && vector * 4u < {values} {{ four = {from}; }}")
+        } else {
+            let each = (0..4).map(|value| {
+                let at = format!("vector * 4u + {value}u");
+                let inside = format!("line < {lines} && {at} < {values}");
+                format!("if {inside} {{ four[{value}] = {name}{n}[line * {stride}u + {at}]; }}")
             });
             flowed(each, "", 2)
         };
-        // Lines between the first vector and another.
-        let far = |vector: usize| {
-            let far = match self.transposed {
-                true => vector / 4 * threads / quads * 4 + vector % 4,
-                false => vector * threads / line,
-            };
-            self.ups
-                .map_or(far, |ups| far % (line * 2) + far / (line * 2) * ups)
-        };
-        let read = |at: usize| match is_whole {
-            true => vector(&format!("(line + {}u)", far(at))),
-            false => format!("read_{name}{n}(line + {}u, vector, end)", far(at)),
-        };
-        let of_share = |share| vectors * share..vectors * (share + 1);
-        let held = shares * vectors;
-        let loads = if self.pieces.is_multiple_of(threads) {
-            let all = flowed((0..held).map(read), ",", 4);
-            format!("return array<vec4<f32>, {held}>(\n    {all});")
-        } else {
-            let load = |at| format!("next[{at}] = {};", read(at));
-            let all = each(&|share| flowed(of_share(share).map(load), "", 4));
-            format!("var next = array<vec4<f32>, {held}>();\n  {all}\n  return next;")
-        };
-        let turned = |share: usize| {
-            let of = flowed(of_share(share).map(|i| format!("next[{i}]")), ",", 0);
-            let at = |v: usize| share * threads / quads + v * quads * pitch;
-            let put = (0..4).map(|v| format!("staged[to + {}u] = t[{v}];", at(v)));
-            let put = flowed(put, "", 4);
-            format!("{{ let t = transpose(mat4x4<f32>({of}));\n    {put} }}")
-        };
-        let put = |share: usize| {
-            let name = if is_reordered(&of.it.problem) {
-                "line_of"
-            } else {
-                ""
-            };
-            let inner = format!("(lane / {line}u + {}u)", share * threads / line);
-            format!("staged[to + {name}{inner} * {pitch}u] = next[{share}];")
-        };
-        let (place, stages) = match self.transposed {
-            true => (
-                format!("lane % {quads}u * {pitch}u + lane / {quads}u"),
-                each(&turned),
-            ),
-            false => (format!("lane % {line}u"), each(&put)),
-        };
-        let values = context! {
-            n, name, reads, loads, stages, held,
-            upper => name.to_uppercase(),
-            place => format!("let to = {first}u + {place};"),
-        };
-        filled("linear/matmul_operand.wgsl", &values)
+        filled("linear/matmul_read.wgsl", &context! { n, name, four })
     }
 }
 

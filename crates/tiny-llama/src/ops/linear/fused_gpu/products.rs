@@ -6,35 +6,35 @@ use crate::ops::gpu::wgsl::{self, Binding, Program};
 use crate::ops::linear::planner::{Plan, Problem};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use minijinja::{Value, context};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use std::array::from_fn;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A product with its plan. Plans of one launch differ in the number of parts, or on matrix cores in the block with equally many invocations.
+/// A product with its plan. Plans of one launch differ in the number of parts. On matrix cores they may also differ in the block, with
+/// equally many invocations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Product {
     pub problem: Problem,
     pub plan: Plan,
     pub store: Store,
-    /// How A and B are staged.
+    /// These say how A and B are converted when they are staged.
     pub staged: [Staged; 2],
-    /// Parts of the sums of squares of x's rows, if A is x·gain of a norm whose output is multiplied; otherwise 0.
+    /// If A is x·gain of a norm that this product completes, the sums of squares of x's rows are in this many parts. Otherwise it is 0.
     pub norm_parts: usize,
 }
 
-/// How an operand is converted when it is staged.
+/// The conversion of an operand when it is staged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Staged {
-    /// f32, unchanged; not on matrix cores.
+    /// The operand is f32 and stays f32. Matrix cores do not take it.
     Full,
-    /// f16, unchanged.
+    /// The operand is f16 and stays f16.
     Short,
-    /// f32 rounded to f16.
+    /// The operand is f32 and is rounded to f16.
     Rounded,
-    /// f32 as two f16; the operand's largest magnitude is the largest of these values.
+    /// The operand is f32 and becomes two f16. Its largest magnitude is the largest of these values.
     Halves(Range<usize>),
 }
 
@@ -43,7 +43,7 @@ impl Product {
         self.staged[0] != Staged::Full
     }
 
-    /// Workgroups along each axis.
+    /// Returns the number of workgroups along each axis.
     pub(super) fn groups(&self) -> [usize; 3] {
         self.plan.groups(&self.problem)
     }
@@ -52,7 +52,7 @@ impl Product {
         self.groups().iter().product()
     }
 
-    /// Inner values of one part.
+    /// Returns the number of inner values of one part.
     fn length(&self) -> usize {
         if self.on_cores() {
             self.problem.inner / self.plan.splits
@@ -61,7 +61,7 @@ impl Product {
         }
     }
 
-    /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
+    /// Allocates the stored result, with the plan's parts, on the device of `like`.
     fn empty(&self, like: &CubeTensor) -> CubeTensor {
         let dtype = match self.on_cores() && !self.store.is_linear() {
             true => DType::F16,
@@ -71,7 +71,7 @@ impl Product {
         self.store.empty(dtype, like, &self.problem, splits)
     }
 
-    /// Names and elements of its buffers.
+    /// Returns the names and elements of the product's buffers.
     fn buffers(&self) -> Vec<(&'static str, &'static str)> {
         if self.on_cores() {
             matrix_cores::buffers(self)
@@ -81,12 +81,12 @@ impl Product {
     }
 }
 
-/// Products in one launch, whose plans have equally many invocations.
+/// The products of one launch, whose plans have equally many invocations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Products(pub Vec<Product>);
 
 impl Products {
-    /// The kernel.
+    /// Returns the kernel of this launch.
     pub(super) fn program(self) -> Program<Self> {
         let (first, count) = (&self.0[0], self.0.len());
         let (file, name) = match (&first.staged[0], count) {
@@ -110,7 +110,7 @@ impl Products {
         }
     }
 
-    /// The text of the products in a launch, each for its own workgroups, from the text of each.
+    /// Joins the products' texts to the text of a launch, in which each product has its own workgroups.
     pub(super) fn dispatched(&self, bodies: &[String]) -> String {
         if let [body] = bodies {
             return format!("  let group = id;{}", body.trim_end());
@@ -132,7 +132,7 @@ impl Products {
         format!("  let place = id.y * {wide}u + id.x;\n  {each}")
     }
 
-    /// The buffers of one product after the other; a name ends with the product's number.
+    /// Returns the buffers of one product after the other. A buffer's name ends with the number of its product.
     pub(super) fn bindings(&self) -> Vec<Binding> {
         let all = self.0.iter().enumerate().flat_map(|(n, product)| {
             let buffers = product.buffers().into_iter();
@@ -147,28 +147,17 @@ impl Products {
 
 impl Serialize for Products {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !self.0[0].on_cores() {
-            return full::values(self)
-                .map_err(S::Error::custom)?
-                .serialize(serializer);
-        }
-        let launched: usize = self.groups().iter().product();
-        let mut end = 0;
-        let products = self.0.iter().enumerate().map(|(i, product)| {
-            // The first workgroup of the product, the one after its last, and whether others follow.
-            let begin = end;
-            end += product.count();
-            let bounded = i + 1 < self.0.len() || end < launched;
-            context! { n => i, groups => product.groups(), begin, end, bounded, ..matrix_cores::values(product) }
-        });
-        let products: Vec<Value> = products.collect();
-        let of_launch = matrix_cores::values_of_launch(self);
-        context! { groups => self.groups(), products, ..of_launch }.serialize(serializer)
+        let values = if self.0[0].on_cores() {
+            matrix_cores::values(self)
+        } else {
+            full::values(self)
+        };
+        values.map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 
-/// A·B of each pair, stored by its epilogue: `product` makes one from its index and what it stores itself, in `splits` parts. `more` are
-/// the last buffers. 1 launch, or 2 if there are parts to add.
+/// Computes A·B of each pair, stored by its epilogue. `product` makes the product with an index from what its first launch stores, in
+/// `splits` parts. `more` are the last buffers. This takes 1 launch, or 2 if there are parts to add.
 pub(super) fn multiply<const N: usize>(
     pairs: [[&CubeTensor; 2]; N],
     thens: [Epilogue; N],

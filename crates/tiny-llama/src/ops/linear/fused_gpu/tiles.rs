@@ -9,24 +9,24 @@ use crate::ops::primitive;
 use burn::backend::Cube;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
-/// A product with one tile.
+/// A run of one product with one tile.
 pub struct TileRun {
-    /// The tile, the slices of a step, and the parts of the inner dimension.
+    /// The name tells the tile, the slices of a step, and the parts of the inner dimension.
     pub name: String,
-    /// True if the planner takes it.
+    /// This is true if the planner chooses this tile.
     pub planned: bool,
     launch: Box<dyn Fn()>,
 }
 
 impl TileRun {
-    /// Launches the product, and the sum of its parts.
+    /// Launches the product, and then the sum of its parts.
     pub fn launch(&self) {
         (self.launch)();
     }
 }
 
-/// Every tile that a GPU allows for a product of these rows, columns and inner dimension, in several numbers of parts. `transposed` says
-/// whether A and B are stored so.
+/// Returns a run for every tile that a GPU allows for a product of these sizes (rows, columns, inner dimension), in several numbers of
+/// parts. The last argument says whether A and B are stored transposed.
 pub fn tile_runs(
     device: &Device,
     format: Format,

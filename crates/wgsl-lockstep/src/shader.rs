@@ -1,0 +1,310 @@
+//! A shader is a source that naga has parsed and validated, with the places of its lines.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use naga::back::PipelineConstants;
+use naga::back::pipeline_constants::process_overrides;
+use naga::valid::{
+    Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator,
+};
+use naga::{
+    Expression, Function, GlobalVariable, Handle, Module, Scalar, ShaderStage, Span, TypeInner,
+};
+
+use super::flow::Flow;
+use super::layout::Layout;
+use super::{
+    Buffer, Finding, FindingKind, Invocation, Launch, LaunchReport, Observer, OpenResult, RunError,
+    prepare,
+};
+
+/// A parsed and validated shader.
+#[derive(Debug)]
+pub struct Shader {
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    flow: OnceLock<Flow>,
+    /// Where each line begins, in bytes.
+    lines: Vec<u32>,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The line's number from 1; 0 if the place is not known.
+    pub line: u32,
+    /// The column in bytes, from 1.
+    pub column: u32,
+    /// The place in bytes from the start of the source.
+    pub span: Range<usize>,
+}
+
+/// Why a source is not a valid program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError {
+    /// The place that naga names.
+    pub location: Location,
+    /// What naga says about it, with the causes.
+    pub message: String,
+}
+
+impl Shader {
+    /// Reads and validates a source. Deeply nested expressions need a stack of `STACK_BYTES`.
+    ///
+    /// # Errors
+    /// When naga does not accept the source.
+    pub fn parse(source: &str) -> Result<Self, SourceError> {
+        let lines = line_starts(source);
+        let known = without_subgroups(source);
+        let module = naga::front::wgsl::parse_str(&known).map_err(|error| SourceError {
+            location: locate(&lines, error.labels().next().map(|(span, _)| span)),
+            message: error.message().to_owned(),
+        })?;
+        // Whether all invocations reach a barrier is checked during the run.
+        let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
+        let supported = Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+            | Capabilities::COOPERATIVE_MATRIX
+            | Capabilities::SUBGROUP
+            | Capabilities::SUBGROUP_BARRIER;
+        let mut validator = Validator::new(flags, supported);
+        validator
+            .subgroup_stages(ShaderStages::COMPUTE)
+            .subgroup_operations(SubgroupOperationSet::all());
+        let info = validator.validate(&module).map_err(|error| SourceError {
+            location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
+            message: with_causes(error.as_inner()),
+        })?;
+        Ok(Self::from_parts(module, info, lines))
+    }
+
+    /// Returns the shader that naga parsed from this source and validated.
+    pub fn new(module: Module, info: ModuleInfo, source: &str) -> Self {
+        Self::from_parts(module, info, line_starts(source))
+    }
+
+    fn from_parts(module: Module, info: ModuleInfo, lines: Vec<u32>) -> Self {
+        Self {
+            flow: OnceLock::new(),
+            module,
+            info,
+            lines,
+        }
+    }
+
+    /// Returns what depends on memory; it is worked out when a run first asks.
+    pub(crate) fn flow(&self) -> &Flow {
+        self.flow.get_or_init(|| Flow::new(&self.module))
+    }
+
+    /// Returns the shader with the values of its overrides. An override with a default value needs none.
+    fn with_overrides(&self, launch: &Launch<'_>) -> Result<Self, RunError> {
+        let given = launch.overrides.iter();
+        let values: PipelineConstants = given
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect();
+        let entry = launch.entry.map(|name| (ShaderStage::Compute, name));
+        let (module, info) = process_overrides(&self.module, &self.info, entry, &values)
+            .map_err(|error| RunError::Misfit(with_causes(&error)))?;
+        let lines = self.lines.clone();
+        Ok(Self::from_parts(
+            module.into_owned(),
+            info.into_owned(),
+            lines,
+        ))
+    }
+
+    /// Returns the names of the compute entry points, with their workgroup sizes.
+    pub fn entry_points(&self) -> impl Iterator<Item = (&str, [u32; 3])> {
+        let all = self.module.entry_points.iter();
+        let compute = all.filter(|entry| entry.stage == ShaderStage::Compute);
+        compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
+    }
+
+    /// Returns all functions, the entry points last.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        let plain = self.module.functions.iter().map(|(_, function)| function);
+        plain.chain(self.module.entry_points.iter().map(|entry| &entry.function))
+    }
+
+    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
+    /// more with each of `Launch::other_subgroups`, and a result that differs is a finding; the report is that of its own size.
+    ///
+    /// # Errors
+    /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
+    pub fn run(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<LaunchReport, RunError> {
+        if !self.functions().any(uses_subgroups) {
+            return self.run_once(launch, buffers, observer);
+        }
+        let before = buffers.to_vec();
+        let mut report = self.run_once(launch, buffers, observer)?;
+        for subgroup_size in launch.other_subgroups {
+            let Some(location) = report.subgroups.clone() else {
+                break;
+            };
+            let mut found = before.clone();
+            let launch = Launch {
+                subgroup_size: *subgroup_size,
+                ..launch.clone()
+            };
+            let other = self.run_once(&launch, &mut found, &mut ())?;
+            let mut pairs = buffers.iter().zip(&found);
+            if let Some((buffer, _)) = pairs.find(|(own, other)| !self.agree(own, other)) {
+                let kind = FindingKind::Open(OpenResult::SubgroupSize);
+                let mut finding = Finding::new(kind, location, Invocation::default());
+                finding.variable = self
+                    .variable(buffer)
+                    .and_then(|(_, variable)| variable.name.clone());
+                finding.count = u64::from(*subgroup_size);
+                report.findings.push(finding);
+                break;
+            }
+            for finding in other.findings {
+                let mut known = report.findings.iter();
+                let is_known = known.any(|known| {
+                    (known.kind, &known.location) == (finding.kind, &finding.location)
+                });
+                if !is_known {
+                    report.findings.push(finding);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn run_once(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<LaunchReport, RunError> {
+        let given;
+        let shader = if self.module.overrides.is_empty() {
+            self
+        } else {
+            given = self.with_overrides(launch)?;
+            &given
+        };
+        prepare::run(shader, launch, buffers, observer, None).map(|(report, _)| report)
+    }
+
+    /// Returns the variable that a buffer is bound to.
+    pub(crate) fn variable(
+        &self,
+        buffer: &Buffer,
+    ) -> Option<(Handle<GlobalVariable>, &GlobalVariable)> {
+        let mut all = self.module.global_variables.iter();
+        let place = (buffer.group, buffer.binding);
+        all.find(|(_, variable)| {
+            let own = variable.binding.map(|own| (own.group, own.binding));
+            own == Some(place)
+        })
+    }
+
+    /// Returns true if two contents of a buffer are the same, or floats that differ by rounding.
+    fn agree(&self, own: &Buffer, other: &Buffer) -> bool {
+        if own.bytes == other.bytes {
+            return true;
+        }
+        let holds_floats = self.variable(own).is_some_and(|(_, variable)| {
+            let layout = Layout::new(&self.module);
+            let whole = &self.module.types[variable.ty].inner;
+            let element = match *whole {
+                TypeInner::Array { base, .. } => &self.module.types[base].inner,
+                _ => whole,
+            };
+            let leaves = layout.leaves(element);
+            leaves.iter().all(|leaf| leaf.scalar == Scalar::F32)
+        });
+        let (own, other) = (own.to_f32(), other.to_f32());
+        let largest = own.iter().fold(0_f32, |most, x| most.max(x.abs()));
+        let mut pairs = own.iter().zip(&other);
+        let is_near =
+            |a: f32, b: f32| a.to_bits() == b.to_bits() || (a - b).abs() <= 1e-5 * largest;
+        holds_floats && pairs.all(|(a, b)| is_near(*a, *b))
+    }
+
+    pub(crate) fn locate(&self, span: Span) -> Location {
+        locate(&self.lines, Some(span))
+    }
+}
+
+fn uses_subgroups(function: &Function) -> bool {
+    let mut all = function.expressions.iter();
+    all.any(|(_, expression)| {
+        matches!(
+            expression,
+            Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. }
+        )
+    })
+}
+
+/// Blanks `subgroups` in the `enable` directives of a source: naga runs the operations and does not know the word.
+fn without_subgroups(source: &str) -> String {
+    const WORD: &str = "subgroups";
+    let mut bytes = source.as_bytes().to_vec();
+    for (start, _) in source.match_indices("enable ") {
+        let Some(length) = source[start..].find(';') else {
+            break;
+        };
+        let directive = &source[start..start + length];
+        let Some(at) = directive.find(WORD) else {
+            continue;
+        };
+        let is_alone = directive["enable ".len()..].trim() == WORD;
+        let last = directive[..at].trim_end();
+        let place = match (is_alone, last.strip_suffix(',')) {
+            (true, _) => start..start + length + 1,
+            (false, Some(before)) => start + before.len()..start + at + WORD.len(),
+            (false, None) => {
+                let comma = directive[at..].find(',');
+                let length = comma.map_or(WORD.len(), |comma| comma + 1);
+                start + at..start + at + length
+            }
+        };
+        bytes[place].fill(b' ');
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned())
+}
+
+/// Returns where each line begins, in bytes.
+fn line_starts(source: &str) -> Vec<u32> {
+    let later = source.match_indices('\n').map(|(at, _)| at as u32 + 1);
+    std::iter::once(0).chain(later).collect()
+}
+
+fn locate(lines: &[u32], span: Option<Span>) -> Location {
+    let Some(span) = span.and_then(Span::to_range) else {
+        return Location::default();
+    };
+    let line = lines.partition_point(|start| *start as usize <= span.start);
+    Location {
+        line: line as u32,
+        column: (span.start - lines[line - 1] as usize) as u32 + 1,
+        span,
+    }
+}
+
+/// Returns an error's message with those of its causes.
+fn with_causes(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", with_causes(cause)),
+        None => error.to_string(),
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}", self.message, self.location.line)
+    }
+}
+
+impl Error for SourceError {}

@@ -1,0 +1,168 @@
+//! The room that the board shows: one that this program has, or one that another program has.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::class::board::Board;
+use crate::class::handle::RoomHandle;
+use crate::class::link::{InstructorLink, RoomNews};
+use crate::class::member::Member;
+use crate::class::page;
+use crate::class::record::InstructorRequest;
+use crate::course::context::CourseContext;
+use crate::course::mystery::LEVELS;
+use crate::course::placeholder::{FigureSources, fill_known};
+use crate::files;
+use crate::tui::board::RoomControl;
+
+/// The origin of the board.
+pub(super) enum Source {
+    /// This program has the room.
+    Own(RoomHandle),
+    /// Another program has the room.
+    Elsewhere {
+        member: Member,
+        /// The board that it told last.
+        board: Box<Board>,
+        /// The reason why it tells nothing now.
+        lost: Option<String>,
+    },
+}
+
+impl Source {
+    /// Looks at a room that another program has.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(super) fn elsewhere(link: Box<dyn InstructorLink>) -> Result<Self> {
+        Ok(Self::Elsewhere {
+            member: Member::teach(link)?,
+            board: Box::default(),
+            lost: None,
+        })
+    }
+
+    fn board(&mut self) -> Board {
+        match self {
+            Self::Own(handle) => RoomHandle::board(handle),
+            Self::Elsewhere {
+                member,
+                board,
+                lost,
+            } => {
+                while let Some(news) = member.next_news() {
+                    match news {
+                        RoomNews::Board(news) => {
+                            *board = news;
+                            *lost = None;
+                        }
+                        RoomNews::Lost { why, .. } => *lost = Some(why),
+                        RoomNews::Class(_) => {}
+                    }
+                }
+                let mut board = Board::clone(board);
+                board.faults.extend(lost.clone());
+                board
+            }
+        }
+    }
+
+    /// Returns a number that grows with every change of this program's own room; `None` for another's.
+    pub(super) fn revision(&self) -> Option<u64> {
+        match self {
+            Self::Own(handle) => Some(handle.state().revision),
+            Self::Elsewhere { .. } => None,
+        }
+    }
+}
+
+/// The room that is shown.
+pub(super) struct ShownRoom {
+    pub(super) source: Source,
+    pub(super) context: CourseContext,
+    /// The file of the page.
+    pub(super) page: Option<PathBuf>,
+    /// The board that the page shows.
+    pub(super) drawn: Option<Board>,
+}
+
+impl ShownRoom {
+    /// Returns the task that the words name.
+    fn task(&self, words: &[&str]) -> Result<String, String> {
+        let seed = words.first().and_then(|word| word.parse::<u64>().ok());
+        match (words, seed) {
+            ([_], Some(seed)) => Ok(format!("mystery {seed}-1")),
+            ([_, level], Some(seed)) => match level.parse() {
+                Ok(level @ 1..=LEVELS) => Ok(format!("mystery {seed}-{level}")),
+                _ => Err(format!("A mystery has a level from 1 to {LEVELS}")),
+            },
+            ([name], None) => match self.context.exercise(name) {
+                Some(exercise) if exercise.kernels().is_some() => Ok(exercise.id.clone()),
+                Some(_) => Err(format!(
+                    "{name} has no ratio to race for; name a kernel exercise"
+                )),
+                None => Err(self.context.no_exercise(name)),
+            },
+            _ => Err(
+                "Write a mystery's seed and level, or an exercise, such as 7 2, k04 or k04 15 min"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl RoomControl for ShownRoom {
+    fn board(&mut self) -> Board {
+        let board = self.source.board();
+        if let Some(path) = &self.page
+            && self.drawn.as_ref() != Some(&board)
+        {
+            let page = page::file(&board.clone().for_everybody());
+            // If this fails, the page is written with the next board.
+            let _ = files::write(path, page.as_bytes());
+            self.drawn = Some(board.clone());
+        }
+        board
+    }
+
+    fn reached(&self) -> BTreeSet<String> {
+        match &self.source {
+            Source::Own(handle) => handle.reached(),
+            Source::Elsewhere { .. } => BTreeSet::new(),
+        }
+    }
+
+    fn race(&self, named: &str) -> Result<InstructorRequest, String> {
+        let words: Vec<&str> = named.split_whitespace().collect();
+        let [task @ .., minutes, "min"] = words.as_slice() else {
+            let task = self.task(&words)?;
+            return Ok(InstructorRequest::Race(Some(task)));
+        };
+        match minutes.parse() {
+            Ok(minutes @ 1..=600) => {
+                let task = self.task(task)?;
+                Ok(InstructorRequest::RaceFor { task, minutes })
+            }
+            _ => Err("A race lasts 1 to 600 minutes, such as k04 15 min".to_owned()),
+        }
+    }
+
+    fn answer(&self, stage: u32) -> Option<(String, String)> {
+        let stage = self.context.course.stage(stage)?;
+        let figures = FigureSources::none(&stage.broken);
+        let reason = fill_known(&stage.prediction.explanation, &figures);
+        Some((stage.id.clone(), reason))
+    }
+
+    fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
+        match &self.source {
+            Source::Own(handle) => handle.order(&order),
+            Source::Elsewhere { member, .. } => {
+                member.order(order);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Works out from what was recorded whether the declared answer of a detective exercise follows. The author says under `[[shows.a]]` to
+//! `[[shows.d]]` which figures a recording has where that choice is right; only the answer's conditions may hold.
+
+use super::{CriterionResult, Outcome, stage};
+use crate::course::check::Metric;
+use crate::course::config_file::FileError;
+use crate::course::exercise::Detective;
+use crate::course::save_file::letter;
+use protocol::Finished;
+use protocol::config::{Preset, RunConfig, unknown};
+
+/// Returns what is wrong with the declared answer. `toml` is the name of the exercise's file in messages. `recorded` is the summary of the
+/// recorded run; for a profile it has only lints, and `lints` are the names of all lints that it could have.
+pub fn problems(
+    detective: &Detective,
+    toml: &str,
+    recorded: &Finished,
+    lints: &[&str],
+) -> Vec<FileError> {
+    let mut problems = Vec::new();
+    let mut report = |line: usize, what: String| problems.push(FileError::new(toml, line, what));
+    let config = detective
+        .config()
+        .unwrap_or_else(|| RunConfig::preset(Preset::default()));
+    let asked_at = detective.answer_line;
+    let answer = detective.question.answer;
+    let mut without: Vec<String> = Vec::new();
+    let mut shown = Vec::new();
+    for (choice, checks) in detective.shows.iter().enumerate() {
+        let mut outcome = Outcome::Passed;
+        for check in checks {
+            if let Metric::Lint(name) = &check.metric
+                && !lints.contains(&name.as_str())
+            {
+                report(check.line, unknown("lint", name, lints.iter().copied()));
+            }
+            let result = stage::recorded(check, &config, recorded);
+            outcome = outcome.max(result.outcome);
+            if result.outcome == Outcome::NotMeasured {
+                let what = "write a condition on a figure that the recording has";
+                report(check.line, format!("{}; {what}", in_words(&result)));
+            } else if choice == answer && result.outcome == Outcome::Failed {
+                let said = in_words(&result);
+                report(
+                    asked_at,
+                    format!("`answer` is \"{}\": {said}", letter(choice)),
+                );
+            }
+        }
+        if checks.is_empty() {
+            without.push(letter(choice));
+        } else if outcome == Outcome::Passed {
+            shown.push(choice);
+        }
+    }
+    if let Some(first) = without.first() {
+        let all = without.join(", ");
+        report(
+            asked_at,
+            format!(
+                "nothing says what a recording shows where {all} is right; write a table `[[shows.{first}]]` with a metric and a condition"
+            ),
+        );
+    }
+    let others: Vec<String> = shown
+        .iter()
+        .filter(|choice| **choice != answer)
+        .map(|choice| letter(*choice))
+        .collect();
+    if let Some(first) = others.first() {
+        let all = others.join(", ");
+        let what = match shown.contains(&answer) {
+            true => format!(
+                "the recording shows {all} as well as the answer; write a condition under `[[shows.{first}]]` that it does not meet"
+            ),
+            false => format!("the recording shows {all}; write `answer = \"{first}\"`"),
+        };
+        report(asked_at, what);
+    }
+    problems
+}
+
+/// Says what was asked of the recording and what it gives.
+fn in_words(result: &CriterionResult) -> String {
+    let CriterionResult {
+        name,
+        asked,
+        measured,
+        ..
+    } = result;
+    format!("`{name}` asks for {asked}, and the recording gives {measured}")
+}

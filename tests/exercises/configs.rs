@@ -1,0 +1,251 @@
+//! Exercises about runs: nothing is measured before there is an answer, the stage's run waits meanwhile, and answers are picked with keys.
+
+use perflings::app::exercise::ExerciseNews;
+use perflings::app::exercise::measuring::{AnswerFile, Measurement, Sweep};
+use perflings::app::source::FromEngine;
+use perflings::app::{Action, App, Effect, Message, RunState, update};
+use perflings::course::exercise::config::Answers;
+use perflings::course::save_file::StageState;
+use perflings::course::sweep::{SweepRow, SweepTable};
+use perflings::judge::{CriterionResult, Outcome};
+use protocol::{Command, Event, Slot};
+
+use super::session::{act, hear, open};
+use super::{about, begin, sends, state};
+
+fn answers(app: &mut App, answer: AnswerFile, saved: bool) -> Vec<Effect> {
+    about(app, ExerciseNews::Answers { answer, saved })
+}
+
+/// c01, not answered yet.
+pub(super) fn asked() -> App {
+    let mut app = begin();
+    open(&mut app, "c01");
+    let why = "answer.toml:3: no answer yet: batch; write one of 1, 2, 4, 8, 16, 32, 64";
+    answers(&mut app, AnswerFile::Open(vec![why.to_owned()]), false);
+    app
+}
+
+fn said(word: &str) -> AnswerFile {
+    AnswerFile::Given(vec![("batch".to_owned(), word.to_owned())])
+}
+
+fn table(rows: usize) -> SweepTable {
+    let words = |line: &str| line.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let all = [
+        "1, 7.81, 128.0, 97",
+        "2, 8.56, 233.7, 97",
+        "4, 22.65, –, 97",
+    ];
+    SweepTable {
+        head: words("batch, step ms, samples/s, launches"),
+        rows: all[..rows]
+            .iter()
+            .map(|line| {
+                let cells = words(line);
+                SweepRow {
+                    name: cells[0].clone(),
+                    cells: cells[1..]
+                        .iter()
+                        .map(|cell| (cell != "–").then(|| cell.clone()))
+                        .collect(),
+                    why: None,
+                }
+            })
+            .collect(),
+    }
+}
+
+/// c01, at the third run of its sweep.
+pub(super) fn measuring() -> App {
+    let mut app = asked();
+    answers(&mut app, said("2"), true);
+    hear(&mut app, Event::Paused { slot: Slot::A });
+    let sweep = Sweep {
+        number: 3,
+        of: 7,
+        what: "train.batch = 4".to_owned(),
+        done: "step 5 of 12".to_owned(),
+        table: table(2),
+    };
+    about(&mut app, ExerciseNews::Measuring(Box::new(sweep)));
+    app
+}
+
+fn result(passed: bool) -> Measurement {
+    let outcome = if passed {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    };
+    Measurement {
+        passed,
+        lines: vec![CriterionResult {
+            name: "the bend is where you said".to_owned(),
+            asked: "the largest batch; you said 2".to_owned(),
+            measured: "step time by batch: 1: 7.81 ms, 2: 1.10x, 4: 2.65x; the bend is at 2"
+                .to_owned(),
+            outcome,
+            optional: false,
+        }],
+        table: table(3),
+        device: "a CPU".to_owned(),
+        seconds: 12.0,
+        failed: None,
+    }
+}
+
+pub(super) fn measured() -> App {
+    let mut app = measuring();
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    app
+}
+
+#[test]
+fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
+    let mut app = asked();
+    let id = app.exercise().expect("open").id.clone();
+    assert_eq!(app.question(), None, "nothing is asked before");
+    assert_eq!(act(&mut app, Action::Pair), Vec::new(), "nothing was said");
+    assert!(app.measuring().is_none());
+    // Saved with an answer: the stage's run pauses first.
+    let effects = answers(&mut app, said("2"), true);
+    assert_eq!(effects, vec![Effect::Send(Command::Pause)]);
+    let effects = hear(&mut app, Event::Paused { slot: Slot::A });
+    let measure = Effect::Measure {
+        exercise: id.clone(),
+        device: "vulkan-cpu".to_owned(),
+    };
+    assert_eq!(effects, vec![measure]);
+    // Nothing moves the run meanwhile.
+    for action in [
+        Action::Pause,
+        Action::Restart,
+        Action::Profile,
+        Action::Pair,
+    ] {
+        assert_eq!(act(&mut app, action), Vec::new(), "{action:?}");
+    }
+    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    assert!(sends(&effects, &Command::Resume), "{effects:?}");
+    assert_eq!(
+        app.lesson.learner.progress.stage(&id).state,
+        StageState::Passed
+    );
+    let quiz = app.exercise().expect("open").quiz.clone();
+    for question in &quiz {
+        assert_eq!(app.question(), Some(question));
+        act(&mut app, Action::Answer(question.answer));
+    }
+    assert_eq!(
+        app.lesson.learner.progress.stage(&id).quiz.len(),
+        quiz.len()
+    );
+}
+
+/// Fails if the notice lacks a text.
+fn assert_told(app: &App, part: &str) {
+    let notice = app.view.notice.as_ref().expect("a notice");
+    assert!(notice.text.contains(part), "{}", notice.text);
+}
+
+#[test]
+fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
+    let mut app = asked();
+    act(&mut app, Action::Knobs);
+    assert!(!app.knobs_open() && app.exercise().is_some());
+    assert_told(&app, "after your answer was measured");
+    let mut app = measuring();
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    let config = app.configs().expect("c01").config.clone();
+    act(&mut app, Action::Knobs);
+    assert!(app.knobs_open() && app.exercise().is_none());
+    assert_eq!(app.bench.comparison.config_a, config, "a free run of it");
+    // A kernel is changed in its file.
+    let mut app = begin();
+    open(&mut app, "k01");
+    act(&mut app, Action::Knobs);
+    assert_told(&app, "in its file");
+}
+
+#[test]
+fn a_measurement_that_is_given_up_gives_the_run_back() {
+    let mut app = measuring();
+    let effects = act(&mut app, Action::StopMeasuring);
+    let resume = Effect::Send(Command::Resume);
+    assert_eq!(effects, [Effect::StopMeasuring, resume]);
+    assert!(app.measuring().is_none() && app.exercise().is_some());
+}
+
+#[test]
+fn a_result_that_comes_after_the_measurement_was_given_up_does_not_count() {
+    let mut app = measuring();
+    act(&mut app, Action::StopMeasuring);
+    about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
+    let id = app.exercise().expect("open").id.clone();
+    let progress = app.lesson.learner.progress.stage(&id);
+    assert_eq!(progress.state, StageState::Seen);
+}
+
+#[test]
+fn leaving_the_exercise_gives_up_its_measurement() {
+    let mut app = measuring();
+    let effects = act(&mut app, Action::LeaveExercise);
+    let resume = Effect::Send(Command::Resume);
+    assert_eq!(effects, [Effect::LeaveExercise, resume]);
+}
+
+#[test]
+fn a_run_that_the_learner_paused_stays_paused_after_a_measurement() {
+    let mut app = asked();
+    act(&mut app, Action::Pause);
+    hear(&mut app, Event::Paused { slot: Slot::A });
+    let effects = answers(&mut app, said("2"), true);
+    assert!(matches!(effects.as_slice(), [Effect::Measure { .. }]));
+    let stopped = act(&mut app, Action::StopMeasuring);
+    assert_eq!(stopped, [Effect::StopMeasuring]);
+    assert_eq!(app.bench.run.state, RunState::Paused);
+}
+
+#[test]
+fn an_engine_of_the_stage_that_dies_does_not_end_the_measurement() {
+    let mut app = measuring();
+    let reason = "killed".to_owned();
+    update(&mut app, Message::Engine(FromEngine::Gone { reason }));
+    assert!(app.measuring().is_some());
+    let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
+    assert_eq!(effects, []);
+    assert!(state(&app).measured.is_some());
+}
+
+#[test]
+fn one_answer_is_picked_with_keys() {
+    let mut app = asked();
+    act(&mut app, Action::PickOther(1));
+    assert_eq!(app.picking().expect("asked").at, 1);
+    let effects = act(&mut app, Action::PickThis);
+    assert_eq!(written_answers(&effects)["batch"], ["2"]);
+}
+
+#[test]
+fn an_order_is_picked_place_by_place_and_its_last_place_follows() {
+    let mut app = begin();
+    open(&mut app, "c03");
+    let problems = vec!["answer.toml".to_owned()];
+    answers(&mut app, AnswerFile::Open(problems), false);
+    for _ in 0..3 {
+        act(&mut app, Action::PickOther(9));
+        assert_eq!(act(&mut app, Action::PickThis), []);
+    }
+    let effects = act(&mut app, Action::PickThis);
+    let order = ["e", "d", "c", "a", "b"];
+    assert_eq!(written_answers(&effects)["order"], order);
+}
+
+/// Returns the answers that the only effect writes.
+fn written_answers(effects: &[Effect]) -> &Answers {
+    match effects {
+        [Effect::WriteAnswers { answers, .. }] => answers,
+        _ => panic!("{effects:?}"),
+    }
+}
