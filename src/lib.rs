@@ -15,6 +15,7 @@
 //! | [`record`], [`run_trace`], [`pages`] | recordings, and the traces, reports and tables made from them |
 //! | [`lanes`] | the recording of a learner's kernel on the host |
 //! | [`sanitize`], [`table`] | text made safe to show; columns of text |
+//! | [`scale`] | places of values on a linear or logarithmic scale |
 //! | [`settings`] | defaults for command-line flags, from the user's config file |
 //! | [`exit`], [`out`] | exit codes; printed lines |
 
@@ -42,6 +43,7 @@ pub mod panel;
 pub mod record;
 pub mod run_trace;
 pub mod sanitize;
+pub mod scale;
 pub mod settings;
 pub mod shell;
 pub mod table;

@@ -33,7 +33,8 @@ const COMMANDS: &str =
 /// Returns all problems of a course, one in each line.
 fn problems(source: &CourseFiles) -> Vec<String> {
     let keys: Vec<String> = KEYS.split_whitespace().map(str::to_owned).collect();
-    let lints: Vec<String> = protocol::lints::names().map(str::to_owned).collect();
+    let names = protocol::lints::names().chain(gputrace::lints::names());
+    let lints: Vec<String> = names.map(str::to_owned).collect();
     let command = |line: &str| {
         let name = line.split_whitespace().nth(1).unwrap_or_default();
         if COMMANDS.split_whitespace().any(|known| known == name) {

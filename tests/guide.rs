@@ -1,27 +1,24 @@
 //! The line with the learner's next move. The tests reach every sentence that it can hold, and check that each one is on the screen at
 //! every size without being cut.
 
+#[path = "guide/exercises.rs"]
+mod exercises;
+#[path = "guide/stages.rs"]
+mod stages;
+
 use crate::{sample, screen, session};
 use std::collections::BTreeSet;
 
-use perflings::app::bench::Asked;
-use perflings::app::exercise::ExerciseNews;
-use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::guide::{SentencePart, confirmation, next_move};
 use perflings::app::member::JoinSettings;
-use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Panel, Replay, RunState,
-    ThemeName, update,
+    Action, App, Confirm, Markers, Message, Options, Overlay, Replay, RunState, ThemeName, update,
 };
 use perflings::class::link::RoomNews;
 use perflings::class::record::{InstructorRequest, Question};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
-use perflings::course::save_file::{Prediction, StageState};
-use perflings::judge::Outcome;
-use perflings::judge::kernel::KernelVerdict;
 use perflings::tui::keys;
 use perflings::tui::layout::arrange;
 use perflings::tui::panels::status;
@@ -29,7 +26,7 @@ use perflings::tui::theme::Theme;
 use protocol::config::{Precision, Preset, RunConfig};
 use protocol::*;
 
-use session::{act, begin, begin_pairs, hear, open, play_recording, train, wanted};
+use session::{act, begin, hear, open, train, wanted};
 
 const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 36), (200, 50)];
 
@@ -126,321 +123,6 @@ fn at_stage(stage: u32) -> App {
     begin(Course::builtin(), options).0
 }
 
-/// Plays a stage from its beginning to its end.
-fn stage(reached: &mut ReachedSentences, number: u32) {
-    let mut app = at_stage(number);
-    let of = app.stage().expect("a stage").clone();
-    reached.check(&app);
-    train(&mut app, 10);
-    reached.check(&app);
-    for action in [
-        Action::Toggle,
-        Action::No,
-        Action::Pair,
-        Action::No,
-        Action::Knobs,
-        Action::No,
-    ] {
-        reached.act(&mut app, action);
-    }
-    reached.act(&mut app, Action::Lesson);
-    for _ in 0..6 {
-        reached.act(&mut app, Action::TurnPage(1));
-    }
-    reached.check_without_notice(&mut app);
-    let mut small = app.clone();
-    session::resize(&mut small, 80, 24);
-    small.view.lesson_open = true;
-    for by in [-9, 1, 1, 1] {
-        reached.act(&mut small, Action::TurnPage(by));
-        reached.check_without_notice(&mut small);
-    }
-    reached.act(&mut app, Action::Question);
-    reached.act(&mut app, Action::Answer(0));
-    let mut leaves = app.clone();
-    reached.act(&mut leaves, Action::NextStage);
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::Lesson);
-    reached.act(&mut app, Action::Lesson);
-    reached.act(&mut app, Action::RangeKeep);
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::RangeShift(1));
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::RangeKeep);
-    reached.check_without_notice(&mut app);
-    // Continuing without an answer asks for confirmation.
-    reached.act(&mut app, Action::NextPointer);
-    reached.check(&app);
-    reached.act(&mut app, Action::No);
-    // The learner is asked which panel shows the fault. The lints are hidden, and after a wrong answer there is a second try.
-    for panel in [Panel::Lints, Panel::Loss, Panel::Loss] {
-        reached.act(&mut app, Action::Focus(panel));
-        reached.check_without_notice(&mut app);
-        reached.act(&mut app, Action::Locate);
-        reached.check_without_notice(&mut app);
-    }
-    reached.act(&mut app, Action::Close);
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::Lesson);
-    reached.act(&mut app, Action::Lesson);
-    for _ in 0..=of.evidence.len() {
-        reached.act(&mut app, Action::NextPointer);
-        reached.check_without_notice(&mut app);
-    }
-    // The background comes before the cause.
-    for _ in 0..20 {
-        reached.act(&mut app, Action::TurnPage(1));
-        reached.check_without_notice(&mut app);
-    }
-    reached.act(&mut app, Action::Lesson);
-    for action in [
-        Action::Knobs,
-        Action::KnobTurn(1),
-        Action::KnobTurn(-1),
-        Action::Knobs,
-        Action::Solution,
-    ] {
-        reached.act(&mut app, action);
-        reached.check_without_notice(&mut app);
-    }
-    app.view.confirm = None;
-    let known = app.lesson.learner.progress.stages.get_mut(&of.id);
-    known.expect("seen").state = StageState::Predicted;
-    check(reached, app.clone());
-    // The stage is passed, but its range may still wait for pairs.
-    app.lesson.learner.progress_mut(&of.id).state = StageState::Passed;
-    reached.check_without_notice(&mut app);
-    app.bench.comparison.set_b(of.fixed.clone(), false);
-    act(&mut app, Action::Toggle);
-    train(&mut app, 5);
-    reached.act(&mut app, Action::Pair);
-    begin_pairs(&mut app);
-    reached.hear(&mut app, sample::pair(40, true));
-    for _ in 0..3 {
-        reached.check_without_notice(&mut app);
-        reached.act(&mut app, Action::Lesson);
-        reached.act(&mut app, Action::TurnPage(1));
-    }
-    act(&mut app, Action::Knobs);
-    reached.check_without_notice(&mut app);
-    act(&mut app, Action::Knobs);
-    for (state, prediction) in [
-        (StageState::Passed, Some(Prediction::Skipped)),
-        (StageState::Predicted, Some(Prediction::Skipped)),
-        (StageState::Predicted, None),
-    ] {
-        let mut leaves = app.clone();
-        let known = leaves.lesson.learner.progress_mut(&of.id);
-        known.state = state;
-        known.prediction = prediction;
-        leaves.view.confirm = Some(Confirm::Leave { to: 2 });
-        reached.check(&leaves);
-        leaves.lesson.learner.pair = None;
-        leaves.lesson.learner.report = None;
-        reached.check(&leaves);
-    }
-    app.lesson.learner.progress_mut(&of.id).measured = Some(1.0);
-    for _ in 0..of.quiz.len() {
-        reached.act(&mut app, Action::Question);
-        reached.act(&mut app, Action::Answer(0));
-        reached.check_without_notice(&mut app);
-    }
-    reached.act(&mut app, Action::Reset);
-}
-
-/// Checks the sentences that name the unmet checks of the learner's B.
-fn check(reached: &mut ReachedSentences, mut app: App) {
-    let of = app.stage().expect("a stage").clone();
-    let now_ms = app.clock.now_ms + 1000;
-    update(&mut app, Message::Tick { now_ms });
-    train(&mut app, 3);
-    app.lesson.learner.note_fix_tried(&of);
-    app.view.knobs = false;
-    reached.check_without_notice(&mut app);
-    app.bench.comparison.set_b(of.fixed.clone(), false);
-    reached.check(&app);
-    act(&mut app, Action::Toggle);
-    reached.check_without_notice(&mut app);
-    let run = wanted(&app);
-    for steps in [3, of.steps + 1] {
-        train(&mut app, steps);
-        reached.check_without_notice(&mut app);
-        unmet_checks(reached, &app);
-    }
-    let end = Event::Finished(Box::new(Finished {
-        slot: run.slot,
-        steps: of.steps + 1,
-        ..Finished::default()
-    }));
-    reached.hear(&mut app, end);
-    reached.check_without_notice(&mut app);
-    unmet_checks(reached, &app);
-    reached.act(&mut app, Action::Pair);
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::Knobs);
-    reached.check_without_notice(&mut app);
-    app.bench.pending.asked = Asked::Nothing;
-    for active in [Slot::A, Slot::B] {
-        app.bench.run.active = active;
-        reached.check(&app);
-    }
-}
-
-/// Checks the sentences if a single check fails or was not measured, and if all are met.
-fn unmet_checks(reached: &mut ReachedSentences, app: &App) {
-    let Some(report) = app.lesson.learner.report.clone() else {
-        return;
-    };
-    let with = |name: &str, outcome: Outcome| {
-        let mut report = report.clone();
-        for line in &mut report.lines {
-            line.outcome = if line.name == name {
-                outcome
-            } else {
-                Outcome::Passed
-            };
-            line.measured = "412.7 million tokens/s at 1,024 tokens".to_owned();
-        }
-        report
-    };
-    let required = report.lines.iter().filter(|line| !line.optional);
-    // No check has an empty name, so that with it all are met.
-    for name in required.map(|line| line.name.as_str()).chain([""]) {
-        for outcome in [Outcome::Failed, Outcome::NotMeasured] {
-            for active in [Slot::A, Slot::B] {
-                let mut app = app.clone();
-                app.lesson.learner.report = Some(with(name, outcome));
-                app.bench.run.active = active;
-                reached.check(&app);
-            }
-        }
-    }
-}
-
-fn news(app: &mut App, news: ExerciseNews) {
-    let at = app.mode.exercise().expect("open");
-    let exercise = app.lesson.course.exercises[at].id.clone();
-    update(app, Message::Exercise { exercise, news });
-    app.view.notice = None;
-}
-
-fn exercises(reached: &mut ReachedSentences) {
-    for exercise in &at_stage(1).lesson.course.exercises {
-        let mut app = at_stage(1);
-        train(&mut app, 5);
-        open(&mut app, exercise.label());
-        reached.check(&app);
-        reached.check_without_notice(&mut app);
-        reached.act(&mut app, Action::Lesson);
-        reached.act(&mut app, Action::Lesson);
-        reached.act(&mut app, Action::Reset);
-        app.view.confirm = None;
-        if let Some(detective) = app.detective() {
-            if detective.profile.is_none() {
-                play_recording(&mut app);
-            }
-            reached.check_without_notice(&mut app);
-            reached.act(&mut app, Action::Lesson);
-            reached.act(&mut app, Action::Answer(0));
-            reached.check_without_notice(&mut app);
-            reached.act(&mut app, Action::Lesson);
-            continue;
-        }
-        reached.act(&mut app, Action::Knobs);
-        app.view.notice = None;
-        for passed in [false, true] {
-            let answer = AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]);
-            let kept = ExerciseNews::Answers {
-                answer: answer.clone(),
-                saved: false,
-            };
-            news(&mut app, kept);
-            reached.check(&app);
-            let saved = true;
-            news(&mut app, ExerciseNews::Answers { answer, saved });
-            hear(&mut app, Event::Paused { slot: Slot::A });
-            for found in [
-                ExerciseNews::Measuring(Box::default()),
-                ExerciseNews::Measured(Box::new(Measurement {
-                    passed,
-                    ..Measurement::default()
-                })),
-            ] {
-                news(&mut app, found);
-                reached.check(&app);
-            }
-            act(&mut app, Action::Answer(0));
-            reached.check_without_notice(&mut app);
-        }
-        for found in [
-            ExerciseNews::Begun,
-            ExerciseNews::Checked(Box::new(KernelVerdict {
-                facts: KernelReport {
-                    failed: Some("no device".to_owned()),
-                    ..KernelReport::default()
-                },
-                ..KernelVerdict::default()
-            })),
-            ExerciseNews::Checked(Box::default()),
-            ExerciseNews::Checked(Box::new(KernelVerdict {
-                passed: true,
-                ..KernelVerdict::default()
-            })),
-        ] {
-            news(&mut app, found);
-            for _ in 0..2 {
-                reached.check(&app);
-                act(&mut app, Action::Lesson);
-            }
-        }
-        news(&mut app, ExerciseNews::Checked(Box::default()));
-        for _ in 0..8 {
-            act(&mut app, Action::Hint);
-        }
-        app.view.notice = None;
-        app.view.lesson_open = true;
-        reached.check(&app);
-    }
-}
-
-fn mysteries(reached: &mut ReachedSentences) {
-    let options = Options {
-        mystery: Some((Some(14), 1)),
-        ..Options::default()
-    };
-    let (mut app, _) = begin(Course::builtin(), options);
-    train(&mut app, 20);
-    reached.check(&app);
-    reached.act(&mut app, Action::Knobs);
-    reached.act(&mut app, Action::KnobTurn(1));
-    let run = wanted(&app);
-    app.view.notice = None;
-    reached.hear(&mut app, sample::started(&run, 21));
-    reached.act(&mut app, Action::Knobs);
-    reached.check_without_notice(&mut app);
-    reached.act(&mut app, Action::Pair);
-    let run = wanted(&app);
-    hear(&mut app, sample::started(&run, 0));
-    reached.check_without_notice(&mut app);
-    let mut pairs = app.clone();
-    if let Mode::Mystery(mystery) = &mut pairs.mode {
-        mystery.judging = Some(JudgeStep::Pairs(Box::default()));
-    }
-    reached.check(&pairs);
-    let end = Finished {
-        slot: Slot::B,
-        steps: 60,
-        ..Finished::default()
-    };
-    reached.hear(&mut app, Event::Finished(Box::new(end)));
-    reached.check_without_notice(&mut app);
-    let mut leaves = app.clone();
-    reached.act(&mut leaves, Action::Stage(1));
-    reached.act(&mut app, Action::Solution);
-    reached.act(&mut app, Action::Yes);
-    reached.check_without_notice(&mut app);
-}
-
 fn the_rest(reached: &mut ReachedSentences) {
     let free = Options {
         free: Some(RunConfig::preset(Preset::Tiny)),
@@ -524,6 +206,13 @@ fn the_rest(reached: &mut ReachedSentences) {
         };
         let mut watching = begin(Course::builtin(), recording).0;
         reached.check(&watching);
+        let second = ForeignRun {
+            slot: Slot::B,
+            apart: true,
+            ..ForeignRun::default()
+        };
+        hear(&mut watching, Event::Run(second));
+        reached.check_without_notice(&mut watching);
         watching.bench.run.state = RunState::Finished;
         reached.check_without_notice(&mut watching);
     }
@@ -610,10 +299,10 @@ fn sentences() -> Vec<String> {
 fn every_sentence_is_reached_and_is_not_cut() {
     let mut reached = ReachedSentences::default();
     for number in 1..=9 {
-        stage(&mut reached, number);
+        stages::stage(&mut reached, number);
     }
-    exercises(&mut reached);
-    mysteries(&mut reached);
+    exercises::exercises(&mut reached);
+    exercises::mysteries(&mut reached);
     the_rest(&mut reached);
     let mut never: Vec<String> = sentences();
     never.retain(|text| !reached.0.contains(text));

@@ -31,7 +31,7 @@ pub const POINTS: u32 = 10;
 impl RangeSteps {
     /// Centres the range on a value, as far as the scale of `estimate` goes.
     pub fn centre(&mut self, estimate: &Estimate, value: f64) {
-        let middle = (estimate.share(value) * f64::from(STEPS)).round() as i32;
+        let middle = (estimate.scale().share(value) * f64::from(STEPS)).round() as i32;
         self.shift(middle - i32::from(self.low.midpoint(self.high)));
     }
 
@@ -53,10 +53,8 @@ impl RangeSteps {
 
     /// Returns the ends of the range in the unit of the estimated figure.
     pub fn values(self, estimate: &Estimate) -> (f64, f64) {
-        (
-            value(estimate, f64::from(self.low) / f64::from(STEPS)),
-            value(estimate, f64::from(self.high) / f64::from(STEPS)),
-        )
+        let value = |step: u16| estimate.scale().value(f64::from(step) / f64::from(STEPS));
+        (value(self.low), value(self.high))
     }
 }
 
@@ -65,17 +63,8 @@ pub fn points(estimate: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
     if !(low..=high).contains(&truth) {
         return 0;
     }
-    let width = estimate.share(high) - estimate.share(low);
+    let width = estimate.scale().share(high) - estimate.scale().share(low);
     ((f64::from(POINTS) * (1.0 - width)).round() as u32).max(1)
-}
-
-/// Returns the value at a share of the scale, where 0 is its lower and 1 its upper end.
-fn value(estimate: &Estimate, share: f64) -> f64 {
-    if estimate.log {
-        estimate.from * (estimate.to / estimate.from).powf(share)
-    } else {
-        estimate.from + share * (estimate.to - estimate.from)
-    }
 }
 
 #[cfg(test)]
@@ -123,8 +112,8 @@ mod tests {
             (low - 1.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9,
             "{low} {high}"
         );
-        assert!((estimate.share(10.0) - 0.5).abs() < 1e-9);
-        assert_eq!(estimate.share(f64::NAN), 0.0);
+        assert!((estimate.scale().share(10.0) - 0.5).abs() < 1e-9);
+        assert_eq!(estimate.scale().share(f64::NAN), 0.0);
         let linear = Estimate {
             from: 0.0,
             to: 100.0,

@@ -191,7 +191,7 @@ fn next_text(app: &App) -> &'static str {
             return "The training has ended. {glossary}: read about its first lint";
         }
         Mode::Replay(shown) if shown.watched && !app.may_mark_b() => {
-            return "A and B stand side by side; {glossary} explains the first lint";
+            return "A and B stand side by side. {glossary}: read about the first lint";
         }
         Mode::Replay(shown) if shown.watched => {
             return "{mark-b}: begin B here · {glossary}: read about the first lint";

@@ -327,12 +327,6 @@ impl Lesson {
         (!follows.is_empty()).then_some(follows)
     }
 
-    /// Shows one more hint of the stage or exercise with this id. Returns the effect that saves this.
-    pub(super) fn next_hint(&mut self, id: &str) -> Effect {
-        self.learner.progress_mut(id).hints += 1;
-        self.saved(id)
-    }
-
     /// Compares the measurements of a configuration with the stage's criteria. A stage that was passed once stays passed. `truth` is the
     /// measured figure that the stage's estimate is about.
     pub(super) fn judge(

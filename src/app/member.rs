@@ -43,7 +43,7 @@ pub enum Link {
 pub struct Membership {
     pub me: JoinSettings,
     pub link: Link,
-    /// What the room has told last.
+    /// The state of the class as the room told it last.
     pub class: ClassState,
     /// True while the learner's hand is up.
     pub raised: bool,

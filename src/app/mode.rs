@@ -54,7 +54,7 @@ pub struct HeldRun {
 }
 
 /// A recording on the screen, and the state of its replay.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
     pub file: String,
     pub device: Device,

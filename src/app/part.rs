@@ -244,8 +244,8 @@ impl App {
                     self.effects.push(Effect::Save(change));
                 }
                 FollowUp::NextHint(id) => {
-                    let saved = self.lesson.next_hint(&id);
-                    self.effects.push(saved);
+                    self.lesson.learner.progress_mut(&id).hints += 1;
+                    self.effects.push(self.lesson.saved(&id));
                 }
                 FollowUp::ShowText => self.view.show_text(),
                 FollowUp::ShowLesson => self.view.show_lesson(),

@@ -317,14 +317,9 @@ impl View {
         self.scroll.get(&panel).copied().unwrap_or(0)
     }
 
-    /// Returns the largest first line of a panel, from the last frame.
-    pub fn limit_of(&self, panel: Panel) -> u16 {
-        self.limits.get(&panel).copied().unwrap_or(0)
-    }
-
     /// Returns the number of hidden lines of the lesson below the visible part for a positive `by`, else above it.
     pub(super) fn lines_left(&self, by: i32) -> u16 {
-        let limit = self.limit_of(Panel::Lesson);
+        let limit = self.limits.get(&Panel::Lesson).copied().unwrap_or(0);
         let before = self.scroll_of(Panel::Lesson).min(limit);
         if by > 0 { limit - before } else { before }
     }

@@ -53,7 +53,7 @@ pub struct Board {
     /// The address from which most participants joined, if there are many.
     #[serde(default)]
     pub crowd: Option<Crowd>,
-    /// What could not be read or was not plausible, in one line each.
+    /// The records that could not be read or were not plausible, in one line each.
     pub faults: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub struct ParticipantRow {
     pub best: Option<f64>,
 }
 
-/// Where a participant is.
+/// The presence of a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {

@@ -71,7 +71,7 @@ pub enum Fact {
         who: String,
         up: bool,
     },
-    /// What a participant works on has changed.
+    /// The work of a participant changed.
     Work(Work),
     /// The result in a race that counts for a participant.
     Result {
@@ -232,7 +232,7 @@ struct LogEnd {
     lines: usize,
 }
 
-/// How far the log is written, and how far it is on the disk.
+/// The end of the lines that are written, and of those that are on the disk.
 #[derive(Clone, Copy)]
 struct Ends {
     written: LogEnd,

@@ -27,6 +27,7 @@ pub fn file(board: &Board) -> String {
 mod tests {
     use super::*;
     use crate::class::board::ParticipantRow;
+    use crate::class::server::QUIET;
 
     #[test]
     fn a_hostile_name_stays_a_text() {
@@ -42,6 +43,15 @@ mod tests {
         assert_eq!(page.matches("<script>").count(), 1);
         assert!(page.contains("\\u003c/script>\\u003cscript>alert(1)"));
         assert!(page.contains("http-equiv=\"refresh\"") && !live().contains("http-equiv"));
+    }
+
+    #[test]
+    fn a_page_that_slept_follows_the_room_again() {
+        let (_, after) = PAGE.split_once("SILENT_MS = ").expect("a limit");
+        let (silent_ms, _) = after.split_once(';').expect("a number");
+        let silent_ms: u128 = silent_ms.parse().expect("milliseconds");
+        // The room speaks more often than that, so a page that hears nothing has lost it.
+        assert!(silent_ms > QUIET.as_millis() + 1000, "{silent_ms}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct PhoneRequest {
     pub browser: String,
 }
 
-/// What a phone sees.
+/// The view of a phone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneView {
     /// The name on the board; empty without a name.
@@ -46,8 +46,7 @@ pub struct PhoneView {
     pub raised: bool,
     /// True if this phone has the seat of a computer.
     pub seated: bool,
-    pub closed: bool,
-    /// What the class does, in a sentence.
+    /// The present activity of the class, in a sentence.
     pub now: String,
     /// The open vote, or the one that was closed last.
     pub vote: Option<PhoneVote>,
@@ -69,7 +68,7 @@ pub struct PhoneVote {
     pub mine: Option<usize>,
     /// The votes by choice, once the round is closed.
     pub counts: Vec<u32>,
-    /// How the vote stands, in words.
+    /// The standing of the vote in words.
     pub voted: String,
     pub answer: Option<Answer>,
 }
@@ -95,7 +94,6 @@ impl PhoneView {
     pub fn of(id: &str, room: &RoomState, course: &Course) -> Self {
         let class = &room.class;
         let mut view = Self {
-            closed: class.closed,
             now: now(class, course),
             ..Self::default()
         };

@@ -18,7 +18,7 @@ pub struct RoomSecrets {
     pub key: String,
 }
 
-/// What a code permits.
+/// The access that a code gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The code lets its owner take part in the room.

@@ -29,7 +29,7 @@ use limits::{Guests, TokenBucket};
 /// The shortest interval between events for the board's page.
 const EVENTS: Duration = Duration::from_millis(250);
 /// The interval between events without changes.
-const QUIET: Duration = Duration::from_secs(10);
+pub(super) const QUIET: Duration = Duration::from_secs(10);
 /// The most pages that follow the board.
 const MOST_VIEWERS: usize = 16;
 /// The delay of the response to a wrong code.

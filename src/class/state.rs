@@ -15,7 +15,7 @@ pub use requests::{AWAY_MS, JoinError, MOST_PEOPLE};
 /// A participant as the log has them.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// What the participant shares. Its ballots are those that count; `left` and `raised` are as the board shows them.
+    /// The record that the participant shares. Its ballots are those that count; `left` and `raised` are as the board shows them.
     pub record: Participant,
     /// The number in the order of joining, which others may know.
     pub number: usize,
@@ -45,7 +45,7 @@ impl KnownParticipant {
 /// The state of a class after the lines of its log so far.
 #[derive(Clone, Debug, Default)]
 pub struct RoomState {
-    /// What everybody is told, without what belongs to single participants.
+    /// The state of the class without what only single participants are told.
     pub class: ClassState,
     /// The participants by their ids.
     pub people: BTreeMap<String, KnownParticipant>,
@@ -62,7 +62,8 @@ pub struct RoomState {
     history: Vec<Entry>,
     /// The reasons why participants whose records lie in the folder are not in the room, by id.
     pub refused: BTreeMap<String, String>,
-    /// What could not be read or was not plausible, in one line each, by file or participant. These lines are not in the log.
+    /// The faults of records that could not be read or were not plausible, in one line each, by file or participant. They are not in the
+    /// log.
     pub faults: BTreeMap<String, String>,
     /// The last heartbeat of each participant: its sequence, and its time in milliseconds of the log.
     heard: BTreeMap<String, (u64, u64)>,

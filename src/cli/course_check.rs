@@ -33,7 +33,8 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     if let Some(count) = args.mutants {
         return mutants::check(count, &context, args);
     }
-    let lints: Vec<String> = lints::names().map(str::to_owned).collect();
+    let names = lints::names().chain(gputrace::lints::names());
+    let lints: Vec<String> = names.map(str::to_owned).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),
         lints: &lints,
@@ -92,13 +93,9 @@ fn answers(context: &CourseContext) -> Vec<FileError> {
             Some(profile) => profile_summary(profile),
             None => detective.finished(),
         };
-        let lints: Vec<&str> = match &detective.profile {
-            Some(_) => gputrace::lints::names().collect(),
-            None => lints::names().collect(),
-        };
         match (recorded, &detective.profile) {
             (Some(recorded), _) => {
-                problems.extend(detective::problems(detective, &toml, &recorded, &lints));
+                problems.extend(detective::problems(detective, &toml, &recorded));
             }
             (None, Some(profile)) => {
                 let what = format!(

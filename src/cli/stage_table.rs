@@ -241,7 +241,7 @@ fn table(found: &StageTable) -> SheetTable {
 
 /// Returns the table as it is kept for the summary on the screen.
 fn last_journey(found: &StageTable) -> kept::LastJourney {
-    let (head, cells) = table(found).cells();
+    let SheetTable { head, rows: cells } = table(found);
     let rows = measured(found).zip(cells).map(|(row, cells)| {
         let stage = row.stage;
         kept::JourneyRow { stage, cells }

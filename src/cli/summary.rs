@@ -28,7 +28,7 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
     };
     let [first, last] = [f.loss_first, f.loss_last].map(loss_in_words);
     let device = match &f.device {
-        device if device.name.is_empty() => "a device that is not told".to_owned(),
+        device if device.name.is_empty() => "an unknown device".to_owned(),
         device => format!("{} ({})", device.name, device.kind),
     };
     let loss = format!(

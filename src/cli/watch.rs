@@ -22,11 +22,11 @@ use crate::record::RecordingWriter;
 use crate::sanitize;
 use crate::shell::show;
 use crate::tui::{SessionEnd, terminal};
-use crate::watch::check::check;
+use crate::watch::check::{CheckedFile, check};
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
 use protocol::story::{RunStory, StreamStory, unpaired};
-use protocol::{Device, Event, Finished};
+use protocol::{Event, Finished};
 
 /// The text of `perflings.py`, which `--python` prints.
 const PYTHON: &str = include_str!("../../python/perflings.py");
@@ -42,11 +42,8 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
     // Signals are taken before the command begins: none may end this process and leave the command running.
     let mut signals = Signals::take()?;
     let mut source = begin(args)?;
-    let recording = args
-        .record
-        .as_deref()
-        .map(RecordingWriter::create)
-        .transpose()?;
+    let record = args.record.as_deref();
+    let recording = record.map(RecordingWriter::create).transpose()?;
     if terminal::is_present() && recording.is_none() {
         shown(args, &mut source, &mut signals)?;
     } else if let Some(signal) = follow(&mut source, recording, &mut signals)? {
@@ -68,12 +65,9 @@ fn checked(file: &Path) -> Result<Exit> {
         let why = sanitize::line(why);
         out::result(&format!("{}:{line}: {why}", file.display()))?;
     }
-    notice(&format!(
-        "{} lines, {} steps, {} faults",
-        found.lines,
-        found.steps,
-        found.faults.len()
-    ));
+    let CheckedFile { lines, steps, .. } = found;
+    let count = found.faults.len();
+    notice(&format!("{lines} lines, {steps} steps, {count} faults"));
     Ok(Exit::passed_if(found.faults.is_empty()))
 }
 
@@ -90,18 +84,22 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
             "standard input can be one of the two trainings, not both",
         ));
     }
-    if args.command.is_empty() {
-        let places = args.places.iter().map(|place| followed(place));
-        return Ok(WatchSource::new(places.collect::<Result<_>>()?, None));
-    }
-    let (folder, earlier) = match args.places.split_last() {
-        Some((folder, earlier)) => (folder.clone(), earlier),
-        None => (new_folder()?, Default::default()),
+    let mut named = args.places.clone();
+    let folder = match (args.command.is_empty(), named.pop()) {
+        (true, last) => {
+            named.extend(last);
+            None
+        }
+        (false, Some(folder)) => Some(folder),
+        (false, None) => Some(new_folder()?),
     };
-    let mut places: Vec<WatchPlace> = earlier
-        .iter()
-        .map(|place| followed(place))
-        .collect::<Result<_>>()?;
+    let mut places = Vec::new();
+    for place in &named {
+        places.push(followed(place)?);
+    }
+    let Some(folder) = folder else {
+        return Ok(WatchSource::new(places, None));
+    };
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     let folder = folder.canonicalize().unwrap_or(folder);
@@ -119,12 +117,11 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
 fn refuse_used(folder: &Path) -> Result<()> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
+    let shown = folder.display();
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     match names.find(|name| name.ends_with(".jsonl")) {
         Some(name) => Err(usage(format!(
-            "{} holds {name} of another training; name a new folder, or look at that one with `perflings watch {}`",
-            folder.display(),
-            folder.display()
+            "{shown} holds {name} of another training; name a new folder, or look at that one with `perflings watch {shown}`"
         ))),
         None => Ok(()),
     }
@@ -180,13 +177,9 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
         markers: markers(),
         recording: Some(Replay {
             file: sanitize::line(&source.name()),
-            device: Device::default(),
-            date: String::new(),
-            paused: false,
             speed: 1.0,
-            unsolved: false,
             watched: true,
-            stage: None,
+            ..Replay::default()
         }),
         ..Options::default()
     };
@@ -287,15 +280,10 @@ fn told(source: &WatchSource) -> Result<()> {
     let all: Option<Vec<Finished>> = story.runs().map(RunStory::summary).collect();
     let mut texts: Vec<String> = match all.filter(|all| !all.is_empty()) {
         Some(all) => all.iter().map(|run| summary::text(run, true)).collect(),
-        None => vec![
-            RunReport::from_story(story)
-                .sheet()
-                .markdown()
-                .trim_end()
-                .to_owned(),
-        ],
+        None => vec![RunReport::from_story(story).sheet().markdown()],
     };
     texts.extend(unpaired(a, b).map(|found| found.sentences().join(" ")));
-    out::result(&texts.join("\n\n"))?;
+    let trimmed: Vec<&str> = texts.iter().map(|text| text.trim_end()).collect();
+    out::result(&trimmed.join("\n\n"))?;
     Ok(())
 }

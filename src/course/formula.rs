@@ -100,9 +100,9 @@ formulas! {
     "swiglu_best_intensity" 0 |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c);
     // A layer has nine operations forward and about twice as many backward; the loss and the optimizer have a few.
     "launches_goal" 0 |c| 27.0 * layers(c) + 4.0;
-    // A fused product reads x once instead of three times. Weights and outputs are counted, too.
-    "qkv_saving_pct" 0 qkv_saving;
-    "gate_up_saving_pct" 0 gate_up_saving;
+    // Weights and outputs are counted, too.
+    "qkv_saving_pct" 0 |c| saving_of_fusion(c, 3.0, hidden(c) * (1.0 + 2.0 * kv_share(c)));
+    "gate_up_saving_pct" 0 |c| saving_of_fusion(c, 2.0, 2.0 * ffn(c));
 }
 
 macro_rules! sizes {
@@ -179,17 +179,12 @@ fn kv_share(c: &RunConfig) -> f64 {
     c.model.kv_heads as f64 / heads(c).max(1.0)
 }
 
-fn qkv_saving(c: &RunConfig) -> f64 {
+/// Returns the percentage of memory traffic that a fused product saves: it reads x once, instead of once for each of `products`. `out` is
+/// the number of its output columns.
+fn saving_of_fusion(c: &RunConfig, products: f64, out: f64) -> f64 {
     let x = tokens(c) * hidden(c);
-    let out = hidden(c) * (1.0 + 2.0 * kv_share(c));
     let rest = hidden(c) * out + tokens(c) * out;
-    100.0 * (1.0 - (x + rest) / (3.0 * x + rest))
-}
-
-fn gate_up_saving(c: &RunConfig) -> f64 {
-    let rest = 2.0 * hidden(c) * ffn(c) + 2.0 * tokens(c) * ffn(c);
-    let x = tokens(c) * hidden(c);
-    100.0 * (1.0 - (x + rest) / (2.0 * x + rest))
+    100.0 * (1.0 - (x + rest) / (products * x + rest))
 }
 
 fn swiglu_naive(c: &RunConfig) -> f64 {

@@ -39,11 +39,6 @@ pub fn known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
-/// Returns true for a time of kernels, which only profiled steps tell.
-pub fn of_profiles(name: &str) -> bool {
-    part_of(name).is_some()
-}
-
 /// Returns true for a figure that follows from the times of many steps. Its median still changes after few steps.
 pub fn of_step_times(name: &str) -> bool {
     let is_time = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
@@ -58,7 +53,7 @@ pub fn has_part(finished: &Finished, part: &str) -> Option<bool> {
 
 /// Returns the part in the name of a time, and true for a group: `attention` for `part.attention.ms`, which means the kernels of exactly
 /// this part; `mlp` for `group.mlp.ms`, which includes `mlp.gate`.
-fn part_of(name: &str) -> Option<(&str, bool)> {
+pub(super) fn part_of(name: &str) -> Option<(&str, bool)> {
     let (head, rest) = name.split_once('.')?;
     let part = rest.strip_suffix(".ms")?;
     let is_plain = part
@@ -143,7 +138,7 @@ metrics! {
         let phases = f.phases_ms.filter(|p| p.step > 0.0)?;
         Some(100.0 * phases.residual.abs() / phases.step)
     };
-    "phases.backward_over_forward" 2 "" "backward over forward" |f| {
+    "phases.backward_over_forward" 2 "" "time of the backward pass over the time of the forward pass" |f| {
         let phases = f.phases_ms.filter(|p| p.forward > 0.0)?;
         Some(phases.backward / phases.forward)
     };

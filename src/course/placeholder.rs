@@ -267,9 +267,8 @@ fn words(name: &str, run: &Finished) -> Option<String> {
 
 /// Returns the number of profiles behind each side of a ratio of kernel times, as words in brackets; `None` for other figures.
 fn profiles(name: &str, from: &FigureSources<'_>) -> Option<String> {
-    if !metric::of_profiles(name) {
-        return None;
-    }
+    // Only the times of kernels are measured in profiled steps.
+    metric::part_of(name)?;
     let count = |run| Some(from.run(run)?.kernels.profiles.max(1));
     Some(match (count("broken")?, count("fixed")?) {
         (1, 1) => " (one profile each)".to_owned(),

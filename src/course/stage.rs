@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::check::{Check, CheckToml};
 use super::lesson::Lesson;
 use crate::panel::Panel;
+use crate::scale::Scale;
 use protocol::config::{KNOBS, KnobValue, Preset, RunConfig};
 
 /// The difficulty of a stage: a beginner looks, an intermediate learner takes apart, an advanced one writes.
@@ -149,23 +150,18 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the place of a value on the scale, from 0 to 1.
-    pub fn share(&self, value: f64) -> f64 {
-        let share = if self.log {
-            (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
-        } else {
-            (value - self.from) / (self.to - self.from)
-        };
-        if share.is_finite() {
-            share.clamp(0.0, 1.0)
-        } else {
-            0.0
+    /// Returns the scale on which the range is drawn.
+    pub const fn scale(&self) -> Scale {
+        Scale {
+            low: self.from,
+            high: self.to,
+            log: self.log,
         }
     }
 
     /// Returns the place of a figure on the scale if a learner could guess it from the scale alone: at an end, or in the middle.
     pub fn gives_away(&self, truth: f64) -> Option<&'static str> {
-        match self.share(truth) {
+        match self.scale().share(truth) {
             share if !(0.08..=0.92).contains(&share) => Some("at an end of its scale"),
             share if (share - 0.5).abs() < 0.03 => Some("in the middle of its scale"),
             _ => None,

@@ -45,18 +45,6 @@ pub struct SweepRow {
     pub why: Option<String>,
 }
 
-/// Heads of columns for metrics with long names.
-const HEADS: &[(&str, &str)] = &[
-    ("step_ms", "step ms"),
-    ("samples_per_s", "samples/s"),
-    ("tokens_per_s", "tokens/s"),
-    ("loss_first", "first loss"),
-    ("loss_last", "last loss"),
-    ("kernels.launches_per_step", "launches"),
-    ("memory.peak_mib", "peak MiB"),
-    ("grad.params_pct", "trained %"),
-];
-
 /// Returns the table of all measurements so far.
 pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     if !configs.rank.is_empty() {
@@ -123,9 +111,19 @@ fn ranked(configs: &Configs, found: &SweepRuns) -> SweepTable {
     }
 }
 
-fn head_of(name: &str) -> &str {
-    let found = HEADS.iter().find(|(metric, _)| *metric == name);
-    found.map_or(name, |(_, head)| head)
+/// Returns the head of a metric's column, which is shorter than some names.
+fn head_of(metric: &str) -> &str {
+    match metric {
+        "step_ms" => "step ms",
+        "samples_per_s" => "samples/s",
+        "tokens_per_s" => "tokens/s",
+        "loss_first" => "first loss",
+        "loss_last" => "last loss",
+        "kernels.launches_per_step" => "launches",
+        "memory.peak_mib" => "peak MiB",
+        "grad.params_pct" => "trained %",
+        _ => metric,
+    }
 }
 
 fn as_times(ratio: f64) -> String {

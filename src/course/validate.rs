@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::check::{Metric, Starter};
+use super::check::{Check, Metric, Starter};
 use super::exercise::Exercise;
 use super::lesson::{LessonReference, LessonReferenceKind, ParsedLesson, parse};
 use super::source::Loader;
@@ -128,13 +128,18 @@ impl Structure<'_> {
             let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
             self.loader.fail(&path, 1, what);
         }
-        for check in &stage.checks {
+        self.lints(&path, &stage.checks);
+    }
+
+    /// Reports checks on lints that do not exist.
+    fn lints(&self, path: &str, checks: &[Check]) {
+        for check in checks {
             if let Metric::Lint(name) = &check.metric
                 && !self.vocabulary.lints.contains(name)
             {
                 let known = self.vocabulary.lints.iter().map(String::as_str);
                 let what = unknown("lint", name, known);
-                self.loader.fail(&path, check.line, what);
+                self.loader.fail(path, check.line, what);
             }
         }
     }
@@ -146,6 +151,13 @@ impl Structure<'_> {
             if let Some(what) = what.or_else(|| self.pointer_problem(exercise, lesson)) {
                 self.loader.fail(&path, 0, what);
             }
+        }
+        for checks in exercise
+            .detective()
+            .iter()
+            .flat_map(|detective| &detective.shows)
+        {
+            self.lints(&path, checks);
         }
         for problem in exercise.problems(&self.loader.source.shown(&path)) {
             self.loader.report(problem);

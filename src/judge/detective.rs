@@ -2,21 +2,15 @@
 //! `[[shows.d]]` which figures a recording has where that choice is right; only the answer's conditions may hold.
 
 use super::{CriterionResult, Outcome, stage};
-use crate::course::check::Metric;
 use crate::course::config_file::FileError;
 use crate::course::exercise::Detective;
 use crate::course::save_file::letter;
 use protocol::Finished;
-use protocol::config::{Preset, RunConfig, unknown};
+use protocol::config::{Preset, RunConfig};
 
 /// Returns what is wrong with the declared answer. `toml` is the name of the exercise's file in messages. `recorded` is the summary of the
-/// recorded run; for a profile it has only lints, and `lints` are the names of all lints that it could have.
-pub fn problems(
-    detective: &Detective,
-    toml: &str,
-    recorded: &Finished,
-    lints: &[&str],
-) -> Vec<FileError> {
+/// recorded run; for a profile it has only lints.
+pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<FileError> {
     let mut problems = Vec::new();
     let mut report = |line: usize, what: String| problems.push(FileError::new(toml, line, what));
     let config = detective
@@ -29,11 +23,6 @@ pub fn problems(
     for (choice, checks) in detective.shows.iter().enumerate() {
         let mut outcome = Outcome::Passed;
         for check in checks {
-            if let Metric::Lint(name) = &check.metric
-                && !lints.contains(&name.as_str())
-            {
-                report(check.line, unknown("lint", name, lints.iter().copied()));
-            }
             let result = stage::recorded(check, &config, recorded);
             outcome = outcome.max(result.outcome);
             if result.outcome == Outcome::NotMeasured {
@@ -69,11 +58,12 @@ pub fn problems(
         .collect();
     if let Some(first) = others.first() {
         let all = others.join(", ");
-        let what = match shown.contains(&answer) {
-            true => format!(
+        let what = if shown.contains(&answer) {
+            format!(
                 "the recording shows {all} as well as the answer; write a condition under `[[shows.{first}]]` that it does not meet"
-            ),
-            false => format!("the recording shows {all}; write `answer = \"{first}\"`"),
+            )
+        } else {
+            format!("the recording shows {all}; write `answer = \"{first}\"`")
         };
         report(asked_at, what);
     }

@@ -48,12 +48,8 @@ fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
 
 /// Judges one criterion.
 pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> CriterionResult {
-    let terms = Terms {
-        config: &stage.fixed,
-        steps: stage.steps,
-        questions: stage.quiz.len(),
-    };
-    judge(check, measured, terms)
+    let config = measured.config.unwrap_or(&stage.fixed);
+    judge(check, measured, config, stage.steps, stage.quiz.len())
 }
 
 /// Judges one criterion by a recorded run alone.
@@ -63,45 +59,26 @@ pub(super) fn recorded(check: &Check, config: &RunConfig, run: &Finished) -> Cri
         finished: Some(run),
         ..StageFacts::default()
     };
-    let terms = Terms {
-        config,
-        steps: 0,
-        questions: 0,
-    };
-    judge(check, measured, terms)
+    judge(check, measured, config, 0, 0)
 }
 
-/// The terms under which a criterion is judged.
-#[derive(Clone, Copy)]
-struct Terms<'a> {
-    /// The configuration for formulas where none was measured.
-    config: &'a RunConfig,
-    /// The number of steps after which the last loss counts.
+/// Judges a criterion. `config` is the configuration for formulas, `steps` the number of steps after which the last loss counts, and
+/// `questions` the number of questions in the quiz.
+fn judge(
+    check: &Check,
+    measured: StageFacts<'_>,
+    config: &RunConfig,
     steps: u64,
-    /// The number of questions in the quiz.
     questions: usize,
-}
-
-fn judge(check: &Check, measured: StageFacts<'_>, terms: Terms<'_>) -> CriterionResult {
-    let (asked, found) = answer(check, measured, terms);
-    CriterionResult {
-        optional: check.optional,
-        ..CriterionResult::new(&check.name, asked, found)
-    }
-}
-
-fn answer(check: &Check, measured: StageFacts<'_>, terms: Terms<'_>) -> (String, Found) {
+) -> CriterionResult {
     let run = measured.finished;
-    let known = MeasuredRun {
-        config: measured.config.unwrap_or(terms.config),
-        run,
-    };
+    let known = MeasuredRun { config, run };
     let wanted = check.test == Test::Present;
-    match &check.metric {
+    let (asked, found) = match &check.metric {
         Metric::Figure(name) => {
             let decimals = metric::form(name).0.min(4);
             let asked = format!("{name} {}", known.asked(&check.test, decimals));
-            (asked, known.figure(name, check, measured, terms.steps))
+            (asked, known.figure(name, check, measured, steps))
         }
         Metric::Ratio => {
             let asked = known.asked(&check.test, 2);
@@ -132,13 +109,16 @@ fn answer(check: &Check, measured: StageFacts<'_>, terms: Terms<'_>) -> (String,
             (format!("`{part}` {place} the kernel list"), found)
         }
         Metric::Quiz => {
-            let all = terms.questions;
             let found = match measured.quiz_right {
-                Some(right) => (format!("{right} of {all}"), Some(right >= all)),
+                Some(right) => (format!("{right} of {questions}"), Some(right >= questions)),
                 None => not_measured("not answered yet"),
             };
-            (format!("all {all} questions answered rightly"), found)
+            (format!("all {questions} questions answered rightly"), found)
         }
+    };
+    CriterionResult {
+        optional: check.optional,
+        ..CriterionResult::new(&check.name, asked, found)
     }
 }
 

@@ -44,23 +44,24 @@ pub fn weakness(
             continue;
         };
         let reference = Reference::parse(spec, &shape.sizes)?;
-        // The outputs that have passed with every kind of values so far.
-        let mut passing: Option<Vec<WrongOutput>> = None;
-        for kind in kinds {
+        let passing_with = |kind: &KernelFill| {
             let inputs = reference::inputs(&spec.bindings, shape, Some(*kind), seed)?;
             let expected = reference.outputs(spec, &shape.sizes, &inputs, true)?;
             let tolerance = shape.tolerance.or(spec.tolerance);
-            let found = passing_outputs(spec, &inputs, &expected, tolerance);
-            passing = Some(match passing {
-                None => found,
-                Some(before) => before
-                    .into_iter()
-                    .filter_map(|output| output.also_in(&found))
-                    .collect(),
-            });
-        }
-        let mut all = passing.into_iter().flatten();
-        if let Some(WrongOutput { what, .. }) = all.find(|output| output.differs) {
+            Ok(passing_outputs(spec, &inputs, &expected, tolerance))
+        };
+        let passing: Vec<Vec<WrongOutput>> = kinds
+            .iter()
+            .map(passing_with)
+            .collect::<Result<_, String>>()?;
+        // An output is wrong if it passes with every kind of values and differs with one of them.
+        let passes_and_differs = |wrong: &&WrongOutput| {
+            let same =
+                |other: &&WrongOutput| (other.output, &other.what) == (wrong.output, &wrong.what);
+            let found: Vec<&WrongOutput> = passing.iter().flatten().filter(same).collect();
+            found.len() == kinds.len() && found.iter().any(|output| output.differs)
+        };
+        if let Some(WrongOutput { what, .. }) = passing.iter().flatten().find(passes_and_differs) {
             let at = with_names(&shape.sizes);
             return Ok(Some(format!(
                 "{what} would pass at {at}: the allowed error is larger than the values"
@@ -77,15 +78,6 @@ struct WrongOutput {
     what: String,
     /// True if it differs from the right values by more than rounding.
     differs: bool,
-}
-
-impl WrongOutput {
-    /// Returns the output if it is among others, which were found with other values.
-    fn also_in(mut self, others: &[Self]) -> Option<Self> {
-        let is_other = |other: &&Self| (other.output, &other.what) == (self.output, &self.what);
-        self.differs |= others.iter().find(is_other)?.differs;
-        Some(self)
-    }
 }
 
 /// Returns the wrong outputs that would pass with these inputs.

@@ -5,6 +5,7 @@ use super::sheet::{
     Curve, LaneChart, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
 };
 use crate::sanitize;
+use crate::scale::Scale;
 use protocol::units::{number, or_dash, show};
 
 const STYLE: &str = "\
@@ -98,7 +99,7 @@ fn prose(text: &str) -> String {
 
 /// Writes a table. Cells and rows have no closing tags, because HTML closes them where the next one begins.
 fn table(table: &SheetTable) -> String {
-    let (names, rows) = table.cells();
+    let SheetTable { head: names, rows } = table;
     let count_figures = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.filter(|cell| is_figure(cell)).count()
@@ -140,20 +141,6 @@ fn is_figure(text: &str) -> bool {
     text.len() < 20 && (number.parse::<f64>().is_ok() || text == "-")
 }
 
-/// Returns the place of a value between two others, from 0 to 1.
-fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
-    let share = if log && from > 0.0 && value > 0.0 {
-        (value / from).ln() / (to / from).ln()
-    } else {
-        (value - from) / (to - from)
-    };
-    if share.is_finite() {
-        share.clamp(0.0, 1.0)
-    } else {
-        0.5
-    }
-}
-
 /// Draws a chart; empty without points.
 fn chart(chart: &SheetChart) -> String {
     let is_finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
@@ -170,8 +157,9 @@ fn chart(chart: &SheetChart) -> String {
     let [left, right, above, below] = ROOM;
     let wide = CHART.0 - left - right;
     let tall = CHART.1 - above - below;
-    let x = |value: f64| left + wide * place(value, first, last, false);
-    let y = |value: f64| above + tall * (1.0 - place(value, low, high, log));
+    let scale = |low, high, log| Scale { low, high, log };
+    let x = |value: f64| left + wide * scale(first, last, false).share(value);
+    let y = |value: f64| above + tall * (1.0 - scale(low, high, log).share(value));
     let mut drawn = String::new();
     for (name, level) in levels {
         let at = y(*level);
@@ -272,10 +260,11 @@ fn caption(chart: &SheetChart) -> String {
 
 /// Draws a scale with its ranges.
 fn scale(scale: &RangeScale) -> String {
-    let from = scale.from;
-    let to = scale.to;
+    let low = scale.from;
+    let high = scale.to;
+    let log = scale.log;
     let wide = SCALE.0 - 2.0 * ENDS;
-    let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
+    let x = |value: f64| ENDS + wide * Scale { low, high, log }.share(value);
     let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
     let bands = thick * scale.ranges.len() as f64;
     let middle = 12.0 + bands / 2.0;
@@ -283,12 +272,12 @@ fn scale(scale: &RangeScale) -> String {
     let end = ENDS + wide;
     let mut drawn = format!(
         "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\"/>\n{}{}\n",
-        label((ENDS - 8.0, middle + 4.0), "end", &number(from)),
-        label((end + 8.0, middle + 4.0), "", &number(to))
+        label((ENDS - 8.0, middle + 4.0), "end", &number(low)),
+        label((end + 8.0, middle + 4.0), "", &number(high))
     );
-    for (at, (low, high)) in scale.ranges.iter().enumerate() {
-        let left = x(*low);
-        let right = x(*high);
+    for (at, (from, to)) in scale.ranges.iter().enumerate() {
+        let left = x(*from);
+        let right = x(*to);
         drawn += &format!(
             "<rect class=\"band\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
             12.0 + thick * at as f64,

@@ -273,17 +273,13 @@ fn exercise_blocks(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
 
 /// Returns the table of `perflings run all`.
 fn journey_blocks(journey: &LastJourney) -> [SheetBlock; 3] {
-    let LastJourney {
-        device,
-        preset,
-        date,
-        ..
-    } = journey;
+    let place = format!("On {}, at {}", journey.device, journey.preset);
+    let head = journey.head.clone();
     let rows = journey.rows.iter().map(|row| row.cells.clone()).collect();
     [
         SheetBlock::Heading("The whole journey".to_owned()),
-        SheetBlock::Intro(format!("On {device}, at {preset}, {date}.")),
-        SheetBlock::Table(SheetTable::printed(journey.head.clone(), rows)),
+        SheetBlock::Intro(format!("{place}, {}.", journey.date)),
+        SheetBlock::Table(SheetTable { head, rows }),
     ]
 }
 

@@ -177,7 +177,7 @@ fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
 fn device_in_words(run: &RunDescription) -> String {
     match &run.device {
         Some(device) => format!("on {} ({})", device.name, device.kind),
-        None => "on a device that is not told".to_owned(),
+        None => "on an unknown device".to_owned(),
     }
 }
 

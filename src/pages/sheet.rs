@@ -88,8 +88,8 @@ pub struct RangeScale {
 /// Rows of cells under a head.
 #[derive(Clone, Debug)]
 pub struct SheetTable {
-    head: Vec<String>,
-    rows: Vec<Vec<String>>,
+    pub head: Vec<String>,
+    pub rows: Vec<Vec<String>>,
 }
 
 /// A column: its head, and a function that returns the cell for a thing.
@@ -122,19 +122,9 @@ impl SheetTable {
         )
     }
 
-    /// Returns a table with a head and rows that were written before.
-    pub fn printed(head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
-        Self { head, rows }
-    }
-
     /// Returns true if a column has a head.
     pub fn is_named(&self) -> bool {
         self.head.iter().any(|head| !head.is_empty())
-    }
-
-    /// Returns the head and the rows.
-    pub fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        (self.head.clone(), self.rows.clone())
     }
 
     fn text(&self) -> String {

@@ -31,9 +31,11 @@ use crate::course::workspace;
 use crate::course::{CourseFiles, Exercise, Stage};
 use crate::files;
 use crate::measure::background_job::BackgroundJob;
+use crate::out::notice;
 use crate::pages::html;
 use crate::pages::report::RunReport;
 use crate::record::Recording;
+use crate::sanitize;
 use crate::settings;
 use crate::tui::theme::Theme;
 use crate::tui::{self, terminal};
@@ -177,6 +179,9 @@ impl Workshop {
                 theme,
                 markers,
             } => {
+                // A large trace takes seconds, and the panels are not on the screen meanwhile.
+                let name = sanitize::line(&file.display().to_string());
+                notice(&format!("reading {name}"));
                 let trace = gputrace::open(&file, &mut |_| {})
                     .map_err(|error| anyhow!("{} {}", error.what, error.next))?;
                 let figures = gputrace::summary::summary(&trace);

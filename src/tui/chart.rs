@@ -12,7 +12,7 @@ use ratatui::style::Style;
 
 use super::text;
 use super::theme::Theme;
-use axis::Scale;
+use crate::scale::Scale;
 use grid::{CurveStyle, Grid, Plot, put};
 use protocol::Slot;
 use protocol::story::Bucket;

@@ -141,41 +141,40 @@ impl CardRow {
     }
 }
 
-/// Returns the contents of a panel and its explanation. A panel that would give the fault away shows why it waits instead.
-fn content_and_reading(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
+/// Returns the contents of a panel and its explanation. A panel without its figure says which line of another program would report it; a
+/// panel that would give the fault away says why it waits.
+fn content_and_reading<'a>(
+    panel: Panel,
+    app: &'a App,
+    theme: &'a Theme,
+    area: Rect,
+) -> (Content<'a>, &'static [&'static str]) {
+    if let Some(figure) = watched::unreported(panel, app) {
+        return (figure.content(app, theme, area), &[]);
+    }
     match PANELS.iter().find(|row| row.panel == panel) {
         // The panel of the lints says itself why it waits.
         Some(row) if panel == Panel::Lints || !app.reading().withholds(panel.into_str()) => {
-            (row.content, (row.reading)(app))
+            ((row.content)(app, theme, area), (row.reading)(app))
         }
-        _ => (lints::later, &[]),
+        _ => (lints::later(app, theme, area), &[]),
     }
 }
 
 /// Draws a panel. Returns how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
-    let (content_of, mut explanation) = content_and_reading(panel, app);
-    let unreported = watched::unreported(panel, app);
-    let content_in = |area: Rect| match unreported {
-        Some(figure) => figure.content(app, theme, area),
-        None => content_of(app, theme, area),
-    };
-    if unreported.is_some() {
-        explanation = &[];
-    }
     let focused = app.view.focus == Some(panel);
     let is_strip = is_strip(app);
-    let explains = focused && app.view.expanded && !is_strip && !explanation.is_empty();
     let mut inner = if is_strip {
         inside_strip(area)
     } else {
         inside(area)
     };
-    let mut content = content_in(inner);
+    let (mut content, explanation) = content_and_reading(panel, app, theme, inner);
     let reading = content.explained(explanation);
-    if explains {
+    if focused && app.view.expanded && !is_strip {
         draw_reading(&reading, &mut inner, theme, frame);
-        content = content_in(inner);
+        (content, _) = content_and_reading(panel, app, theme, inner);
     } else if !is_strip && !app.reading().marks_row(panel) {
         // While the learner marks a row of the panel, the panel shows figures only.
         content.reading = reading;

@@ -147,26 +147,26 @@ fn note_lines(
     head.push(Span::styled(used, style));
     let mut lines = text::wrap(&head, columns, "", "");
     lines.extend(wrapped(&notes.run, theme.dim));
-    lines.push(Line::default());
-    lines.extend(wrapped(&notes.says, theme.heading));
-    lines.push(Line::default());
-    lines.extend(wrapped(&notes.notes, theme.text));
-    if !notes.vote.is_empty() {
-        lines.push(Line::default());
-        for choice in &notes.vote {
-            lines.extend(wrapped(choice, theme.text));
-        }
-    }
-    if !notes.votes.is_empty() {
-        lines.push(Line::default());
-        lines.extend(wrapped(&notes.votes, theme.strong));
-    }
-    lines.push(Line::default());
     let next = match notes.next.as_str() {
         "" => "This is the last beat.".to_owned(),
         next => format!("next: {next}"),
     };
-    lines.extend(wrapped(&next, theme.dim));
+    let choices = notes
+        .vote
+        .iter()
+        .flat_map(|choice| wrapped(choice, theme.text));
+    let mut paragraphs = vec![
+        wrapped(&notes.says, theme.heading),
+        wrapped(&notes.notes, theme.text),
+        choices.collect(),
+        wrapped(&notes.votes, theme.strong),
+        wrapped(&next, theme.dim),
+    ];
+    paragraphs.retain(|paragraph| paragraph.iter().any(|line| line.width() > 0));
+    for paragraph in paragraphs {
+        lines.push(Line::default());
+        lines.extend(paragraph);
+    }
     lines
 }
 

@@ -274,21 +274,3 @@ pub fn measured<'a, T: Copy>(
     let shown = *running.or(all.first())?;
     Some(Measured { all, shown })
 }
-
-/// Joins as many of the first parts as fit whole into `columns`. Returns an empty text where the first part does not fit.
-pub fn joined<'p>(
-    parts: impl IntoIterator<Item = &'p str>,
-    columns: usize,
-    separator: &str,
-) -> String {
-    let mut text = String::new();
-    for part in parts {
-        let separator = if text.is_empty() { "" } else { separator };
-        let wide = text::width(&text) + text::width(separator) + text::width(part);
-        if wide > columns {
-            break;
-        }
-        text = text + separator + part;
-    }
-    text
-}

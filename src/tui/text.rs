@@ -219,6 +219,20 @@ pub fn ranked(mut parts: Vec<(u8, Span<'static>)>, columns: usize) -> Line<'stat
     parts.into_iter().map(|(_, part)| part).collect()
 }
 
+/// Joins as many of the first parts as fit whole into `columns`. Returns an empty text where the first part does not fit.
+pub fn joined<'p>(
+    parts: impl IntoIterator<Item = &'p str>,
+    columns: usize,
+    separator: &str,
+) -> String {
+    let mut by_rank = Vec::new();
+    for (rank, part) in (1..).zip(parts) {
+        let gap = if rank > 1 { separator } else { "" };
+        by_rank.push((rank, Span::raw(format!("{gap}{part}"))));
+    }
+    ranked(by_rank, columns).to_string()
+}
+
 /// The lines that `wrap` has written so far.
 struct Page {
     lines: Vec<Line<'static>>,

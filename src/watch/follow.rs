@@ -23,7 +23,7 @@ pub(super) enum Followed {
 }
 
 /// A file that is followed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FollowedFile {
     path: PathBuf,
     open: Option<(File, FileId)>,
@@ -61,13 +61,7 @@ impl FollowedFile {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            open: None,
-            at: 0,
-            is_behind: false,
-            part: Vec::new(),
-            skips: false,
-            lines: 0,
-            bars: false,
+            ..Self::default()
         }
     }
 

@@ -110,11 +110,8 @@ impl Job {
     }
 }
 
-#[cfg(unix)]
-use signal_hook::consts::{SIGKILL as KILL, SIGTERM as TERMINATE};
-#[cfg(not(unix))]
+/// The numbers of `SIGTERM` and `SIGKILL`, which are the same on every Unix.
 const TERMINATE: i32 = 15;
-#[cfg(not(unix))]
 const KILL: i32 = 9;
 
 /// The number of signals that the command may ignore; the next one kills it.

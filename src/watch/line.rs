@@ -21,7 +21,8 @@ pub(super) struct WatchLine {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum WatchEvent {
-    Hello(WatchHello),
+    /// Begins each file, and comes again when a job was begun again.
+    Hello(Hello),
     Run(ForeignRun),
     Step(WatchStep),
     Gradients(Gradients),
@@ -47,33 +48,6 @@ pub(super) enum WatchEvent {
         #[serde(default)]
         why: Option<String>,
     },
-}
-
-/// The greeting, which begins each file and comes again when a job was begun again.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct WatchHello {
-    pub protocol: u32,
-    pub version: String,
-    pub pid: u32,
-    pub os: String,
-    pub cores: u32,
-    pub date: String,
-    pub host: Option<String>,
-}
-
-impl From<WatchHello> for Hello {
-    fn from(hello: WatchHello) -> Self {
-        Self {
-            protocol: PROTOCOL,
-            version: hello.version,
-            pid: hello.pid,
-            os: hello.os,
-            cores: hello.cores,
-            date: hello.date,
-            host: hello.host,
-        }
-    }
 }
 
 /// One step of the optimizer. Times are in milliseconds.

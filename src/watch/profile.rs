@@ -22,73 +22,53 @@ const HOST: f64 = 0.30;
 
 /// Reads a trace. A file that cannot be read becomes a profile without rows that says why.
 pub(super) fn read(path: &Path, written: &WrittenProfile, on_cpu: bool) -> ReadProfile {
-    let file = Some(path.display().to_string());
+    let mut profile = StepProfile {
+        slot: written.slot,
+        step: written.step,
+        file: Some(path.display().to_string()),
+        ..StepProfile::default()
+    };
+    let mut found = Vec::new();
     match gputrace::open(path, &mut |_| {}) {
         Ok(trace) => {
             // A program may leave the length of its step out. The trace has it: from its first event to its last.
             let whole = trace.span(|_| true);
-            let span = whole.map(|(from, to)| from.abs_diff(to) as f64 / NS_PER_MS);
-            let length_ms = written.ms.or(span).unwrap_or_default();
-            let mut read = of_summary(&summary(&trace), written, length_ms, on_cpu);
-            read.profile.file = file;
-            read
+            let span_ms = whole.map(|(from, to)| from.abs_diff(to) as f64 / NS_PER_MS);
+            profile.profiled_step_ms = written.ms.or(span_ms).unwrap_or_default();
+            let figures = summary(&trace);
+            let step_ms = fill(&mut profile, &figures, written.usual_ms);
+            let idle = 1.0 - profile.device_ms / step_ms.max(f64::MIN_POSITIVE);
+            found = lints(&figures, idle, on_cpu);
         }
-        Err(error) => ReadProfile {
-            profile: StepProfile {
-                slot: written.slot,
-                step: written.step,
-                file,
-                reason: Some(format!("{} {}", error.what, error.next)),
-                ..StepProfile::default()
-            },
-            lints: Vec::new(),
-        },
+        Err(error) => profile.reason = Some(format!("{} {}", error.what, error.next)),
+    }
+    ReadProfile {
+        profile,
+        lints: found,
     }
 }
 
-fn of_summary(
-    figures: &Summary,
-    written: &WrittenProfile,
-    profiled_ms: f64,
-    on_cpu: bool,
-) -> ReadProfile {
-    let rows = rows(figures);
-    let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
+/// Fills in the figures of a trace. `usual_ms` is the length of the steps around the profiled one: the profiler slows the host down, so
+/// that the work of a device is compared with them. Returns the length in milliseconds of the step that the rows are compared with.
+fn fill(profile: &mut StepProfile, figures: &Summary, usual_ms: Option<f64>) -> f64 {
     let of_host = figures.table.is_empty();
-    // The profiler slows the host down: a device is compared with the steps around the profiled one.
-    let step_ms = match of_host {
-        true => profiled_ms,
-        false => written.usual_ms.unwrap_or(profiled_ms),
-    };
+    let compared_ms = if of_host { None } else { usual_ms };
+    let step_ms = compared_ms.unwrap_or(profile.profiled_step_ms);
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    ReadProfile {
-        lints: lints(
-            figures,
-            1.0 - device_ms / step_ms.max(f64::MIN_POSITIVE),
-            on_cpu,
-        ),
-        profile: StepProfile {
-            slot: written.slot,
-            step: written.step,
-            launches: count(figures.launches.unwrap_or(figures.kernels)),
-            unique: count(figures.distinct_names),
-            device_ms,
-            profiled_step_ms: profiled_ms,
-            coverage: if step_ms > 0.0 {
-                device_ms / step_ms
-            } else {
-                0.0
-            },
-            step_ms: Some(step_ms),
-            unbracketed_ms: (step_ms - device_ms).max(0.0),
-            clock: if of_host { "host" } else { "device" }.to_owned(),
-            reason: rows
-                .is_empty()
-                .then(|| "the trace has no kernels".to_owned()),
-            rows,
-            ..StepProfile::default()
-        },
+    profile.rows = rows(figures);
+    profile.launches = count(figures.launches.unwrap_or(figures.kernels));
+    profile.unique = count(figures.distinct_names);
+    profile.device_ms = profile.rows.iter().map(|row| row.ms).sum();
+    profile.step_ms = Some(step_ms);
+    if step_ms > 0.0 {
+        profile.coverage = profile.device_ms / step_ms;
     }
+    profile.unbracketed_ms = (step_ms - profile.device_ms).max(0.0);
+    profile.clock = if of_host { "host" } else { "device" }.to_owned();
+    if profile.rows.is_empty() {
+        profile.reason = Some("the trace has no kernels".to_owned());
+    }
+    step_ms
 }
 
 /// Returns a row for each short name, the longest first. Kernels whose full names differ may share one.

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use super::follow::{Followed, FollowedFile};
 use super::line::{WatchEvent, WatchStep, read};
 use protocol::stats::robust::{StepTimes, typical_phases};
-use protocol::{Event, ForeignRun, LogMessage, PhaseTimes, RankReading, Slot, Throughput};
+use protocol::{
+    Event, ForeignRun, LogMessage, PROTOCOL, PhaseTimes, RankReading, Slot, Throughput,
+};
 
 /// Steps whose phases are averaged.
 const PHASES_OF: usize = 256;
@@ -31,7 +33,8 @@ pub(super) struct WrittenProfile {
 pub(super) struct RankNews {
     /// Each with its time in seconds since the program began to write.
     pub events: Vec<(f64, Event)>,
-    pub profiles: Vec<WrittenProfile>,
+    /// The latest one.
+    pub profile: Option<WrittenProfile>,
     /// Lines that could not be read: the place with the reason, and the reason alone.
     pub faults: Vec<(String, String)>,
     /// The file has more that is not read yet.
@@ -39,7 +42,7 @@ pub(super) struct RankNews {
 }
 
 /// A process whose file is followed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WatchedRank {
     pub number: u32,
     file: FollowedFile,
@@ -72,21 +75,9 @@ impl WatchedRank {
         Self {
             number,
             file,
-            heard_ms: None,
-            stepped_ms: None,
-            host: None,
-            run: ForeignRun::default(),
             slot,
             apart,
-            step: None,
-            times: StepTimes::default(),
-            own: StepTimes::default(),
-            phases: VecDeque::new(),
-            phase: None,
-            ended: None,
-            told_s: None,
-            steps: 0,
-            has_new_steps: false,
+            ..Self::default()
         }
     }
 
@@ -114,12 +105,10 @@ impl WatchedRank {
     }
 
     fn note_fault(&self, line: u64, why: String, news: &mut RankNews) {
-        let training = match (self.apart, self.slot) {
-            (false, _) => "",
-            (true, Slot::A) => "A, ",
-            (true, Slot::B) => "B, ",
-        };
-        let place = format!("{training}rank {}, line {line}: {why}", self.number);
+        let mut place = format!("rank {}, line {line}: {why}", self.number);
+        if self.apart {
+            place.insert_str(0, &format!("{:?}, ", self.slot));
+        }
         news.faults.push((place, why));
     }
 
@@ -136,7 +125,8 @@ impl WatchedRank {
             WatchEvent::Hello(hello) => {
                 self.begin_again();
                 self.host.clone_from(&hello.host);
-                Event::Hello(hello.into())
+                let protocol = PROTOCOL;
+                Event::Hello(protocol::Hello { protocol, ..hello })
             }
             WatchEvent::Run(run) => {
                 self.run = run;
@@ -149,7 +139,7 @@ impl WatchedRank {
             }
             WatchEvent::Memory(memory) => Event::Memory(protocol::Memory { slot, ..memory }),
             WatchEvent::Profile { step, ms, file } => {
-                news.profiles.push(WrittenProfile {
+                news.profile = Some(WrittenProfile {
                     slot,
                     step,
                     ms,

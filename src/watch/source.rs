@@ -74,11 +74,7 @@ impl Training {
             all.is_behind |= news.is_behind;
             if at == 0 {
                 all.events = news.events;
-                self.waiting = news
-                    .profiles
-                    .into_iter()
-                    .next_back()
-                    .or(self.waiting.take());
+                self.waiting = news.profile.or(self.waiting.take());
             }
         }
         all
@@ -86,32 +82,25 @@ impl Training {
 
     /// Takes in files of processes that were not there before.
     fn find_ranks(&mut self) {
-        let folder = match &self.place {
-            WatchPlace::Folder(folder) => folder,
-            WatchPlace::File(path) => {
-                if self.ranks.is_empty() {
-                    self.ranks.push(self.new_rank(0, path.clone()));
-                }
-                return;
+        let paths: Vec<(u32, PathBuf)> = match &self.place {
+            WatchPlace::File(path) => vec![(0, path.clone())],
+            WatchPlace::Folder(folder) => {
+                let entries = std::fs::read_dir(folder).into_iter().flatten();
+                let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+                paths
+                    .filter_map(|path| Some((rank_of(&path)?, path)))
+                    .collect()
             }
         };
-        let Ok(entries) = std::fs::read_dir(folder) else {
-            return;
-        };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(number) = rank_of(&path) else {
-                continue;
-            };
+        for (number, path) in paths {
             // The first one is shown: a lower number may come only while nothing was shown.
             let at = self.ranks.partition_point(|rank| rank.number < number);
             if self.ranks.get(at).is_none_or(|rank| rank.number != number) {
-                self.ranks.insert(at, self.new_rank(number, path));
+                let file = FollowedFile::new(path);
+                let rank = WatchedRank::new(number, file, self.slot, self.apart);
+                self.ranks.insert(at, rank);
             }
         }
-    }
-
-    fn new_rank(&self, number: u32, path: PathBuf) -> WatchedRank {
-        WatchedRank::new(number, FollowedFile::new(path), self.slot, self.apart)
     }
 
     /// Returns true if nothing more will come: each process said that it is over. Beside another training, one that fell silent does not
@@ -169,11 +158,8 @@ impl WatchSource {
 
     /// Returns the names of what is watched, as they were typed.
     pub fn name(&self) -> String {
-        let mut names: Vec<String> = self
-            .trainings
-            .iter()
-            .map(|training| training.place.name())
-            .collect();
+        let places = self.trainings.iter().map(|training| &training.place);
+        let mut names: Vec<String> = places.map(WatchPlace::name).collect();
         if let (Some(job), Some(last)) = (&self.job, names.last_mut()) {
             last.clone_from(&job.command);
         }
@@ -228,16 +214,10 @@ impl WatchSource {
             self.told = Instant::now();
             self.tell_rates();
         }
-        let all_over = self
-            .trainings
-            .iter()
-            .all(|training| training.is_over(now_ms));
-        let is_reading = is_behind
-            || self.reading_profile
-            || self
-                .trainings
-                .iter()
-                .any(|training| training.waiting.is_some());
+        let mut trainings = self.trainings.iter();
+        let all_over = trainings.clone().all(|training| training.is_over(now_ms));
+        let waits = trainings.any(|training| training.waiting.is_some());
+        let is_reading = is_behind || waits || self.reading_profile;
         if !(self.over || is_reading) && (ended.is_some() || self.job.is_none() && all_over) {
             self.end(ended);
         }
@@ -255,10 +235,9 @@ impl WatchSource {
         };
         if let (Some(status), Some(training)) = (status, self.trainings.last_mut()) {
             let why = if status.success() { "" } else { &reason };
-            training
-                .ranks
-                .iter_mut()
-                .for_each(|rank| rank.end(why.to_owned()));
+            for rank in &mut training.ranks {
+                rank.end(why.to_owned());
+            }
         }
         self.tell_rates();
         for slot in [Slot::A, Slot::B] {
@@ -273,24 +252,19 @@ impl WatchSource {
         let Some(output) = &mut self.output else {
             return;
         };
-        let mut printed: Vec<String> = output
-            .poll()
-            .into_iter()
-            .filter_map(|piece| match piece {
-                Followed::Line(_, text) => Some(text),
-                Followed::TooLong(line) => Some(format!("(line {line} is longer than 1 MB)")),
-                Followed::BegunAgain => None,
-            })
-            .collect();
+        let lines = output.poll().into_iter().filter_map(|piece| match piece {
+            Followed::Line(_, text) => Some(text),
+            Followed::TooLong(line) => Some(format!("(line {line} is longer than 1 MB)")),
+            Followed::BegunAgain => None,
+        });
+        let mut printed: Vec<String> = lines.collect();
         let more = printed.len().saturating_sub(PRINTED_AT_ONCE);
         printed.drain(..more);
         if more > 0
             && let Some(file) = self.output_file()
         {
-            self.log(
-                "info",
-                format!("{more} more lines are in {}", file.display()),
-            );
+            let text = format!("{more} more lines are in {}", file.display());
+            self.log("info", text);
         }
         self.news.extend(printed.into_iter().map(FromEngine::Stray));
     }

@@ -92,7 +92,10 @@ fn flags_of_every_command_stand_before_or_after_it_and_all_others_after_it() {
         .run(&["--stage", "3", "list"])
         .fails(2, &["`--stage` stands before `list`"]);
     let said = learner.run(&["--device", "cpu", "run", "1"]);
-    said.fails(2, &["write `perflings run --device …`"]);
+    said.fails(
+        2,
+        &["write it after the command: `perflings run --device …`"],
+    );
     learner
         .run(&["--json", "list"])
         .fails(2, &["unexpected argument '--json'", "'list --json' exists"]);

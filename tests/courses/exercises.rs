@@ -80,8 +80,7 @@ fn problems_of_answer(detective: &Detective, answer: usize) -> Vec<String> {
     let mut declared = detective.clone();
     declared.question.answer = answer;
     let recorded = detective.finished().expect("a whole recording");
-    let lints: Vec<&str> = protocol::lints::names().collect();
-    let problems = problems(&declared, "exercise.toml", &recorded, &lints);
+    let problems = problems(&declared, "exercise.toml", &recorded);
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -133,20 +132,33 @@ fn an_answer_that_a_recording_cannot_decide_is_told() {
         told.contains("did not measure it; write a condition"),
         "{told}"
     );
-    let mut misspelt = sprint.clone();
-    misspelt.shows[0][0].metric = Metric::Lint("ledger-opn".to_owned());
-    let told = problems_of_answer(&misspelt, answer).join("\n");
-    assert!(told.contains("ledger-open"), "{told}");
 }
 
-/// Copies one file of the built-in course over another, and returns the problems of that course.
-fn problems_with_file_over(from: &str, to: &str) -> Vec<String> {
+/// Writes the built-in course into a folder, which is removed when the result is dropped.
+fn built_in_course() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, bytes) in CourseFiles::Embedded.files().expect("read") {
         let target = folder.path().join(&path);
         fs::create_dir_all(target.parent().expect("a folder")).expect("made");
         fs::write(target, bytes).expect("written");
     }
+    folder
+}
+
+#[test]
+fn a_lint_that_no_recording_has_is_told() {
+    let folder = built_in_course();
+    let file = folder.path().join("exercises/d01-still/exercise.toml");
+    let text = fs::read_to_string(&file).expect("there");
+    fs::write(&file, text.replace("\"first-loss\"", "\"first-los\"")).expect("written");
+    let told = messages(folder.path()).join("\n");
+    assert!(told.contains("d01-still/exercise.toml:"), "{told}");
+    assert!(told.contains("unknown lint `first-los`"), "{told}");
+}
+
+/// Copies one file of the built-in course over another, and returns the problems of that course.
+fn problems_with_file_over(from: &str, to: &str) -> Vec<String> {
+    let folder = built_in_course();
     fs::copy(folder.path().join(from), folder.path().join(to)).expect("copied");
     messages(folder.path())
 }

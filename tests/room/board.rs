@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::slice;
 
 use perflings::app::{Markers, ThemeName};
-use perflings::class::board::Board;
+use perflings::class::board::{Board, Crowd};
 use perflings::class::record::{InstructorRequest, MysteryResult, RaceResult, SharedWork};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
-use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, act, draw};
+use perflings::tui::board::{
+    BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act, draw,
+};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
@@ -417,4 +419,118 @@ fn how_to_join_is_shown_without_anything_of_the_instructors() {
         text.contains("secretkey") && !text.contains("abcd2345"),
         "{text}"
     );
+}
+
+#[test]
+fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
+    let (mut room, course) = room();
+    for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
+        let mut record = participant(digit, &format!("Participant number {name} of us"));
+        record.here_s = 0;
+        room.hear(record, 700_000).expect("heard");
+    }
+    let board = Board::of(&room, &course, 700_000);
+    let mut view = BoardView {
+        places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
+        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        screen: BoardScreen::Wall,
+        wall: Some(WallPart::Join),
+        ..BoardView::default()
+    };
+    for size in [(60, 16), (80, 24), (200, 50)] {
+        let text = screen(&board, &mut view, size, Markers::Braille);
+        assert!(text.contains("█▀▀▀▀▀█") || size.0 > 80, "{text}");
+        // Who came last is shown, each name whole or not at all.
+        for part in text.split("Participant number ").skip(1) {
+            assert_eq!(part.get(1..7), Some(" of us"), "{text}");
+        }
+        assert!(text.contains("Participant number 5 of us"), "{text}");
+        assert!(!text.contains("secretkey") && !text.contains("quit"));
+    }
+    let small = screen(&board, &mut view, (40, 7), Markers::Braille);
+    assert!(small.contains("and ") && small.contains(" more"), "{small}");
+}
+
+#[test]
+fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
+    let (mut room, course) = room();
+    let stage = course.stages[0].id.clone();
+    let mut view = BoardView {
+        screen: BoardScreen::Wall,
+        ..BoardView::default()
+    };
+    obey(&mut room, &InstructorRequest::OpenVote(stage));
+    let open = Board::of(&room, &course, 700_000);
+    let text = screen(&open, &mut view, (120, 36), Markers::Braille);
+    assert!(text.contains("of 4 here have voted once more"), "{text}");
+    obey(&mut room, &InstructorRequest::CloseVote);
+    // Nobody voted again; the first round is shown.
+    let closed = Board::of(&room, &course, 700_000);
+    view.wall = Some(WallPart::Vote);
+    let text = screen(&closed, &mut view, (120, 36), Markers::Braille);
+    assert!(text.contains("left: the first vote"), "{text}");
+    let hands = screen(
+        &closed,
+        &mut wall_of(WallPart::Hands),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(
+        hands.contains("1 raised a hand") && hands.contains("1  佐"),
+        "{hands}"
+    );
+    let race = screen(
+        &closed,
+        &mut wall_of(WallPart::Race),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(race.contains("no race"), "{race}");
+    obey(
+        &mut room,
+        &InstructorRequest::Race(Some("mystery 7-1".to_owned())),
+    );
+    let racing = Board::of(&room, &course, 700_000);
+    let race = screen(
+        &racing,
+        &mut wall_of(WallPart::Race),
+        (60, 16),
+        Markers::Braille,
+    );
+    assert!(race.contains("80 points, 1 min, 2 tried"), "{race}");
+}
+
+/// The wall, turned to a part.
+fn wall_of(part: WallPart) -> BoardView {
+    BoardView {
+        screen: BoardScreen::Wall,
+        wall: Some(part),
+        ..BoardView::default()
+    }
+}
+
+#[test]
+fn a_crowd_behind_a_tunnel_is_told_with_the_keys_that_help() {
+    let (room, course) = room();
+    let mut board = Board::of(&room, &course, 700_000);
+    for (address, tunnel) in [("127.0.0.1", true), ("192.168.7.2", false)] {
+        board.crowd = Some(Crowd {
+            address: address.to_owned(),
+            people: 60,
+        });
+        let text = screen(
+            &board,
+            &mut BoardView::default(),
+            (200, 50),
+            Markers::Braille,
+        );
+        assert!(
+            text.contains(&format!("60 from one address ({address}")),
+            "{text}"
+        );
+        assert_eq!(text.contains("a tunnel on this machine"), tunnel, "{text}");
+        for key in ["f: remove them all", "l: let nobody else in", "z: dismiss"] {
+            assert!(text.contains(key), "{key}: {text}");
+        }
+    }
 }

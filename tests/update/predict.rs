@@ -1,6 +1,18 @@
 //! The prediction: the choice, the estimated range, and what stays hidden until then.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use perflings::tui::keys;
+
 use super::*;
+
+/// Presses a key. Returns the effects, or nothing if the key means nothing now.
+fn press(app: &mut App, code: KeyCode) -> Vec<Effect> {
+    let event = KeyEvent::new(code, KeyModifiers::NONE);
+    match keys::action(event, app) {
+        Some(action) => update(app, Message::Action(action)),
+        None => Vec::new(),
+    }
+}
 
 #[test]
 fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
@@ -291,4 +303,69 @@ fn nothing_names_the_fault_before_the_prediction() {
     act(&mut app, Action::Locate);
     assert!(!app.reading().withholds_mark("lints"));
     assert_ne!(trained(&app), "told later");
+}
+
+#[test]
+fn a_range_is_placed_before_it_is_kept() {
+    let mut app = running(10);
+    let stage = app.stage().expect("a stage").clone();
+    let kept = |app: &App| app.lesson.learner.progress_of(&stage).estimate;
+    press(&mut app, KeyCode::Char('a'));
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(app.lesson.learner.range, None, "no range was placed");
+    assert_eq!(kept(&app), None);
+    press(&mut app, KeyCode::Left);
+    let range = app.lesson.learner.range.expect("a range");
+    assert_eq!((range.high, kept(&app)), (32, None));
+    press(&mut app, KeyCode::Enter);
+    assert!(kept(&app).is_some());
+}
+
+/// Returns an app in stage 2 that asks which panel shows the fault, with this panel marked.
+fn asked_where(panel: Panel) -> App {
+    let options = Options {
+        stage: Some(2),
+        ..Options::default()
+    };
+    let (mut app, _) = begin_with(options);
+    train(&mut app, 10);
+    act(&mut app, Action::Answer(0));
+    assert!(app.reading().asks_where());
+    act(&mut app, Action::Focus(panel));
+    let drawn = DrawnFrame {
+        rows: vec!["weights 1.0 MiB".to_owned()],
+        ..DrawnFrame::default()
+    };
+    update(&mut app, Message::Drawn(drawn));
+    app
+}
+
+/// Fails if the effects do not save whether the panel was right.
+fn assert_located(effects: &[Effect], right: bool) {
+    let saves = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(_, progress)) if progress.located == Some(right));
+    assert!(effects.iter().any(saves), "{effects:?}");
+}
+
+#[test]
+fn the_right_panel_leads_to_the_evidence() {
+    let mut app = asked_where(Panel::Loss);
+    let effects = press(&mut app, KeyCode::Enter);
+    assert_located(&effects, true);
+    assert!(!app.reading().asks_where());
+    assert_eq!(app.lesson.learner.pointer, Some(0));
+    let score = app.lesson.learner.progress.calibration();
+    assert_eq!((score.asked_where, score.located), (1, 1));
+}
+
+#[test]
+fn a_wrong_panel_leaves_a_second_try_that_does_not_count() {
+    let mut app = asked_where(Panel::Memory);
+    let effects = press(&mut app, KeyCode::Enter);
+    assert_located(&effects, false);
+    assert!(app.reading().asks_where());
+    press(&mut app, KeyCode::Enter);
+    assert!(!app.reading().asks_where());
+    assert_eq!(app.lesson.learner.pointer, Some(0));
+    let score = app.lesson.learner.progress.calibration();
+    assert_eq!((score.asked_where, score.located), (1, 0));
 }

@@ -180,7 +180,7 @@ fn figures_of_scope(scope: &Scope<'_>) -> Summary {
         let busy = summary.busy_ns.unwrap_or(0) as f64;
         (1.0 - busy / (span as f64 * devices as f64)).max(0.0)
     });
-    summary.idle_with_graphs = if has_graphs(scope) {
+    summary.idle_with_graphs = if scope.slices_of(SliceKind::Graph).next().is_some() {
         idle_share_with_graphs(scope)
     } else {
         summary.idle_share
@@ -232,10 +232,6 @@ fn figures_of_scope(scope: &Scope<'_>) -> Summary {
     }
     add_figures_of_table(&mut summary);
     summary
-}
-
-fn has_graphs(scope: &Scope<'_>) -> bool {
-    scope.slices_of(SliceKind::Graph).next().is_some()
 }
 
 /// Returns the share of time, 0 to 1, in which neither a kernel nor a graph that was traced as a whole runs; `None` if they take no time.

@@ -13,8 +13,9 @@ pub use finished::*;
 pub use pair::*;
 pub use step::*;
 
-/// The first line of a stream: the program that writes it, and its machine.
+/// The first line of a stream: the program that writes it, and its machine. Another program may leave parts out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Hello {
     /// The version of the protocol.
     pub protocol: u32,

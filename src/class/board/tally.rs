@@ -40,7 +40,7 @@ pub struct VoteTally {
     pub unit: String,
     /// The right choice and its reason, once the instructor has shown them.
     pub answer: Option<Answer>,
-    /// How the vote stands, in words; only on the board for everybody.
+    /// The standing of the vote in words; only on the board for everybody.
     #[serde(default)]
     pub said: String,
 }

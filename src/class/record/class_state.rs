@@ -1,4 +1,4 @@
-//! What the room tells its participants about the class.
+//! The state of a class as the room tells it to its participants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Question, RecordError, versioned};
 
-/// What the room tells a participant of the class. The board makes it from its log; in a folder it is the file that everybody reads.
+/// The state of the class as the room tells it to a participant. The board makes it from its log; in a folder it is the file that everybody reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassState {

@@ -1,4 +1,4 @@
-//! What an instructor asks of the room.
+//! The requests of an instructor to the room.
 
 use std::collections::BTreeSet;
 

@@ -157,7 +157,10 @@ mod tests {
                 configurations: 1,
             }),
         };
-        let kernel = course.exercises.iter().find(|it| it.kernels().is_some());
+        let kernel = course
+            .exercises
+            .iter()
+            .find(|exercise| exercise.kernels().is_some());
         let kernel = kernel.expect("a kernel exercise").id.clone();
         let mut honest = Participant::default();
         honest.stages.insert(stage.clone(), shared([6.0, 8.0]));

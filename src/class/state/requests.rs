@@ -369,7 +369,7 @@ impl RoomState {
             }
         }
         if who.is_empty() {
-            return Err("Nobody is there to be removed".to_owned());
+            return Err("There is nobody to remove".to_owned());
         }
         let seats = self.seats.iter();
         let phones: Vec<String> = seats
@@ -387,7 +387,10 @@ impl RoomState {
         let last = entries.find(|entry| entry.fact.is_order() && !undone.contains(&entry.n));
         match last {
             Some(entry) if now_ms.saturating_sub(entry.t) < UNDO_MS => Ok(entry.n),
-            _ => Err("There is no order of the last minute to take back".to_owned()),
+            _ => Err(
+                "Nothing was ordered in the last minute, so there is nothing to take back"
+                    .to_owned(),
+            ),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes the report of a bench for people, and the figures of a measured row for every table.
 
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
-use crate::measure::report::{BenchReport, Machine, PairedRow};
+use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
 use crate::pages::report::in_words;
 use crate::pages::sheet::{
     FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, ratio_with_interval,
@@ -38,16 +38,14 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     if let Some((_, text)) = report.compared() {
         blocks.push(SheetBlock::Heading("Against the baseline".to_owned()));
         blocks.push(SheetBlock::Remark(text));
-        for name in report.only_then.iter().flatten() {
-            let text = format!("{name}: it was not measured now");
-            blocks.push(SheetBlock::Remark(text));
-        }
+        let names = report.only_then.iter().flatten();
+        let remarks = names.map(|name| format!("{name}: it was not measured now"));
+        blocks.extend(remarks.map(SheetBlock::Remark));
     }
     if !report.missing.is_empty() {
         blocks.push(SheetBlock::Heading("Not measured".to_owned()));
-        for missing in &report.missing {
-            blocks.push(SheetBlock::Remark(missing.text()));
-        }
+        let remarks = report.missing.iter().map(MissingCell::text);
+        blocks.extend(remarks.map(SheetBlock::Remark));
     }
     Sheet(blocks)
 }

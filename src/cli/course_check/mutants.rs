@@ -1,6 +1,6 @@
-//! `perflings course check --mutants N`: how good the checks of the kernel exercises are. Wrong kernels and right variants are made
-//! from the solutions and checked as a learner's are, without timing. A wrong one that passes is compared with its
-//! solution at many sizes; one that computes the same is not counted.
+//! `perflings course check --mutants N`: tells how good the checks of the kernel exercises are. Wrong kernels and right variants are
+//! made from the solutions and checked as a learner's are, without timing. A wrong kernel that passes is compared with its solution at
+//! many sizes; if both compute the same, it is not counted.
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ use protocol::{KernelJob, KernelShape, template};
 use wgsl_lockstep::Shader;
 use wgsl_lockstep::mutants::{Mutant, first_change, make};
 
-/// Percent of the wrong kernels that may pass.
+/// The percentage of the wrong kernels that may pass.
 const MAY_PASS: f64 = 2.0;
-/// Right variants per ten wrong kernels.
+/// The number of right variants for ten wrong kernels.
 const RIGHT: usize = 3;
-/// How often sizes are drawn to compare a kernel that passes with its solution.
+/// The number of times that sizes are drawn to compare a kernel that passes with its solution.
 const DRAWN: u64 = 6;
 
 /// The results of the kernels that one operator made for an exercise.
 #[derive(Default, Serialize)]
 struct Outcomes {
     made: usize,
-    /// Wrong ones that compute the same as the solution.
+    /// The number of wrong kernels that compute the same as the solution.
     equal: usize,
     refused: usize,
     passed: usize,
-    /// Those with the wrong result.
+    /// The kernels with the wrong result.
     unexpected: Vec<Unexpected>,
 }
 
@@ -43,7 +43,7 @@ struct Outcomes {
 #[derive(Serialize)]
 struct Unexpected {
     seed: u64,
-    /// Its place among the kernels that the seed makes, from 0.
+    /// The index among the kernels that the seed makes.
     number: usize,
     file: String,
     line: usize,
@@ -53,8 +53,9 @@ struct Unexpected {
     text: String,
 }
 
+/// A line of the output: the kernels of one operator for an exercise.
 #[derive(Serialize)]
-struct Row<'a> {
+struct OutcomeRow<'a> {
     #[serde(flatten)]
     trial: CourseTrial,
     #[serde(flatten)]
@@ -65,10 +66,12 @@ struct Row<'a> {
 struct Subject<'a> {
     exercise: &'a Exercise,
     kernels: &'a Kernels,
+    /// The index of the file among the kernels of the exercise.
     number: usize,
 }
 
 impl Subject<'_> {
+    /// Returns the job that checks a text in the place of this file.
     fn job(&self, text: &str) -> KernelJob {
         let changed = WrongSolution {
             name: String::new(),
@@ -81,7 +84,8 @@ impl Subject<'_> {
         job
     }
 
-    /// Those of the exercise but the last, and drawn ones.
+    /// Returns the sizes at which a kernel is compared with the solution: those of the exercise without the last one, which is timed,
+    /// and drawn ones.
     fn shapes(&self, seed: u64) -> Vec<KernelShape> {
         let jobs = (0..DRAWN).map(|more| {
             let seed = seed.wrapping_add(more);
@@ -96,7 +100,7 @@ impl Subject<'_> {
         &self.kernels.kernels[self.number].file.solution
     }
 
-    /// Returns true if naga takes it, at the first shape.
+    /// Returns true if naga takes a text at the first size of the exercise.
     fn is_program(&self, text: &str) -> bool {
         let shape = self.kernels.shapes.first();
         let filled = shape.and_then(|shape| template::fill(text, &shape.sizes).ok());
@@ -104,6 +108,7 @@ impl Subject<'_> {
     }
 }
 
+/// Makes kernels and checks them. Fails if too many wrong ones pass, or a right one is refused.
 pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArgs) -> Result<Exit> {
     let (device, seed) = (args.engine.device.as_str(), args.seed);
     let mut checker = Checker::new(args.engine.command()?);
@@ -129,7 +134,9 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
     let texts: Vec<&str> = subjects.iter().map(Subject::solution).collect();
     let accepts = |kernel: usize, text: &str| subjects[kernel].is_program(text);
     let meter = ProgressMeter::begin();
-    let (mut sums, mut done) = ([Outcomes::default(), Outcomes::default()], 0);
+    // The sums of wrong kernels and of right variants.
+    let mut sums = [Outcomes::default(), Outcomes::default()];
+    let mut done = 0;
     for (right, count) in [(true, (count * RIGHT).div_ceil(10)), (false, count)] {
         let made = make(&texts, right, count, seed, accepts);
         let mut rows: BTreeMap<(usize, &str), Outcomes> = BTreeMap::new();
@@ -180,7 +187,7 @@ impl Outcomes {
     }
 }
 
-/// Checks a kernel and counts the result. `refusal` says why a job is refused, if it is.
+/// Checks a kernel and counts the result. `refusal` returns why a job is refused; `None` if it passes.
 fn try_one(
     subject: &Subject<'_>,
     mutant: &Mutant,
@@ -204,7 +211,8 @@ fn try_one(
         (Some(why), true) => why,
         (None, false) => match equal(&file, &subject.shapes(seed), &mutant.text, seed) {
             Ok(()) => {
-                (row.passed, row.equal) = (row.passed - 1, row.equal + 1);
+                row.passed -= 1;
+                row.equal += 1;
                 return;
             }
             Err(sizes) => format!("passes, and differs from the solution at {sizes}"),
@@ -223,6 +231,7 @@ fn try_one(
     });
 }
 
+/// Prints the outcomes of one operator for an exercise.
 fn print_row(
     subject: &Subject<'_>,
     operator: &str,
@@ -234,18 +243,19 @@ fn print_row(
         "{} made, {} equal, {} refused, {} passed",
         outcomes.made, outcomes.equal, outcomes.refused, outcomes.passed
     );
-    for it in &outcomes.unexpected {
+    for kernel in &outcomes.unexpected {
         detail += &format!(
             "\n{}:{}: {} → {}\n  number {}: {}",
-            it.file, it.line, it.was, it.is, it.number, it.why
+            kernel.file, kernel.line, kernel.was, kernel.is, kernel.number, kernel.why
         );
     }
     let kind = if right { "right" } else { "wrong" };
     let (label, id) = (subject.exercise.label(), &subject.exercise.id);
     let what = format!("{label} {id}, {kind}: {operator}");
     let trial = CourseTrial::new(what, (Some(outcomes.unexpected.is_empty()), detail));
-    match as_json {
-        true => out::json(&Row { trial, outcomes }),
-        false => super::print(&trial, false),
+    if as_json {
+        out::json(&OutcomeRow { trial, outcomes })
+    } else {
+        super::print(&trial, false)
     }
 }

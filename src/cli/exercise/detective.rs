@@ -139,9 +139,7 @@ pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     if files::is_taken(path) {
         return Ok(());
     }
-    let Some(name) = path.to_str() else {
-        return Ok(());
-    };
+    let name: &str = &path.to_string_lossy();
     let context = course.load()?;
     if let Some((what, instead)) = meaning(name, &context) {
         return Err(refused(name, what, "a file", &instead));

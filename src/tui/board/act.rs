@@ -327,7 +327,7 @@ pub fn act(
         }
         BoardAction::RemoveCrowd => {
             let Some(Crowd { address, people }) = &board.crowd else {
-                let why = "No address has so many participants that the board warns of it";
+                let why = "The board warns of no address now, so there is nobody to remove";
                 return Some(why.to_owned());
             };
             let said = format!("Removed {people} from {address} · {}", undo_in_words());

@@ -80,7 +80,7 @@ fn ranges_in_words(vote: &VoteTally) -> String {
     let held = vote.ranges.iter().filter(holds).count();
     let figure = format!("{measured:.2} {}", vote.unit);
     format!(
-        "{drawn} ranges were drawn; {held} hold the measured {}",
+        "{drawn} ranges were drawn; {held} contain the measured {}",
         figure.trim_end()
     )
 }

@@ -1,31 +1,8 @@
-//! A linear or logarithmic axis: it places values, chooses round values for its ticks and writes their labels.
+//! The round values at the ticks of a linear or logarithmic axis, and their labels.
 
-/// The range of values of an axis.
-#[derive(Clone, Copy)]
-pub struct Scale {
-    pub low: f64,
-    pub high: f64,
-    pub log: bool,
-}
+use crate::scale::Scale;
 
 impl Scale {
-    /// Returns the position of a value between the ends, from 0 to 1; 0.5 where the ends are equal.
-    pub fn share(&self, value: f64) -> f64 {
-        let scaled = |value: f64| {
-            if self.log {
-                value.max(f64::MIN_POSITIVE).ln()
-            } else {
-                value
-            }
-        };
-        let (low, high) = (scaled(self.low), scaled(self.high));
-        if high > low {
-            ((scaled(value) - low) / (high - low)).clamp(0.0, 1.0)
-        } else {
-            0.5
-        }
-    }
-
     /// Returns round values along the axis, at most `count` + 2 of them.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         let (low, high, count) = (self.low, self.high, count.max(2));

@@ -5,7 +5,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::axis::{Scale, tick_label};
+use super::axis::tick_label;
+use crate::scale::Scale;
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
 use crate::tui::theme::Theme;

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::content::Content;
 use crate::app::App;
-use crate::tui::surface::{chooses, joined};
+use crate::tui::surface::chooses;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
@@ -39,7 +39,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             app.clock.now_ms,
         );
         let parts = figures.iter().map(String::as_str);
-        let text = joined(parts, columns.saturating_sub(8), " · ");
+        let text = text::joined(parts, columns.saturating_sub(8), " · ");
         list.entry(number, Line::styled(format!("        {text}"), theme.dim));
     }
     if list.entries.is_empty() {

@@ -48,11 +48,6 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     body(s, beat, &cue)
 }
 
-/// Draws a panel as the workshop shows it.
-fn workshop_panel(panel: Panel, s: &mut Surface<'_, '_>) -> u16 {
-    super::draw(panel, s.area, s.app, s.theme, s.frame)
-}
-
 /// Returns the area without a margin on the left, right and top. Small areas have no margin.
 fn inset(area: Rect) -> Rect {
     let x = if area.width >= 40 { 2 } else { 0 };
@@ -73,7 +68,9 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        panel if s.app.reading().withholds(panel.into_str()) => workshop_panel(panel, s),
+        panel if s.app.reading().withholds(panel.into_str()) => {
+            super::draw(panel, s.area, s.app, s.theme, s.frame)
+        }
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => diagram(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
@@ -130,7 +127,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
         .skip_while(|block| !is_heading(block))
         .find(|block| matches!(block, TextBlock::Table { .. }));
     let Some(table) = table else {
-        return workshop_panel(Panel::Lesson, s);
+        return super::draw(Panel::Lesson, s.area, s.app, s.theme, s.frame);
     };
     let figures = figures(app);
     let mut writer = s.writer();

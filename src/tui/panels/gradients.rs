@@ -94,10 +94,15 @@ fn short_name(row: &GradientRow) -> &str {
 /// Returns a line with the share of the parameters that has a gradient, in figures and as a bar.
 fn share(label: Span<'static>, audit: &Gradients, width: u16, theme: &Theme) -> Line<'static> {
     let (mark, style) = theme.mark(trains_all(audit));
+    let words = if width < 40 {
+        " trained "
+    } else {
+        " of parameters "
+    };
     let mut spans = vec![
         label,
         Span::styled(format!("  {mark} {} %", percent(audit.params_pct)), style),
-        Span::styled(" of parameters ", theme.text),
+        Span::styled(words, theme.text),
     ];
     let room = usize::from(width)
         .saturating_sub(text::width_of(&spans))

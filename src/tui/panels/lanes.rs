@@ -9,7 +9,6 @@ use super::content::Content;
 use super::kernel::numbered_line;
 use crate::app::App;
 use crate::tui::prose::{ProseWriter, harmless};
-use crate::tui::surface::joined;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use wgsl_lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
@@ -43,7 +42,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         format!("`{}`", recorded.shape),
         recorded.sizes.clone(),
     ];
-    let position = joined(parts.iter().map(String::as_str), w.columns, "  ");
+    let position = text::joined(parts.iter().map(String::as_str), w.columns, "  ");
     let mut head = vec![Line::styled(position, theme.dim)];
     // The source takes a third of the rows.
     let rows = usize::from(area.height).saturating_sub(1);

@@ -118,8 +118,7 @@ pub(super) fn headline(s: &mut Surface<'_, '_>, text: &str, rows: u16, style: St
 /// Draws a panel for the back of a room: its drawing, or those figures that the beat asks for, as many of them as fit. Lines before the
 /// figures stand above them, lines after them below. A panel of text is drawn in its box. Returns how many lines it can scroll.
 pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
-    let (content_of, _) = super::content_and_reading(panel, s.app);
-    let mut content = content_of(s.app, s.theme, s.area);
+    let (mut content, _) = super::content_and_reading(panel, s.app, s.theme, s.area);
     if !content.is_figures() {
         return super::draw(panel, s.area, s.app, s.theme, s.frame);
     }

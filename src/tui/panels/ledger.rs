@@ -186,14 +186,15 @@ fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     };
     let own = run.ledger.and_then(|ledger| ledger.clocks?.device);
     let device = match clocks.device {
-        None => "not known yet",
-        Some(_) if own.is_none() && run.kernels.is_some() => "its kernels, profiled",
+        None => "known after a profiled step",
+        Some(_) if own.is_none() && run.kernels.is_some() => "its kernels, in a profiled step",
         Some(_) => "without waits and gaps",
     };
+    let (returned, done) = ("until its calls returned", "until the device was done");
     let rows = [
-        ("host, submitting", Some(clocks.enqueue), "calls returned"),
+        ("host, submitting", Some(clocks.enqueue), returned),
         ("device, computing", clocks.device, device),
-        ("host, to the sync", Some(clocks.host_sync), "device done"),
+        ("host, to the sync", Some(clocks.host_sync), done),
     ];
     let which = if of_ledger { "The same" } else { "Another" };
     let head = format!("{which} step by three clocks");

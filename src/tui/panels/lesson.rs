@@ -14,7 +14,7 @@ use crate::app::figures::{as_found, figures, truth};
 use crate::app::learner::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
 use crate::course::save_file::{Prediction, StageState, letter};
-use crate::course::{LessonSection, SectionKind, Stage};
+use crate::course::{Exercise, LessonSection, SectionKind, Stage};
 use crate::judge::{Outcome, StageReport};
 use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
@@ -328,11 +328,8 @@ fn checks(w: &mut ProseWriter<'_>) {
 /// Lists the exercises that belong to this stage.
 fn exercises(stage: &Stage, w: &mut ProseWriter<'_>) {
     let app = w.app;
-    let name = stage.path.rsplit('/').next().unwrap_or_default();
-    let exercises = app.lesson.course.exercises.iter().filter(|exercise| {
-        let lesson = exercise.lesson.as_deref().unwrap_or_default();
-        lesson.trim_end_matches(".md") == name
-    });
+    let belongs = |exercise: &&Exercise| exercise.lesson.as_ref() == Some(&stage.lesson_file);
+    let exercises = app.lesson.course.exercises.iter().filter(belongs);
     for (index, exercise) in exercises.enumerate() {
         if index == 0 {
             let key = keys::label(Action::Open(Overlay::Stages), app);

@@ -92,7 +92,12 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     let mut lines: Vec<&CriterionResult> = report.lines.iter().collect();
     lines.sort_by_key(rank);
     for line in lines {
-        w.marked(theme.outcome(line.outcome), &line.name, theme.text);
+        let (mark, style) = match line.outcome {
+            Outcome::Passed => (theme.symbols.good, theme.good),
+            Outcome::Failed => (theme.symbols.warning, theme.bad),
+            Outcome::NotMeasured => (theme.symbols.circle, theme.dim),
+        };
+        w.marked((mark, style), &line.name, theme.text);
         if line.outcome != Outcome::Passed {
             w.item_in("  ", theme.dim, &line.measured, theme.dim);
         }

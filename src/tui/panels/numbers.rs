@@ -27,12 +27,12 @@ pub fn lines(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
             writer.line(format!("{state} {reason}"), theme.bad);
         }
         _ => {
-            let step = match app.shown_run().step() {
-                Some(step) => format!(" {step}"),
-                None => String::new(),
-            };
+            let mut line = state.to_owned();
+            if let Some(step) = app.shown_run().step() {
+                line += &format!(" {step}");
+            }
             let name = app.shown_run().slot_name(app.shown_run().active);
-            writer.line(format!("{state}{step} {name}"), theme.text);
+            writer.line(format!("{line} {name}"), theme.text);
         }
     }
     let mut vitals = vitals(app).into_iter().map(|vital| figure(&vital, theme));

@@ -108,7 +108,7 @@ pub(super) fn scale(
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
     let cell = |value: f64| {
-        let position = estimate.share(value) * (room - 1) as f64;
+        let position = estimate.scale().share(value) * (room - 1) as f64;
         (position.round() as usize).min(room - 1)
     };
     let filled = range.map(|(low, high)| cell(low)..=cell(high).max(cell(low)));

@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 use super::content::{Content, Size};
 use crate::app::{App, kernel_rows};
 use crate::course::Beat;
-use crate::tui::surface::{height, joined, slots};
+use crate::tui::surface::{height, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -228,7 +228,7 @@ impl<'a> Rows<'a> {
             number(ridge(self.roof))
         ));
         let roof_room = usize::from(width).saturating_sub(7);
-        let roofs = joined(parts.iter().map(String::as_str), roof_room, " · ");
+        let roofs = text::joined(parts.iter().map(String::as_str), roof_room, " · ");
         let mut lines = vec![text::ranked(words, usize::from(width))];
         if !roofs.is_empty() {
             let line = format!("roofs: {roofs}");

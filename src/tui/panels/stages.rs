@@ -7,7 +7,7 @@ use super::content::Content;
 use crate::app::{App, Mode};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
-use crate::tui::surface::{chooses, joined};
+use crate::tui::surface::chooses;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -109,7 +109,7 @@ impl Entry<'_> {
         let level = text::left(self.level, LEVEL);
         let cells = format!("{here} {mark} {label}{level}{title}");
         let left = columns.saturating_sub(text::width(&cells));
-        let note = joined(
+        let note = text::joined(
             self.notes.into_iter().flatten(),
             left.saturating_sub(2),
             ", ",

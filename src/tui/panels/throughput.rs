@@ -10,7 +10,7 @@ use super::cards;
 use super::content::{Block, Content, Size, missing};
 use crate::app::{App, ThemeName};
 use crate::tui::digits;
-use crate::tui::surface::{is_strip, joined, slot_label, slots};
+use crate::tui::surface::{is_strip, slot_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -206,7 +206,7 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         let long = short.replace("no sync", "these step times end at no sync");
         let submitted = text::longest([long, short], columns).to_string();
         let parts = [submitted.as_str(), "samples/s by wall time"];
-        return Line::styled(joined(parts, columns, "  ·  "), theme.dim);
+        return Line::styled(text::joined(parts, columns, "  ·  "), theme.dim);
     }
     let mut parts = Vec::new();
     // A watched program may not tell how many tokens a step has.
@@ -230,7 +230,7 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     let wall = number(throughput.wall_samples_per_s);
     parts.push(format!("wall average {wall} samples/s, profiles included"));
     let texts = parts.iter().map(String::as_str);
-    Line::styled(joined(texts, columns, "  ·  "), theme.dim)
+    Line::styled(text::joined(texts, columns, "  ·  "), theme.dim)
 }
 
 /// Returns recent step times as a row of heights between the shortest and the longest time. `None` without step times.

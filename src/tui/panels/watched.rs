@@ -59,21 +59,21 @@ const FIGURES: [ReportedFigure; 12] = [
         "the loss",
         |run| run.loss.first().is_some(),
         "run.loss(loss)",
-        "of each step, where neither the model returns it nor `backward` is called on it",
+        "in each step, if the model does not return the loss and `backward` is not called on it",
     ),
     figure(
         None,
         "what guessing loses",
         |run| run.description.ln_vocab.is_some(),
         "perflings.watch(model, optimizer, classes=1000)",
-        "the number of classes or tokens; the first loss is judged by it",
+        "the number of classes or tokens, by which the first loss is judged",
     ),
     figure(
         Some(Panel::Throughput),
         "samples/s",
         |run| run.throughput.is_some(),
         "perflings.watch(model, optimizer, samples=32)",
-        "the samples of a step, all processes' own share; or data=loader, which tells them",
+        "the samples of a step in this process; or data=loader, which reports them",
     ),
     figure(
         Some(Panel::Ledger),
@@ -112,19 +112,13 @@ const FIGURES: [ReportedFigure; 12] = [
     ),
     never(
         Panel::Roofline,
-        "the trace of a step has no shapes, and so neither FLOP nor bytes of a kernel",
+        "the trace of a step has no shapes: FLOP and bytes are unknown",
     ),
-    never(
-        Panel::Exponents,
-        "only our engine counts the exponents of gradients",
-    ),
-    never(
-        Panel::Evidence,
-        "only our engine compares a model with a reference",
-    ),
+    never(Panel::Exponents, "only our engine counts exponents"),
+    never(Panel::Evidence, "only our engine has a reference"),
     never(
         Panel::Timeline,
-        "`t` shows the latest profiled step as `perflings open` does: its kernels, ledger, timeline and lints",
+        "`t` shows the latest profile as `perflings open` does",
     ),
 ];
 
@@ -176,12 +170,10 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
     }
     let is_apart = |one: &&RunStory| one.description.apart;
     let side_by_side: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
-    let described = if side_by_side.is_empty() {
-        vec![run]
-    } else {
-        side_by_side
-    };
-    for one in described {
+    if side_by_side.is_empty() {
+        description(run, &story.ranks, &mut w);
+    }
+    for one in side_by_side {
         description(one, &story.ranks, &mut w);
     }
     for training in story.ranks.chunk_by(|one, next| one.slot == next.slot) {
@@ -205,29 +197,23 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
 
 /// Writes the name of a run, its hosts and its device.
 fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let RunDescription {
-        name,
-        device,
-        slot,
-        apart,
-        ..
-    } = &run.description;
-    let device = device.as_ref();
+    let RunDescription { name, slot, .. } = &run.description;
+    let device = run.description.device.as_ref();
     let device = device.map_or("device not reported", |device| device.name.as_str());
     let of_run = ranks.iter().filter(|rank| rank.slot == *slot);
-    let mut hosts: Vec<&str> = of_run.filter_map(|rank| rank.host.as_deref()).collect();
+    let host = |rank: &RankReading| {
+        rank.host
+            .clone()
+            .unwrap_or("a host that is not told".to_owned())
+    };
+    let mut hosts: Vec<String> = of_run.map(host).collect();
     hosts.dedup();
-    let side = if *apart {
+    let side = if run.description.apart {
         format!("{slot:?}: ")
     } else {
         String::new()
     };
-    let hosts = if hosts.is_empty() {
-        "a host that is not told".to_owned()
-    } else {
-        hosts.join(", ")
-    };
-    w.text(&format!("{side}{name} on {hosts}: {device}"));
+    w.text(&format!("{side}{name} on {}: {device}", hosts.join(", ")));
 }
 
 /// Writes a line for each process: its step, the length of a step, and what it does.
@@ -324,7 +310,7 @@ fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
         w.plain(&said, theme.bad);
     }
     if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
-        w.dim("Backward holds the exchange of gradients, in which who is early waits: it names no straggler.");
+        w.dim("Backward contains the exchange of gradients, in which early ranks wait for late ones, so backward names no straggler.");
     }
 }
 
@@ -363,14 +349,13 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
         let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
         w.lines.push(Line::from_iter(cells));
     };
-    if let Some(rates) = found.rates {
-        row("", ["A", "B"]);
-        let [of_a, of_b] = rates.map(|rate| show(rate, 1));
-        row("samples/s", [&of_a, &of_b]);
-    }
     row("ms", ["A", "B"]);
     for (name, times) in found.phases {
         let [of_a, of_b] = times.map(ms);
         row(name.into_str(), [&of_a, &of_b]);
+    }
+    if let Some(rates) = found.rates {
+        let [of_a, of_b] = rates.map(|rate| show(rate, 1));
+        row("samples/s", [&of_a, &of_b]);
     }
 }

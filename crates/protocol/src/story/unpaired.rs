@@ -38,13 +38,10 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
         low = low.min(median(part));
         high = high.max(median(part));
     }
+    let rates = a.throughput.as_ref().zip(b.throughput.as_ref());
     Some(Unpaired {
         ratio: median(&times_b) / median(&times_a),
-        rates: a
-            .throughput
-            .as_ref()
-            .zip(b.throughput.as_ref())
-            .map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
+        rates: rates.map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
         on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
         phases: match (a.phases(), b.phases()) {
@@ -60,29 +57,21 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
 impl Unpaired {
     /// Returns what the comparison says, and what it is worth, in plain sentences.
     pub fn sentences(&self) -> [String; 2] {
-        let (by, than) = if self.ratio < 1.0 {
-            (1.0 - self.ratio, "less")
-        } else {
-            (self.ratio - 1.0, "more")
-        };
+        let than = if self.ratio < 1.0 { "less" } else { "more" };
+        let by = (self.ratio - 1.0).abs();
         let [change, wandered] = [by, self.wandered].map(|share| percent(100.0 * share));
-        let worth = if by > self.wandered {
-            "this is more"
+        let mut worth = format!("Unpaired: the quarters of A alone lie up to {wandered} % apart; ");
+        worth += if by > self.wandered {
+            "this is more."
         } else {
-            "so this says nothing"
+            "so this says nothing."
         };
-        let devices = if self.on_one_device {
-            ""
-        } else {
-            " A and B ran on different devices."
-        };
-        [
-            format!("A step of B takes {change} % {than} time than one of A."),
-            format!(
-                "Unpaired: the quarters of A alone lie up to {wandered} % apart; {worth}.{devices} The load of the machine, its clocks and the \
-                 state of the training may have changed as well: only runs in turns would tell."
-            ),
-        ]
+        if !self.on_one_device {
+            worth += " A and B ran on different devices.";
+        }
+        worth += " The load of the machine, its clocks and the state of the training may have changed as well: only runs in turns would tell.";
+        let change = format!("A step of B takes {change} % {than} time than one of A.");
+        [change, worth]
     }
 }
 

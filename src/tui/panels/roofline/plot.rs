@@ -5,7 +5,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::tui::chart::axis::{Scale, tick_label};
+use crate::scale::Scale;
+use crate::tui::chart::axis::tick_label;
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
