@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use crate::sanitize;
 use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
-use protocol::story::Phases;
 use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
 /// The name of the format in `perflings open --json`.
@@ -178,7 +177,7 @@ fn host_phases(
     phases: &PhaseTimes,
     (mut from, end): (i128, i128),
 ) {
-    for (name, ms) in Phases::from(phases).timed() {
+    for (name, ms) in phases.timed_parts() {
         let to = (from + nanoseconds(ms)).min(end);
         let name = out.name(name.into_str());
         out.slice(SliceKind::Annotation, lane, name, (from, to), String::new);

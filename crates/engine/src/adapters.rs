@@ -159,7 +159,7 @@ fn gpu_name(index: usize) -> String {
     }
 }
 
-/// What to install on a machine without a GPU.
+/// The advice on what to install on a machine without a GPU.
 pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
                               (Arch)";
 

@@ -5,14 +5,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Blocks of at least this size are kept.
+/// The size from which a block is kept.
 const LARGE: usize = 128 * 1024;
 /// The number of size classes of kept blocks, four for each power of two.
 const CLASSES: usize = 128;
-/// Blocks kept per class.
+/// The most blocks that are kept of one class.
 const DEPTH: usize = 32;
 
-/// Bytes in use.
+/// The bytes in use.
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 /// The most bytes in use at once since [`reset_peak`].
 static PEAK: AtomicUsize = AtomicUsize::new(0);

@@ -27,7 +27,7 @@ pub struct ProfiledStep {
     pub took: Duration,
     pub gradients: Gradients,
     pub profiled: Profiled,
-    /// Bytes in use on a GPU after the forward or the backward pass, whichever is more; `None` on the CPU.
+    /// The bytes in use on a GPU after the forward or the backward pass, whichever is more; `None` on the CPU.
     pub bytes_in_use: Option<u64>,
 }
 

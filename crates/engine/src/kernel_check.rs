@@ -9,7 +9,6 @@ mod clock;
 mod gpu;
 mod host_stage;
 mod interpret;
-mod news;
 mod parse;
 mod timing;
 mod trial;

@@ -37,9 +37,9 @@ use protocol::{Device, Roof};
 
 /// The most times that a device is measured because its repeats differ widely.
 const TRIES: u32 = 4;
-/// How long the load of other programs is measured.
+/// The time for which the load of other programs is measured.
 const LOAD_WINDOW: Duration = Duration::from_millis(250);
-/// How long [`measure_again`] waits at most until other programs are idle.
+/// The longest time that [`measure_again`] waits until other programs are idle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the folder of the file of roofs; `None` if this user has no folder for caches.

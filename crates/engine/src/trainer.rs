@@ -44,7 +44,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(50);
 const ALL_REPORTED: u64 = 200;
 /// At most this many steps wait for their losses to be read.
 const MAX_PENDING: usize = 256;
-/// Steps before the first profile on a GPU, whose clock rises with work.
+/// The number of steps before the first profile on a GPU, whose clock rises with work.
 const FIRST_ON_GPU: u64 = 12;
 /// Rows of kernels in the summary.
 const TOP: usize = 40;
@@ -110,11 +110,11 @@ pub(crate) struct Trainer {
     outlet: EventSender,
     /// A profile counts if the steps around it differ by at most this share.
     max_difference: f64,
-    /// What the run has shown since it began or its knobs changed.
+    /// The figures of the run since it began or its knobs changed.
     story: RunStory,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
-    /// Steps whose losses were not read yet.
+    /// The steps whose losses were not read yet.
     pending: Vec<Step>,
     /// The first step whose loss or gradient was not finite.
     bad_step: Option<u64>,
@@ -127,9 +127,9 @@ pub(crate) struct Trainer {
     compiling: Option<Arc<Compiling>>,
     /// Compiles kernels ahead of their turn until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    /// Bytes that the process used before the run, such as those of a device that another run opened.
+    /// The bytes that the process used before the run, such as those of a device that another run opened.
     memory_before: u64,
-    /// Why the run ended early.
+    /// The reason why the run ended early.
     end_reason: Option<String>,
 }
 

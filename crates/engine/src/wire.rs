@@ -16,13 +16,13 @@ use protocol::machine::LoadMeter;
 use protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
 use tiny_llama::ops::compile_progress;
 
-/// Time between two heartbeats.
+/// The time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// If this many events wait for a slow reader, further figures of an endless run are left out.
 const MAX_WAITING: usize = 64;
 
-/// Bytes in the pipe to the reader. The pipe is small, because a slow reader must read all of it before the answer to its next command.
+/// The bytes that the pipe to the reader holds. The pipe is small, because a slow reader must read all of it before the answer to its next command.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 4096;
 
@@ -32,7 +32,7 @@ pub(crate) struct EventSender {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
-    /// How many of the waiting events belong to a run that is over, whose figures are no longer needed.
+    /// The number of waiting events that belong to a run that is over, whose figures are no longer needed.
     outdated: Arc<AtomicUsize>,
     /// True if the run is endless: a later figure then replaces each one that is left out.
     endless: Arc<AtomicBool>,

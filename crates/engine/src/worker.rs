@@ -50,10 +50,10 @@ pub(crate) type PhaseTasks = &'static [fn(&mut Worker)];
 /// The number of steps until a recording replays: two compile every kernel, and the third is recorded. They take longer than later steps.
 pub(crate) const TO_RECORD: u64 = 3;
 
-/// How many steps the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host in between.
+/// The number of steps that the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host in between.
 pub(crate) const STEPS_AHEAD: usize = 2;
 
-/// How long the host polls a GPU before it sleeps. Waking up takes tens of microseconds, which is much of a step of a millisecond.
+/// The time for which the host polls a GPU before it sleeps. Waking up takes tens of microseconds, which is much of a step of a millisecond.
 const POLLED: Duration = Duration::from_millis(5);
 
 /// The recorded launches of a step.
@@ -83,7 +83,7 @@ pub struct Worker {
     ahead: VecDeque<SubmissionIndex>,
     /// True on a GPU if the configuration asks for recorded launches.
     records: bool,
-    /// Steps taken since the last recording was dropped.
+    /// The number of steps taken since the last recording was dropped.
     taken: u64,
     recorded: Option<RecordedStep>,
     /// The first error of a task that returns none. The next `sync` or reading of losses returns it.

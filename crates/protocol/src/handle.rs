@@ -76,7 +76,7 @@ impl Default for EngineLimits {
     }
 }
 
-/// How far a conversation with an engine has come.
+/// The state of the conversation with an engine.
 #[derive(Debug)]
 enum HandleState {
     /// The engine's `hello` has not come yet.

@@ -84,7 +84,7 @@ pub struct KernelFile {
     pub spec: KernelSpec,
 }
 
-/// What a kernel computes, on which buffers: `[[kernel]]` of exercise.toml without its file names. The entry point is
+/// A kernel's computation and its buffers: `[[kernel]]` of exercise.toml without its file names. The entry point is
 /// `main`; every buffer is a `var<storage, read_write>` array in group 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelSpec {
@@ -218,7 +218,7 @@ impl KernelType {
     }
 }
 
-/// How a kernel uses a buffer.
+/// The use that a kernel makes of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KernelRole {
@@ -243,7 +243,7 @@ pub struct KernelCheck {
     /// The limit of `fetches`.
     #[serde(default)]
     pub at_most: f64,
-    /// What the exercise claims about its starter: that it fails this check, or passes it.
+    /// The exercise's claim about its starter: that it fails this check, or passes it.
     #[serde(default)]
     pub starter: KernelStarter,
 }

@@ -1,19 +1,19 @@
-//! The messages between the engine and its readers: commands go in, events come out, one JSON object a line. They are plain data. Screens,
-//! `--json`, recordings, replays, checks and tests all read these events.
+//! The messages between the engine and its readers: commands go in and events come out, one JSON object on each line. They are plain data.
+//! Screens, `--json`, recordings, replays, checks and tests all read these events.
 //!
 //! # Which answer belongs to which question
 //!
 //! Commands and events cross each other on their way: an event that arrives after a command was sent may answer an earlier one. So the commands
-//! `start`, `apply`, `pair` and `profile` carry a number, `request`, and what answers them repeats it:
+//! `start`, `apply`, `pair` and `profile` carry a number, `request`, and their answers repeat it:
 //!
 //! - `start` and `apply` are answered by `started`, `pair` by two `started` and by each `pair`, `profile` by the `kernels` of the step that was
 //!   profiled for it. Each of them may be answered by `failed` instead.
-//! - `finished`, and a `failed` that ends a run, have the number of the last `start`, `apply` or `pair` that the run took. A run that ended while
-//!   it took an `apply` answers with `finished` alone; a `profile` that the run did not come to has no other answer either.
+//! - `finished`, and a `failed` that ends a run, have the number of the last `start`, `apply` or `pair` that the run took. If a run ends while
+//!   it takes an `apply`, or before it takes a profile that was asked for, `finished` is the only answer.
 //! - Every other event has no number. It belongs to the run that started last.
 //!
-//! Whoever asks counts: numbers begin at 1 and rise, so that an answer with a smaller number than the question's is an older one's. 0, which is
-//! not written, says that nobody counts: a script that sends none gets none, and recordings of older versions have none.
+//! The reader chooses the numbers. They begin at 1 and rise, so that an answer with a smaller number belongs to an earlier question. 0 is not
+//! written: a script that sends no number gets none, and recordings of older versions have none.
 
 pub mod config;
 mod covered;
@@ -83,8 +83,8 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "is_zero")]
         request: u64,
     },
-    /// Both configurations in turn, until a look gives a clear verdict, or at most `pairs` pairs (0: as many as the pace of
-    /// the warm-up allows).
+    /// Takes steps of both configurations in turns until a look gives a clear verdict, for at most `pairs` pairs. With 0, the pace of the
+    /// warm-up decides on the number.
     Pair {
         device: String,
         stage: u32,
@@ -96,21 +96,21 @@ pub enum Command {
     },
     Pause,
     Resume,
-    /// Profiles the next step. Without a run only one with a number is answered, by `failed`.
+    /// Profiles the next step. If there is no run, `failed` answers a command that has a number.
     Profile {
         #[serde(default, skip_serializing_if = "is_zero")]
         request: u64,
     },
     /// Ends the run; answered by `finished`.
     Stop,
-    /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. Meant for an engine process of its own, because a
-    /// kernel that does not end takes its process with it.
+    /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. An engine that gets this command should do
+    /// nothing else, because a kernel that does not end takes its process with it.
     CheckKernel {
         device: String,
         job: Box<KernelJob>,
     },
-    /// Lets kernels that passed take over their part of the model at the next step boundary, or with none gives the part
-    /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
+    /// Lets kernels that passed their check replace a part of the model at the next step boundary; answered by one `kernel-used` after a step
+    /// with them. A swap without kernels gives the part its own kernels back and has no answer.
     UseKernel {
         swap: KernelSwap,
     },
@@ -127,7 +127,10 @@ pub struct StreamLine {
     pub event: Event,
 }
 
-/// Reads a `StreamLine` or a `Command` from its text. An error says what is wrong and in which column; the reader knows the line.
+/// Reads a `StreamLine` or a `Command` from its text.
+///
+/// # Errors
+/// Says what is wrong and in which column.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| match error.to_string() {
         why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
@@ -140,7 +143,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     Hello(Hello),
-    /// Sent about twice a second by a thread of its own: the process is alive.
+    /// The process is alive. A thread of its own sends this about twice a second.
     Heartbeat {
         /// The time since the work on the device last made progress, in seconds; `None` while there is no work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +162,7 @@ pub enum Event {
     },
     /// The text of a kernel that was compiled. Only an engine that was asked for texts sends it.
     CompiledKernel(CompiledKernel),
-    /// Kernels are being compiled; the total is not knowable.
+    /// Kernels are being compiled. `kernels` counts those so far; nobody knows how many there will be.
     Compiling {
         kernels: u32,
         latest: String,
@@ -167,7 +170,7 @@ pub enum Event {
     Started(Started),
     /// A run of another program begins.
     Run(ForeignRun),
-    /// What each process of a watched training does now.
+    /// The present state of each process of a watched training.
     Ranks {
         ranks: Vec<RankReading>,
     },
@@ -196,11 +199,11 @@ pub enum Event {
     KernelChecked {
         report: Box<KernelReport>,
     },
-    /// A check in progress made progress.
+    /// A kernel check made progress.
     KernelChecking {
         progress: Box<KernelProgress>,
     },
-    /// A learner's kernels compute for the model, or `why_not` says why they do not.
+    /// A learner's kernels compute a part of the model, or `why_not` says why they do not.
     KernelUsed {
         exercise: String,
         part: String,

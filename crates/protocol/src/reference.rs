@@ -52,8 +52,8 @@ impl Reference {
                 unknown.name
             )
         })?;
-        let shader = Shader::parse(&filled.text);
-        let shader = shader.map_err(|error| format!("the reference: {error}"))?;
+        let shader =
+            Shader::parse(&filled.text).map_err(|error| format!("the reference: {error}"))?;
         Ok(Self { shader })
     }
 

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 /// The measured peaks of one device under one driver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Roof {
-    /// Floating-point operations a second: multiply-adds of f32 on registers alone, two operations each.
+    /// The floating-point operations a second: multiply-adds of f32 on registers alone, two operations each.
     pub flops: Rate,
-    /// Floating-point operations a second on matrix cores: f16 products with f32 sums, on registers alone. `None` for a device without
+    /// The floating-point operations a second on matrix cores: f16 products with f32 sums, on registers alone. `None` for a device without
     /// matrix cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix_cores: Option<Rate>,
-    /// Bytes a second, read and written, of a triad over arrays far larger than the caches.
+    /// The bytes a second, read and written, of a triad over arrays far larger than the caches.
     pub bytes: Rate,
     /// The clock of the measurement: `device`, `system` or `host`.
     pub clock: String,

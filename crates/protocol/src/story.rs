@@ -23,9 +23,9 @@ mod series;
 mod unpaired;
 
 pub use description::RunDescription;
-pub use phases::{PhaseName, Phases};
+pub use phases::PhaseName;
 pub use ranks::{RankPhase, rank_phases};
-pub use run::{AtStep, RunStory, StepReading};
+pub use run::{RunStory, StepReading};
 pub use series::{Bucket, Series, ThinCurve};
 pub use unpaired::{Unpaired, unpaired};
 

@@ -147,7 +147,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Returns an error about these bytes of the filled text.
-    fn error_at(
+    fn error(
         &self,
         range: &Range<usize>,
         message: impl Into<String>,
@@ -156,29 +156,13 @@ impl Source<'_> {
         message::error(self.text, &self.filled.origin(range), message, instead)
     }
 
-    /// Returns an error about a span of naga's module.
-    fn error_in(
-        &self,
-        span: Span,
-        message: impl Into<String>,
-        instead: impl Into<String>,
-    ) -> KernelError {
-        self.error_at(&span.to_range().unwrap_or(0..0), message, instead)
-    }
-
-    /// Returns an error at the first of `words` that the text has outside of comments.
-    fn error_near(
-        &self,
-        words: &[&str],
-        message: impl Into<String>,
-        instead: impl Into<String>,
-    ) -> KernelError {
+    /// Returns the bytes of the first of `words` that the text has outside of comments.
+    fn first_of(&self, words: &[&str]) -> Range<usize> {
         let code = without_comments(&self.filled.text);
-        let range = words
+        words
             .iter()
             .find_map(|word| code.find(word).map(|start| start..start + word.len()))
-            .unwrap_or(0..0);
-        self.error_at(&range, message, instead)
+            .unwrap_or(0..0)
     }
 
     /// Parses the text and applies every rule and limit, cheap ones and those that protect the parser first.
@@ -222,6 +206,11 @@ impl Source<'_> {
         };
         Ok((facts, module, info))
     }
+}
+
+/// Returns the bytes of a span of naga's module; an empty range if it has no place.
+fn bytes_of(span: Span) -> Range<usize> {
+    span.to_range().unwrap_or(0..0)
 }
 
 /// Returns every function of a module, the entry points last.

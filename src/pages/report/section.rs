@@ -84,9 +84,7 @@ impl Section {
             throughput: others.clone().find_map(|run| run.throughput.clone()),
             kernels: others.clone().find_map(|run| run.kernels.clone()),
             gradients: others.clone().find_map(|run| run.own_gradients().cloned()),
-            memory: others
-                .clone()
-                .find_map(|run| Some(run.memory.as_ref()?.figure.clone())),
+            memory: others.clone().find_map(|run| run.memory.clone()),
             lints: shown.lints.clone(),
             ended: shown.finished.as_ref().and_then(|end| end.ended.clone()),
             others: shown.finished.as_ref().and_then(|end| end.others),

@@ -10,8 +10,9 @@ use crate::app::App;
 use crate::tui::surface::{measured, slot_label};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::PhaseTimes;
 use protocol::config::RunConfig;
-use protocol::story::{PhaseName, Phases, RunStory};
+use protocol::story::{PhaseName, RunStory};
 use protocol::thresholds::PHASES_MISS_STEP;
 use protocol::units::{duration, or_dash, percent};
 
@@ -49,12 +50,12 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         reading.step
     );
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.shown_run().slot(slot), &Phases::from(&reading.phases));
+    let (run, phases) = (app.shown_run().slot(slot), &reading.phases);
     let label = vec![slot_label(slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let once = run.description.waits_once();
-    for (name, ms) in &phases.parts {
-        content.figure(None, part(*name, *ms, phases.step, once, theme));
+    for (name, ms) in phases.parts() {
+        content.figure(None, part(name, ms, phases.step, once, theme));
     }
     let sum = sum(phases, once, area.width, theme);
     let others: Vec<Line<'static>> = known
@@ -64,11 +65,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         .map(|(other, reading)| {
             let step = Span::styled(format!(", step {}", reading.step), theme.dim);
             let label = vec![slot_label(*other, app, theme), step];
-            stacked(label, &Phases::from(&reading.phases), area.width, theme)
+            stacked(label, &reading.phases, area.width, theme)
         })
         .collect();
     // The clocks take three lines and a heading where they displace nothing else, else one line.
-    let taken = 1 + phases.parts.len() + sum.len() + others.len();
+    let taken = 1 + phases.parts().count() + sum.len() + others.len();
     let left = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
     if app.reading().withholds("clocks") {
@@ -122,9 +123,9 @@ fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figur
 }
 
 /// Says whether the phases add up to the step.
-fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let share = phases.time_of(PhaseName::Rest).unwrap_or_default() / phases.step;
-    let sum: f64 = phases.timed().map(|(_, ms)| ms).sum();
+fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let share = phases.residual / phases.step;
+    let sum: f64 = phases.timed_parts().map(|(_, ms)| ms).sum();
     let (good, finding) = if share > PHASES_MISS_STEP && once {
         (None, "one wait a step: the phases are times of submitting")
     } else if share > PHASES_MISS_STEP {
@@ -146,7 +147,7 @@ fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'stat
 /// Returns the step as one bar after `spans`. Each phase of the bar has its own filling.
 fn stacked(
     mut spans: Vec<Span<'static>>,
-    phases: &Phases,
+    phases: &PhaseTimes,
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {
@@ -155,13 +156,13 @@ fn stacked(
     let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     // The ends of the parts are rounded, not their lengths, so that rounding neither gains nor loses a cell.
     let drawn_ms = |ms: f64| if ms.is_finite() { ms.max(0.0) } else { 0.0 };
-    let sum: f64 = phases.parts.iter().map(|(_, ms)| drawn_ms(*ms)).sum();
+    let sum: f64 = phases.parts().map(|(_, ms)| drawn_ms(ms)).sum();
     let whole = sum.max(phases.step).max(f64::MIN_POSITIVE);
     let mut until = 0.0;
     let mut drawn = 0;
-    for (name, ms) in &phases.parts {
-        until += drawn_ms(*ms);
-        let filling = filling(*name);
+    for (name, ms) in phases.parts() {
+        until += drawn_ms(ms);
+        let filling = filling(name);
         let end = ((until / whole * room as f64).round() as usize).min(room);
         let style = match name {
             PhaseName::Rest => theme.bad,

@@ -23,7 +23,7 @@ use tiny_llama::ops::{Cost, Float, Kernels, Operation, Parameter};
 
 use crate::comparison::{Comparison, Version};
 
-/// Every operation whose name is wanted, on this device.
+/// Returns the comparisons of every operation whose name is wanted, on this device.
 pub(crate) fn all(
     config: &RunConfig,
     device: &Device,
@@ -125,7 +125,7 @@ where
         self.comparisons
     }
 
-    /// Compares the versions of one operation, forward and backward; the first version is the plain one.
+    /// Adds a comparison of the versions of one operation forward, and one backward. The first version is the plain one.
     fn add<O: Operation<N>, const N: usize>(
         &mut self,
         name: &str,
@@ -136,13 +136,12 @@ where
         let sizes = shapes.map(|[rows, columns]| format!("{rows}×{columns}"));
         let [forward, backward] =
             ["forward", "backward"].map(|way| format!("{name} {way} {}", sizes.join(" ")));
-        let costs = |op: &O| op.cost(&shapes.map(Vec::from));
         let mut comparisons = [forward, backward].map(|name| Comparison {
             name,
             versions: Vec::new(),
         });
         for op in versions {
-            let (fore, back) = costs(op);
+            let (fore, back) = op.cost(&shapes.map(Vec::from));
             let name = op.version();
             if (self.wanted)(&comparisons[0].name) {
                 let inputs = self.inputs(shapes);
@@ -163,11 +162,14 @@ where
                 comparisons[1].versions.push(version);
             }
         }
-        let found = comparisons.into_iter().filter(|it| !it.versions.is_empty());
-        self.comparisons.extend(found);
+        self.comparisons.extend(
+            comparisons
+                .into_iter()
+                .filter(|comparison| !comparison.versions.is_empty()),
+        );
     }
 
-    fn version(&self, name: &str, cost: Cost, work: impl Fn() + Send + 'static) -> Version {
+    fn version(&self, name: &str, cost: Cost, mut work: impl FnMut() + Send + 'static) -> Version {
         let device = self.device.clone();
         Version {
             name: name.to_owned(),
@@ -182,7 +184,7 @@ where
     }
 
     fn tensor(&self, seed: u64, [rows, columns]: [usize; 2]) -> Tensor<2> {
-        // Random: the processor's branch prediction would learn signs that follow a pattern.
+        // The values are random, because the processor's branch prediction would learn signs that follow a pattern.
         let mut random = Rng::new(seed);
         let values: Vec<f32> = (0..rows * columns)
             .map(|_| (2.0 * random.uniform() - 1.0) as f32)
@@ -230,8 +232,8 @@ where
 
     fn attentions(&self) -> Vec<Attention> {
         let (context, m) = (self.config.train.context, &self.config.model);
-        let mask = TensorData::new(causal_mask(context), [context, context]);
-        let mask = Tensor::<2>::from_data(mask, self.device);
+        let hidden = TensorData::new(causal_mask(context), [context, context]);
+        let mask = Tensor::<2>::from_data(hidden, self.device);
         [
             (Way::Composed, KvLayout::Contiguous),
             (Way::Kernel, KvLayout::Contiguous),
@@ -252,7 +254,7 @@ where
         .into()
     }
 
-    /// AdamW over every parameter of the preset.
+    /// Adds a comparison of AdamW over every parameter of the preset.
     fn optimizers(&mut self) {
         let name = format!("adamw, {} parameters", self.config.parameters());
         if !(self.wanted)(&name) {
@@ -277,22 +279,14 @@ where
                 .collect();
             let gradients: Vec<_> = shapes.iter().map(|s| Some(self.tensor(2, *s))).collect();
             let mut optimizer = Optimizer::new(version, shapes.len());
-            let device = self.device.clone();
-            Version {
-                name: match version {
-                    config::Optimizer::Library => "library",
-                    config::Optimizer::Fused => "own",
-                }
-                .to_owned(),
-                cost: Cost::new(12.0 * n, 7.0 * n),
-                run: Box::new(move |calls| {
-                    for _ in 0..calls {
-                        let all = parameters.iter_mut().collect();
-                        optimizer.step(all, gradients.clone(), 1e-6, None);
-                    }
-                    device.sync().expect("the device answers");
-                }),
-            }
+            let name = match version {
+                config::Optimizer::Library => "library",
+                config::Optimizer::Fused => "own",
+            };
+            self.version(name, Cost::new(12.0 * n, 7.0 * n), move || {
+                let all = parameters.iter_mut().collect();
+                optimizer.step(all, gradients.clone(), 1e-6, None);
+            })
         });
         self.comparisons.push(Comparison {
             name,

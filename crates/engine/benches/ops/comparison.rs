@@ -7,18 +7,18 @@ use protocol::stats::robust::spread;
 use protocol::stats::roofline::shortest_seconds;
 use tiny_llama::ops::Cost;
 
-/// A sample repeats a short operation until it takes at least this long.
+/// The shortest sample in milliseconds: a short operation is repeated until it takes as long.
 const MIN_SAMPLE_MS: f64 = 4.0;
 const MAX_CALLS: usize = 4096;
 
-/// One version: `run(n)` calls it n times and waits for the device.
+/// One version of an operation. `run(n)` calls it n times and waits for the device.
 pub(crate) struct Version {
     pub name: String,
     pub cost: Cost,
     pub run: Box<dyn FnMut(usize) + Send>,
 }
 
-/// An operation in one direction at one size. Speed-ups are over the first version.
+/// The versions of an operation in one direction at one size. Speed-ups compare with the first version.
 pub(crate) struct Comparison {
     pub name: String,
     pub versions: Vec<Version>,
@@ -67,7 +67,7 @@ impl Comparison {
 }
 
 impl Version {
-    /// Runs until the caches are warm, and returns how many calls make a sample.
+    /// Runs until the caches are warm, and returns the number of calls of a sample.
     fn warm_up(&mut self) -> usize {
         (self.run)(1);
         let mut calls = 1;
@@ -77,7 +77,7 @@ impl Version {
         calls
     }
 
-    /// Milliseconds of one call, averaged over this many.
+    /// Returns the milliseconds of one call, as the mean of `calls` calls.
     fn sample(&mut self, calls: usize) -> f64 {
         let began = Instant::now();
         (self.run)(calls);
@@ -85,8 +85,8 @@ impl Version {
     }
 }
 
-/// The share of the nearer roof. Above 100 % of bytes/s, the operands were in a cache; above 100 % of FLOP/s, the roof
-/// was measured while the machine was busier.
+/// Returns the share of the peak that limits the work. Above 100 % of bytes/s, the operands were in a cache; above 100 % of FLOP/s, the peak was
+/// measured while the machine was busier.
 fn share(flops: f64, bytes: f64, roof: Option<&Roof>) -> String {
     let Some(roof) = roof else {
         return "not measured".to_owned();

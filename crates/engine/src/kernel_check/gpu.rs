@@ -1,5 +1,5 @@
-//! The device of a check: it shares no memory with the model, checks bounds, and returns every error as text. Work that hangs is
-//! given up after a limit and never waited for again.
+//! The device of a check. It shares no memory with the model, checks bounds, and returns every error as text. The watcher gives up work that
+//! hangs, and nothing waits for it again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ use super::super::{devices, roof};
 use protocol::{self, Roof};
 use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
 
-/// Why a call to the device failed.
+/// The reason why a call to the device failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GpuError {
     /// The driver or the library refused the call.
@@ -27,6 +27,7 @@ pub(super) enum GpuError {
 /// A compiled kernel with its grid.
 pub(super) struct KernelPipeline {
     pipeline: wgpu::ComputePipeline,
+    /// The number of workgroups along x, y and z.
     pub grid: [u32; 3],
 }
 
@@ -35,32 +36,36 @@ pub(super) struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     pub info: protocol::Device,
-    /// True if the driver computes on the CPU: its results are right, its times say nothing about a GPU.
+    /// True if the driver computes on the CPU. Its results are right, but its times are not those of a GPU.
     pub on_cpu: bool,
+    /// True if the device's own clock can time launches.
     pub timestamps: bool,
     pub matrix_cores: bool,
+    /// The reason why the device was lost, once it is.
     lost: Arc<Mutex<Option<String>>>,
     driver: String,
-    /// The value of `--device` that selects it.
+    /// The value of `--device` that selects the device.
     select: String,
+    /// The measured peaks, once they have been asked for.
     roof: OnceLock<Option<Roof>>,
 }
 
 impl Gpu {
-    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` a CPU driver. `None` if any adapter would do
-    /// and there is none.
+    /// Opens `auto` (a GPU, else a CPU driver), `cpu` (a CPU driver, else a GPU), `gpu`, `gpu:N` or `vulkan-cpu`. Returns `None` if any
+    /// adapter would do and there is none.
     ///
     /// # Errors
-    /// When the named adapter does not exist or cannot be opened, with what to do about it.
+    /// Fails if the named adapter does not exist or cannot be opened, and says what to do.
     pub(super) fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
             return Ok(None);
         };
         found.ensure_usable()?;
-        let (adapter, info) = (&found.adapter, &found.info);
+        let adapter = &found.adapter;
+        let name = &found.info.name;
         let ours = adapter.limits();
-        let matrix_cores = has_matrix_cores(&found.adapter);
+        let matrix_cores = has_matrix_cores(adapter);
         let mut features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
         if matrix_cores {
             features |= MATRIX_CORES;
@@ -80,8 +85,8 @@ impl Gpu {
         };
         let open = AssertUnwindSafe(|| block_on(adapter.request_device(&wanted)));
         let (device, queue) = catch_unwind(open)
-            .map_err(|_| format!("the driver of {} panicked while it was opened", info.name))?
-            .map_err(|error| format!("{} could not be opened: {error}", info.name))?;
+            .map_err(|_| format!("the driver of {name} panicked while it was opened"))?
+            .map_err(|error| format!("{name} could not be opened: {error}"))?;
         let lost = Arc::new(Mutex::new(None));
         let (by_callback, by_error) = (lost.clone(), lost.clone());
         device.set_device_lost_callback(move |reason, text| {
@@ -105,28 +110,31 @@ impl Gpu {
         }))
     }
 
-    /// The device's measured peaks: from the file, otherwise measured now with the training engine's library.
+    /// Returns the device's measured peaks, from the file or measured now with the training engine's library; `None` if they cannot be
+    /// measured.
     pub(super) fn roof(&self) -> Option<&Roof> {
-        let find = || {
+        let known_or_measured = || {
             roof::known(&self.info, &self.driver).or_else(|| {
                 let opened = devices::open(&self.select).ok()?;
                 roof::known_or_measured(&opened, |_| ()).ok()
             })
         };
-        self.roof.get_or_init(find).as_ref()
+        self.roof.get_or_init(known_or_measured).as_ref()
     }
 
     /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).
     ///
     /// # Errors
-    /// With the driver's message.
+    /// Returns the driver's message.
     pub(super) fn compile(&self, text: &str, grid: [u32; 3]) -> Result<KernelPipeline, GpuError> {
         self.guarded(|| {
-            let (device, label) = (&self.device, Some("kernel"));
-            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-                label,
-                source: wgpu::ShaderSource::Wgsl(text.into()),
-            });
+            let label = Some("kernel");
+            let module = self
+                .device
+                .create_shader_module(wgpu::ShaderModuleDescriptor {
+                    label,
+                    source: wgpu::ShaderSource::Wgsl(text.into()),
+                });
             let wanted = wgpu::ComputePipelineDescriptor {
                 label,
                 layout: None,
@@ -135,7 +143,7 @@ impl Gpu {
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: None,
             };
-            let pipeline = device.create_compute_pipeline(&wanted);
+            let pipeline = self.device.create_compute_pipeline(&wanted);
             KernelPipeline { pipeline, grid }
         })
     }
@@ -167,7 +175,7 @@ impl Gpu {
         })
     }
 
-    /// Launches the given number of workgroups once and waits.
+    /// Launches a kernel once with `grid` workgroups, and waits for its end.
     pub(super) fn launch(
         &self,
         kernel: &KernelPipeline,
@@ -182,19 +190,21 @@ impl Gpu {
         self.wait()
     }
 
-    /// Launches each kernel once, one after the other, and waits. Returns the seconds of each: on the device's clock if it has one,
-    /// otherwise from submission to completion.
+    /// Launches each kernel once, one after the other, and returns the seconds of each launch. The device's clock measures them if it has
+    /// one, else the host's clock from submission to completion.
     pub(super) fn time(
         &self,
         launches: &[(&KernelPipeline, &wgpu::BindGroup)],
     ) -> Result<Vec<f64>, GpuError> {
         if !self.timestamps {
-            let timed = launches.iter().map(|(kernel, bound)| {
-                let began = Instant::now();
-                self.launch(kernel, bound, kernel.grid)?;
-                Ok(began.elapsed().as_secs_f64())
-            });
-            return timed.collect();
+            return launches
+                .iter()
+                .map(|(kernel, bound)| {
+                    let began = Instant::now();
+                    self.launch(kernel, bound, kernel.grid)?;
+                    Ok(began.elapsed().as_secs_f64())
+                })
+                .collect();
         }
         let count = 2 * launches.len() as u32;
         let size = u64::from(count) * 8;
@@ -217,15 +227,16 @@ impl Gpu {
         self.wait()?;
         let bytes = self.read_bytes(&resolved)?;
         let period = f64::from(self.queue.get_timestamp_period()) * 1e-9;
-        let both = bytes.as_chunks::<16>().0.iter().map(|bytes| {
-            let (start, end) = bytes.split_at(8);
-            let [start, end] = [start, end].map(|it| it.try_into().map_or(0, u64::from_le_bytes));
-            end.saturating_sub(start) as f64 * period
-        });
-        Ok(both.collect())
+        let (stamps, _) = bytes.as_chunks::<8>();
+        let (starts_and_ends, _) = stamps.as_chunks::<2>();
+        Ok(starts_and_ends
+            .iter()
+            .map(|stamps| stamps.map(u64::from_le_bytes))
+            .map(|[start, end]| end.saturating_sub(start) as f64 * period)
+            .collect())
     }
 
-    /// Waits for all submitted work without a limit: the watcher decides when it is too long.
+    /// Waits for all submitted work. It has no limit, because the watcher decides when work takes too long.
     fn wait(&self) -> Result<(), GpuError> {
         loop {
             let waited = self.device.poll(wgpu::PollType::Wait {
@@ -242,33 +253,25 @@ impl Gpu {
         }
     }
 
-    /// Runs calls and returns their errors as text.
+    /// Makes calls to the library, and returns their errors and panics as text.
     fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
-        let scopes = [
-            wgpu::ErrorFilter::Internal,
-            wgpu::ErrorFilter::OutOfMemory,
-            wgpu::ErrorFilter::Validation,
-        ];
-        let scopes = scopes.map(|filter| self.device.push_error_scope(filter));
+        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let done = catch_unwind(AssertUnwindSafe(calls));
-        // Scopes close in reverse order.
-        let [internal, memory, validation] = scopes;
+        // Scopes have to close in reverse order.
         let errors = [
             block_on(validation.pop()),
             block_on(memory.pop()),
             block_on(internal.pop()),
         ];
-        match (done, errors.into_iter().flatten().next()) {
-            (_, Some(error)) => Err(GpuError::Refused(error.to_string())),
-            (Ok(done), None) => Ok(done),
-            (Err(_), None) => {
-                let why = "the graphics library panicked";
-                Err(GpuError::Refused(why.to_owned()))
-            }
+        if let Some(error) = errors.into_iter().flatten().next() {
+            return Err(GpuError::Refused(error.to_string()));
         }
+        done.map_err(|_| GpuError::Refused("the graphics library panicked".to_owned()))
     }
 
-    /// A storage buffer with these words.
+    /// Makes a storage buffer with these words.
     pub(super) fn upload(&self, words: &[u32]) -> Result<wgpu::Buffer, GpuError> {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
@@ -296,11 +299,11 @@ impl Gpu {
         })
     }
 
-    /// The contents of a buffer.
+    /// Returns the words of a buffer.
     pub(super) fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
         let bytes = self.read_bytes(buffer)?;
-        let words = bytes.as_chunks::<4>().0.iter();
-        Ok(words.map(|bytes| u32::from_le_bytes(*bytes)).collect())
+        let (words, _) = bytes.as_chunks::<4>();
+        Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
     }
 
     fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, GpuError> {
@@ -321,15 +324,17 @@ impl Gpu {
     }
 }
 
-/// Locks, even if a panic poisoned the lock.
+/// Locks a mutex even if a panic poisoned it.
 fn locked(lost: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     lost.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Records why the device was lost; the first reason counts.
 fn note(lost: &Mutex<Option<String>>, text: String) {
     locked(lost).get_or_insert(text);
 }
 
+/// Adds a launch of `[x, y, z]` workgroups to an encoder. `stamps` are the queries for its timestamps and the index of the first one.
 fn pass(
     encoder: &mut wgpu::CommandEncoder,
     kernel: &KernelPipeline,
@@ -351,23 +356,23 @@ fn pass(
     pass.dispatch_workgroups(x, y, z);
 }
 
-/// The message for a machine without an adapter.
+/// Returns the message for a machine without an adapter.
 pub(super) fn no_adapter() -> String {
     format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
 }
 
-/// The adapter that `select` names; `None` if any would do and there is none.
+/// Returns the adapter that `select` names; `None` if any would do and there is none.
 ///
 /// # Errors
-/// When the named adapter does not exist.
+/// Fails if the named adapter does not exist.
 fn choose<'a>(
     select: &str,
     adapters: &'a [RankedAdapter],
 ) -> Result<Option<&'a RankedAdapter>, String> {
-    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
+    let first = |on_cpu: bool| adapters.iter().find(|adapter| adapter.on_cpu() == on_cpu);
     match select {
-        "auto" => Ok(gpus.first().or(on_cpu.first()).copied()),
-        "cpu" => Ok(on_cpu.first().or(gpus.first()).copied()),
+        "auto" => Ok(first(false).or(first(true))),
+        "cpu" => Ok(first(true).or(first(false))),
         other => named(other, adapters).map(Some),
     }
 }

@@ -15,16 +15,6 @@ const CPU_ROUNDS: u64 = 65_000;
 /// The floating-point operations up to which a drawn shape is tried with every kind of numbers. A larger one is tried with the first kind.
 const EVERY_KIND: f64 = 1e7;
 
-/// The steps that are left for runs on the host, besides those that each shape may take for its first kind of numbers.
-struct StepBudgets {
-    /// For all further kinds of numbers.
-    kinds: u64,
-    /// For all sizes of the text.
-    text_sizes: u64,
-    /// For single workgroups at large sizes of the text.
-    workgroups: u64,
-}
-
 impl CheckWorker<'_> {
     /// Runs every shape of a file except the last, real one on the host. If `alone` is true, no device will run the file, and the host runs
     /// more steps.
@@ -37,11 +27,11 @@ impl CheckWorker<'_> {
         let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
         let (mut access, mut interpreted) = (Vec::new(), Interpreted::default());
-        let mut budgets = StepBudgets {
-            kinds: STEPS_DRAWN,
-            text_sizes: STEPS_DRAWN,
-            workgroups: STEPS_DRAWN,
-        };
+        // Besides the steps of each shape's first kind of numbers, all further kinds, all sizes of the text, and single workgroups at large
+        // sizes of the text share these steps.
+        let mut for_kinds = STEPS_DRAWN;
+        let mut for_text_sizes = STEPS_DRAWN;
+        let mut for_workgroups = STEPS_DRAWN;
         let mut ends = false;
         let mut remarks = Remarks::default();
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
@@ -61,9 +51,9 @@ impl CheckWorker<'_> {
                 };
                 let most = for_shape;
                 let left = match nth {
-                    _ if shape.is_of_text() => &mut budgets.text_sizes,
+                    _ if shape.is_of_text() => &mut for_text_sizes,
                     0 => &mut for_shape,
-                    _ => &mut budgets.kinds,
+                    _ => &mut for_kinds,
                 };
                 let launch = HostLaunch {
                     steps: most.min(*left),
@@ -78,11 +68,11 @@ impl CheckWorker<'_> {
                 }
                 if !run.report.complete {
                     if nth == 0 && shape.is_drawn() {
-                        let mut for_workgroups = STEPS_DRAWN;
+                        let mut for_drawn = STEPS_DRAWN;
                         let left = if shape.is_of_text() {
-                            &mut budgets.workgroups
-                        } else {
                             &mut for_workgroups
+                        } else {
+                            &mut for_drawn
                         };
                         let steps = STEPS.min(*left);
                         let some = self.some_workgroups(index, &trial, &inputs, steps)?;

@@ -1,11 +1,12 @@
-//! Runs a kernel on the host before any device does: finds its faults with their lines, and its outputs. The result depends on no
-//! driver's schedule and needs no adapter.
+//! Runs a kernel on the host before any device does, and finds its faults, with their lines, and its outputs. The result does not depend on
+//! a driver's schedule, and it needs no adapter.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use super::access::{self, HostRun};
-use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
+use super::trial::{
+    ExpectedOutputs, GUARD, KernelTrial, TrialResult, count_unwritten, first_difference,
+};
 use protocol::reference::{self, cost};
 use protocol::units::bytes;
 use protocol::validate::message;
@@ -15,80 +16,78 @@ use wgsl_lockstep::{
     Liberty, Location, Observer, OpenResult, RunError, Space,
 };
 
-/// Steps of a workgroup after which its longest loop counts as endless: about two seconds.
+/// The steps of a workgroup after which its longest loop counts as endless: about two seconds.
 const WORKGROUP_STEPS: u64 = 10_000_000;
-/// Steps after which a size is too large for the host: about half a second, and about four where no device runs the size afterwards.
+/// The steps after which a size is too large for the host if a device runs it too: about half a second.
 pub(super) const STEPS: u64 = 2_000_000;
+/// The steps after which a size is too large for the host if no device runs it: about four seconds.
 pub(super) const STEPS_ALONE: u64 = 20_000_000;
-/// Steps for a drawn shape, for all drawn shapes with further kinds of values, and for all sizes taken from the text: about 1.5 s each.
+/// The steps for a drawn shape, for all drawn shapes with further kinds of numbers, and for all sizes of the text: about 1.5 s each.
 pub(super) const STEPS_DRAWN: u64 = 6_000_000;
-/// Steps up to which a run is repeated because of numbers so small that a device may drop them; many kernels have some.
+/// The steps up to which a run is repeated because of numbers so small that a device may treat them as 0. Many kernels have such numbers.
 const STEPS_SUBNORMAL: u64 = 200_000;
-/// Iterations after which a loop counts as endless at any size.
+/// The iterations after which a loop counts as endless at any size.
 const ROUNDS: u64 = 1 << 16;
-/// Bytes of the buffers and of the records about their elements.
+/// The bytes of the buffers and of the records about their elements.
 const MEMORY: u64 = 512 << 20;
+/// The parts of WGSL that every check supports.
 const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops and barriers";
 
-/// Which part of a kernel runs on the host, and for how many steps.
+/// The part of a launch that runs on the host, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HostLaunch<'a> {
+    /// The largest number of steps.
     pub steps: u64,
-    /// True if the kernel ended at another size: then it may only be slow, and a device decides.
+    /// True if the kernel ended at another size. Then a long loop may only be slow, and a device decides.
     pub ends: bool,
-    /// Run only these workgroups; with none, all.
+    /// The workgroups to run; empty for all.
     pub only: &'a [[u32; 3]],
-    /// What the device may do with arithmetic, by number of the liberty.
+    /// The liberties that the run takes with arithmetic, as a device may.
     pub liberties: [bool; Liberty::ALL.len()],
-    /// True if the pattern of the accesses is recorded.
+    /// True if the accesses are recorded.
     pub counted: bool,
-    /// Matrix products add nothing to their sums.
+    /// True if matrix products add nothing to their sums.
     pub without_products: bool,
 }
 
-/// What all runs of a file say about lines that are no faults.
+/// Lines of a file that deserve a remark although they are no faults, from all runs of the file. Places are ranges of the learner's file.
 #[derive(Default)]
 pub(super) struct Remarks {
-    /// Conditions on values from buffers, by their place in the learner's file: whether they were ever false, and ever true.
+    /// The conditions on values from buffers: true if a condition was ever false, and true if it was ever true.
     branches: BTreeMap<(usize, usize), [bool; 2]>,
-    /// Exponentials that overflow.
+    /// The exponentials that overflow.
     overflows: BTreeSet<(usize, usize)>,
-    /// Steps of the longest run that was repeated with a liberty.
+    /// The steps of the longest run that was repeated with each liberty.
     repeated: [u64; Liberty::ALL.len()],
 }
 
 impl Remarks {
-    /// Adds what a run says.
+    /// Adds the remarks of a run.
     pub(super) fn note(&mut self, trial: &KernelTrial<'_>, report: &LaunchReport) {
         let place = |location: &Location| {
             let range = trial.text.filled.origin(&location.span);
             (range.start, range.end)
         };
-        for branch in report
-            .branches
-            .iter()
-            .filter(|branch| branch.location.line > 0)
-        {
-            let known = self.branches.entry(place(&branch.location)).or_default();
-            for (known, taken) in known.iter_mut().zip(branch.taken) {
-                *known |= taken;
+        for branch in &report.branches {
+            if branch.location.line > 0 {
+                let taken = self.branches.entry(place(&branch.location)).or_default();
+                taken[0] |= branch.taken[0];
+                taken[1] |= branch.taken[1];
             }
         }
-        let overflow = FindingKind::Open(OpenResult::Overflow);
-        let overflows = report.findings.iter().filter(|one| one.kind == overflow);
-        self.overflows
-            .extend(overflows.map(|one| place(&one.location)));
+        for finding in &report.findings {
+            if finding.kind == FindingKind::Open(OpenResult::Overflow) {
+                self.overflows.insert(place(&finding.location));
+            }
+        }
     }
 
-    /// The remarks about a text, in the order of its lines.
+    /// Returns the remarks about a text, in the order of its lines.
     pub(super) fn list(&self, text: &str) -> Vec<KernelError> {
-        let at = |(start, end): (usize, usize), message: &str, instead: &str| {
-            let range: Range<usize> = start..end;
-            message::error(text, &range, message.to_owned(), instead.to_owned())
-        };
-        let branches = self.branches.iter().filter_map(|(place, taken)| {
+        let mut remarks = Vec::new();
+        for ((start, end), taken) in &self.branches {
             let message = match taken {
-                [true, true] => return None,
+                [true, true] => continue,
                 [false, _] => {
                     "was true for every value that was tried: the check never saw a value that it refuses"
                 }
@@ -96,22 +95,29 @@ impl Remarks {
                     "was false for every value that was tried: the code that it guards never ran"
                 }
             };
-            Some(at(*place, message, "nothing, if no input can change that"))
-        });
-        let open = OpenResult::Overflow;
-        let overflows = self.overflows.iter();
-        let overflows = overflows.map(|place| at(*place, open.says(), open.instead()));
-        let mut all: Vec<KernelError> = branches.chain(overflows).collect();
-        all.sort_by_key(|remark| (remark.line, remark.column));
-        all
+            let instead = "nothing, if no input can change that";
+            remarks.push(message::error(text, &(*start..*end), message, instead));
+        }
+        let overflow = OpenResult::Overflow;
+        for (start, end) in &self.overflows {
+            let place = *start..*end;
+            remarks.push(message::error(
+                text,
+                &place,
+                overflow.says(),
+                overflow.instead(),
+            ));
+        }
+        remarks.sort_by_key(|remark| (remark.line, remark.column));
+        remarks
     }
 }
 
 impl KernelTrial<'_> {
-    /// Runs a right kernel again as a device does that takes a liberty with which the numbers of `run` would be others.
+    /// Runs a right kernel again, once with each liberty that a device may take and that would change the numbers of `run`.
     ///
     /// # Errors
-    /// With the fault, if the outputs are wrong then.
+    /// Returns the fault if the outputs are wrong then.
     pub(super) fn take_liberties(
         &self,
         run: &HostRun,
@@ -130,15 +136,18 @@ impl KernelTrial<'_> {
             *repeated = steps;
             let mut liberties = [false; Liberty::ALL.len()];
             liberties[*liberty as usize] = true;
-            let launch = HostLaunch {
+            let with_liberty = HostLaunch {
                 liberties,
                 counted: false,
                 ..launch
             };
-            let other = self.interpret(inputs, 0, launch)?;
+            let other = self.interpret(inputs, 0, with_liberty)?;
             if other.report.complete && self.compare(&other.found, expected).is_err() {
-                let (says, instead) = (liberty.says(), liberty.instead());
-                let reason = format!("the result relies on this: {says}; write {instead}");
+                let reason = format!(
+                    "the result relies on this: {}; write {}",
+                    liberty.says(),
+                    liberty.instead()
+                );
                 return Err(Box::new(self.fault_at(Kind::Open, location, reason)));
             }
         }
@@ -148,7 +157,7 @@ impl KernelTrial<'_> {
     /// Judges a complete run.
     ///
     /// # Errors
-    /// With the fault.
+    /// Returns the fault.
     pub(super) fn judge_on_host(
         &self,
         run: &HostRun,
@@ -156,20 +165,20 @@ impl KernelTrial<'_> {
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
     ) -> TrialResult {
-        // Only a kernel that uses arrayLength notices that a buffer may be longer than its tensor.
+        // Only a kernel that uses arrayLength depends on whether a buffer is longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
-            let launch = HostLaunch {
+            let with_guard = HostLaunch {
                 ends: true,
                 ..launch
             };
-            let guarded = self.interpret(inputs, GUARD, launch)?;
-            let changed = || {
+            let guarded = self.interpret(inputs, GUARD, with_guard)?;
+            let reads_past_end = || {
                 let (binding, at) = first_difference(&run.found, &guarded.found)?;
                 let name = &self.file.spec.bindings[binding].name;
                 Some(self.fault(Kind::ReadsPastEnd, name, at))
             };
             if guarded.report.complete
-                && let Some(fault) = self.wrote_past_end(&guarded.found).or_else(changed)
+                && let Some(fault) = self.wrote_past_end(&guarded.found).or_else(reads_past_end)
             {
                 return Err(Box::new(fault));
             }
@@ -180,7 +189,7 @@ impl KernelTrial<'_> {
     /// Runs the kernel with `guard` elements past the end of each buffer. A run that needs too much memory does not start.
     ///
     /// # Errors
-    /// With what the kernel does wrong regardless of its numbers, or what the interpreter does not support.
+    /// Returns a fault that does not depend on the kernel's numbers, or one about something that the interpreter does not support.
     pub(super) fn interpret(
         &self,
         inputs: &[Vec<u32>],
@@ -191,15 +200,13 @@ impl KernelTrial<'_> {
             let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
-        let program = &self.text.shader;
-        let size = program.entry_points().next();
-        let size = size.map_or([1; 3], |(_, size)| size);
         let mut buffers = reference::buffers(&self.file.spec, &self.text.counts, inputs, guard);
+        let workgroup = self.text.facts.workgroup;
         let mut run = HostRun {
-            invocations: size.map(u64::from).iter().product(),
+            invocations: workgroup.map(u64::from).iter().product(),
             ..HostRun::default()
         };
-        let grid = Launch {
+        let whole_launch = Launch {
             limits: LaunchLimits {
                 steps_per_workgroup: WORKGROUP_STEPS,
                 steps: launch.steps,
@@ -211,11 +218,12 @@ impl KernelTrial<'_> {
             without_products: launch.without_products,
             ..Launch::new(self.text.grid)
         };
-        let observer: &mut dyn Observer = match launch.counted {
-            true => &mut run.pattern,
-            false => &mut (),
+        let observer: &mut dyn Observer = if launch.counted {
+            &mut run.pattern
+        } else {
+            &mut ()
         };
-        run.report = match program.run(&grid, &mut buffers, observer) {
+        run.report = match self.text.shader.run(&whole_launch, &mut buffers, observer) {
             Ok(report) => report,
             Err(RunError::Memory { .. }) => return Ok(run),
             Err(RunError::NotSupported { what, location }) => {
@@ -224,36 +232,41 @@ impl KernelTrial<'_> {
             Err(error) => return Err(not_understood(&error.to_string(), &Location::default())),
         };
         let report = &run.report;
-        let may_end = |it: &Finding| {
+        let may_end = |finding: &Finding| {
             launch.ends
-                && it.kind == FindingKind::Endless
-                && (!launch.only.is_empty() || it.count < ROUNDS)
+                && finding.kind == FindingKind::Endless
+                && (!launch.only.is_empty() || finding.count < ROUNDS)
         };
-        // Past the end of a buffer lie markers that are no numbers.
-        let marker = |finding: &Finding| guard > 0 && matches!(finding.kind, FindingKind::Open(_));
-        let faults = report
+        // The markers past the end of a buffer are no numbers, so arithmetic on them is no fault.
+        let is_of_marker =
+            |finding: &Finding| guard > 0 && matches!(finding.kind, FindingKind::Open(_));
+        // The first of the most informative findings becomes the fault.
+        let worst = report
             .faults()
-            .filter(|finding| !may_end(finding) && !marker(finding));
-        // The first of the most informative findings.
-        let worst = faults.min_by_key(|it| match it.kind {
-            FindingKind::Endless => 0,
-            FindingKind::UnwrittenRead => 2,
-            FindingKind::Open(_) => 3,
-            _ => 1,
-        });
+            .filter(|finding| !may_end(finding) && !is_of_marker(finding))
+            .min_by_key(|finding| match finding.kind {
+                FindingKind::Endless => 0,
+                FindingKind::UnwrittenRead => 2,
+                FindingKind::Open(_) => 3,
+                _ => 1,
+            });
         if let Some(finding) = worst {
-            return Err(Box::new(self.found(finding, report)));
+            return Err(Box::new(self.fault_of(finding, report)));
         }
         run.found = buffers.iter().map(Buffer::to_u32).collect();
         if guard == 0
             && let Some(fault) = self.wrote_input(inputs, &run.found)
         {
-            let mut names = self.file.spec.bindings.iter().map(|it| &it.name);
-            let number = names.position(|name| *name == fault.buffer);
-            let number = number.map(|number| (0, number as u32));
-            let mut stores = report.accesses.iter().filter(|it| it.stores > 0);
-            let store = stores.find(|it| it.binding == number);
-            let place = store.map(|it| self.place(&it.location));
+            let bindings = &self.file.spec.bindings;
+            let number = bindings
+                .iter()
+                .position(|binding| binding.name == fault.buffer)
+                .map(|number| (0, number as u32));
+            let place = report
+                .accesses
+                .iter()
+                .find(|access| access.stores > 0 && access.binding == number)
+                .map(|store| self.place(&store.location));
             return Err(Box::new(KernelFault { place, ..fault }));
         }
         Ok(run)
@@ -264,21 +277,24 @@ impl KernelTrial<'_> {
         access::count(self, run, self.uses(run), known);
     }
 
-    /// How often the written outputs need an element of an input: M·N·K for a whole product.
+    /// Returns the number of times that the written outputs need an element of an input: M·N·K for a whole matrix product.
     fn uses(&self, run: &HostRun) -> f64 {
         let all = cost::flops(&self.file.spec, &self.shape.sizes) / 2.0;
-        let outputs = self.outputs(&run.found);
-        let (numbers, left) = outputs.fold((0, 0), |(numbers, left), (_, found)| {
-            (numbers + found.len(), left + unwritten(found))
-        });
-        all * (numbers - left) as f64 / numbers.max(1) as f64
+        let (mut elements, mut written) = (0, 0);
+        for (_, words) in self.outputs(&run.found) {
+            elements += words.len();
+            written += words.len() - count_unwritten(words);
+        }
+        all * written as f64 / elements.max(1) as f64
     }
 
+    /// Returns a place in the learner's file.
     fn place(&self, location: &Location) -> KernelError {
         let range = self.text.filled.origin(&location.span);
-        message::error(&self.file.text, &range, String::new(), String::new())
+        message::error(&self.file.text, &range, "", "")
     }
 
+    /// Returns a fault at a place, which it leaves out if the interpreter does not tell it.
     fn fault_at(&self, kind: Kind, location: &Location, reason: String) -> KernelFault {
         KernelFault {
             kind,
@@ -289,8 +305,8 @@ impl KernelTrial<'_> {
         }
     }
 
-    /// A finding as a fault, with what to write instead.
-    fn found(&self, finding: &Finding, report: &LaunchReport) -> KernelFault {
+    /// Returns the fault for a finding of the interpreter, with what to write instead.
+    fn fault_of(&self, finding: &Finding, report: &LaunchReport) -> KernelFault {
         let element = finding.element.clone().unwrap_or_default();
         let missing = finding.invocations.len();
         let at = |kind, reason: &str| self.fault_at(kind, &finding.location, reason.to_owned());
@@ -308,12 +324,11 @@ impl KernelTrial<'_> {
             }
             FindingKind::OutOfBounds => {
                 let (index, count) = finding.index.unwrap_or_default();
-                // An index above the largest i32 is a negative number that was converted to unsigned.
-                let index = u32::try_from(index).map_or(index, |index| i64::from(index as i32));
                 let array = element.rsplit_once('[').map_or("", |(array, _)| array);
                 KernelFault {
                     buffer: array.to_owned(),
-                    at: Some(index),
+                    // An index above the largest i32 is a negative number that was converted to unsigned.
+                    at: Some(u32::try_from(index).map_or(index, |index| (index as i32).into())),
                     of: count.into(),
                     ..at(Kind::OutOfBounds, "")
                 }
@@ -348,39 +363,43 @@ impl KernelTrial<'_> {
                 ),
             ),
             _ => {
-                let name = finding.variable.clone();
-                let buffer = name.filter(|_| report.space(finding) != Space::Workgroup);
+                let buffer = match report.space(finding) {
+                    Space::Workgroup => String::new(),
+                    _ => finding.variable.clone().unwrap_or_default(),
+                };
                 KernelFault {
-                    buffer: buffer.unwrap_or_default(),
+                    buffer,
                     ..at(Kind::Races, &self.race(finding, &element, report))
                 }
             }
         }
     }
 
-    /// Which two accesses race, and how to keep them apart.
+    /// Returns a sentence about the two accesses that race, and how to keep them apart.
     fn race(&self, finding: &Finding, element: &str, report: &LaunchReport) -> String {
         let Some(other) = &finding.other else {
             return String::new();
         };
-        let apart = other.invocation.workgroup != finding.invocation.workgroup;
-        let who = |it: Invocation| match (it.subgroup, apart) {
-            (None, true) => {
-                let [x, y, z] = it.workgroup;
-                format!("invocation {} of workgroup ({x}, {y}, {z})", it.lane)
+        let in_two_workgroups = other.invocation.workgroup != finding.invocation.workgroup;
+        let who = |invocation: Invocation| {
+            if invocation.subgroup.is_none() && in_two_workgroups {
+                let [x, y, z] = invocation.workgroup;
+                let lane = invocation.lane;
+                format!("invocation {lane} of workgroup ({x}, {y}, {z})")
+            } else {
+                invocation.to_string()
             }
-            _ => it.to_string(),
         };
         let does = |writes: bool| if writes { "writes" } else { "reads" };
         let writes = finding.access.is_some_and(AccessKind::is_write);
-        let ends = match (apart, report.space(finding)) {
-            (true, _) => {
+        let advice = match report.space(finding) {
+            _ if in_two_workgroups => {
                 "and no barrier orders two workgroups; let only one invocation write the element"
             }
             _ if writes && other.access.is_write() && other.location == finding.location => {
                 "with no barrier between them; let only one invocation write the element"
             }
-            (_, Space::Workgroup) => {
+            Space::Workgroup => {
                 "with no barrier between them; put a workgroupBarrier() between the two, or let only one invocation write the element"
             }
             _ => {
@@ -388,7 +407,7 @@ impl KernelTrial<'_> {
             }
         };
         format!(
-            "{} {} `{element}`, and {} {} it on line {}, {ends}",
+            "{} {} `{element}`, and {} {} it on line {}, {advice}",
             who(finding.invocation),
             does(writes),
             who(other.invocation),
@@ -398,9 +417,10 @@ impl KernelTrial<'_> {
     }
 }
 
-/// The fault of a kernel that ended at no size.
+/// Returns the fault of a kernel that ended at no size.
 pub(super) fn too_long(shape: &str) -> KernelFault {
-    let (steps, memory) = (WORKGROUP_STEPS / 1_000_000, bytes(MEMORY));
+    let steps = WORKGROUP_STEPS / 1_000_000;
+    let memory = bytes(MEMORY);
     KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),

@@ -1,7 +1,7 @@
 //! The first stage of a check: parses every file at every shape.
 
 use super::check::CPU_FLOPS;
-use super::news::CheckNews;
+use super::watch::CheckNews;
 use protocol::reference::cost;
 use protocol::validate::{self, ParsedText};
 use protocol::{KernelError, KernelFile, KernelJob, KernelResult, KernelShape};

@@ -1,5 +1,5 @@
-//! Times one launch at the real size, and compares it with the starter's and the solution's. The three alternate, which spreads
-//! drift evenly, and each launch works on buffers that the last few launches did not touch, which keeps them out of caches.
+//! Times one launch at the real size, and compares it with launches of the starter and of the solution. The three kernels take turns, which
+//! spreads drift evenly, and each launch uses buffers that the last few launches did not touch, so that they are in no cache.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,21 @@ use protocol::stats::sequential::{FIRST_LOOK, PairPlan};
 use protocol::stats::{robust, roofline};
 use protocol::{KernelRatio, KernelTime};
 
-/// Bytes of other buffers that are used before a buffer is used again, and the most sets of buffers.
+/// The bytes of buffers that are used before a buffer is used again.
 const TURNOVER: usize = 256 << 20;
+/// The largest number of sets of buffers.
 const MAX_SETS: usize = 16;
-/// Most rounds, and fewest rounds when a round takes long.
+/// The largest number of rounds.
 const ROUNDS: u32 = 40;
+/// The number of rounds that are made however long they take.
 const MIN_ROUNDS: u32 = FIRST_LOOK;
+/// The time after which no round above `MIN_ROUNDS` begins.
 const BUDGET: Duration = Duration::from_millis(1500);
 
-/// Times `kernel`, and beside it the starter and the solution where they are other kernels.
+/// Times `kernel` in turns with the starter and the solution, each of which is `None` if it is no other kernel.
 ///
 /// # Errors
-/// When a launch fails.
+/// Fails when a launch fails.
 pub(super) fn time(
     gpu: &Gpu,
     trial: &KernelTrial<'_>,
@@ -32,28 +35,31 @@ pub(super) fn time(
 ) -> Result<KernelTime, GpuError> {
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
-    let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
-    let sets = (0..sets).map(|_| trial.fill(gpu, inputs, 0));
-    let sets = sets.collect::<Result<Vec<_>, _>>()?;
-    let runners = [Some(kernel), starter, solution].into_iter().flatten();
-    let runners: Vec<&KernelPipeline> = runners.collect();
-    let bind = |runner: &&KernelPipeline| -> Result<Vec<_>, GpuError> {
-        let bound = sets.iter();
-        bound.map(|set| gpu.bind(runner, set, counts)).collect()
-    };
-    let bound: Vec<_> = runners.iter().map(bind).collect::<Result<_, _>>()?;
+    let sets = (0..TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS))
+        .map(|_| trial.fill(gpu, inputs, 0))
+        .collect::<Result<Vec<_>, _>>()?;
+    // Each kernel with its bindings to all sets of buffers.
+    let mut kernels = Vec::new();
+    for pipeline in [Some(kernel), starter, solution].into_iter().flatten() {
+        let bound = sets
+            .iter()
+            .map(|set| gpu.bind(pipeline, set, counts))
+            .collect::<Result<Vec<_>, _>>()?;
+        kernels.push((pipeline, bound));
+    }
     let mut turn = 0;
-    // Milliseconds of each kernel, launched in this order or in reverse.
+    // Launches each kernel once, in this order or in reverse, and returns its milliseconds in this order.
     let mut round = |backwards: bool| -> Result<Vec<f64>, GpuError> {
-        let mut order: Vec<_> = runners.iter().zip(&bound).collect();
+        let mut order: Vec<_> = kernels.iter().collect();
         if backwards {
             order.reverse();
         }
-        let launches = order.into_iter().map(|(runner, sets)| {
+        let mut launches = Vec::new();
+        for (pipeline, bound) in order {
             turn += 1;
-            (*runner, &sets[turn % sets.len()])
-        });
-        let mut times = gpu.time(&launches.collect::<Vec<_>>())?;
+            launches.push((*pipeline, &bound[turn % bound.len()]));
+        }
+        let mut times = gpu.time(&launches)?;
         if backwards {
             times.reverse();
         }
@@ -75,35 +81,43 @@ pub(super) fn time(
         }
         rounds.push(round(index % 2 == 1)?);
     }
-    let column = |which: usize| -> Vec<f64> { rounds.iter().map(|round| round[which]).collect() };
-    let against = |which: usize| {
-        let pairs = rounds.iter().map(|round| (round[which], round[0]));
-        let found = PairPlan::new(ROUNDS).look(&pairs.collect::<Vec<_>>(), true);
-        let (low, high) = found.interval?;
-        let ratio = found.ratio;
-        Some(KernelRatio { ratio, low, high })
+    let times_of =
+        |column: usize| -> Vec<f64> { rounds.iter().map(|round| round[column]).collect() };
+    let ratio_to = |column: usize| {
+        let pairs: Vec<_> = rounds
+            .iter()
+            .map(|round| (round[column], round[0]))
+            .collect();
+        let look = PairPlan::new(ROUNDS).look(&pairs, true);
+        let (low, high) = look.interval?;
+        Some(KernelRatio {
+            ratio: look.ratio,
+            low,
+            high,
+        })
     };
-    let starter = starter.map(|_| 1);
-    let solution = solution.map(|_| 1 + usize::from(starter.is_some()));
+    let starter_column = starter.map(|_| 1);
+    let solution_column = solution.map(|_| 1 + usize::from(starter.is_some()));
     Ok(KernelTime {
         shape: trial.shape.label.clone(),
-        ms: robust::spread(&column(0)),
-        starter_ms: starter.map(|which| robust::spread(&column(which))),
-        solution_ms: solution.map(|which| robust::spread(&column(which))),
-        against_starter: starter.and_then(against),
-        against_solution: solution.and_then(against),
+        ms: robust::spread(&times_of(0)),
+        starter_ms: starter_column.map(|column| robust::spread(&times_of(column))),
+        solution_ms: solution_column.map(|column| robust::spread(&times_of(column))),
+        against_starter: starter_column.and_then(ratio_to),
+        against_solution: solution_column.and_then(ratio_to),
         clock: if gpu.timestamps { "device" } else { "host" }.to_owned(),
-        ..shares(gpu, trial, robust::median(&column(0)))
+        ..work(gpu, trial, robust::median(&times_of(0)))
     })
 }
 
-/// The work at this shape, and the share of the device's peak that a launch of `ms` reaches.
-fn shares(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
+/// Returns the work at this shape, and the share of the device's peak that a launch of `ms` milliseconds reaches. The other fields are empty.
+fn work(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
     let flops = cost::flops(&trial.file.spec, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
-    let roof = gpu.roof();
-    let roof = roof.and_then(|roof| roofline::bounding(roof, trial.file.spec.matrix_cores));
-    let reached = roofline::rates(Some((flops, bytes)), ms * 1e-3, roof.as_ref());
+    let bounding = gpu
+        .roof()
+        .and_then(|roof| roofline::bounding(roof, trial.file.spec.matrix_cores));
+    let reached = roofline::rates(Some((flops, bytes)), ms * 1e-3, bounding.as_ref());
     KernelTime {
         flops,
         bytes,

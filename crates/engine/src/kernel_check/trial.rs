@@ -1,8 +1,9 @@
-//! One kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, which shows
-//! elements that were not written; a second run on longer buffers shows accesses past the end.
+//! Tries one kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, so that elements
+//! which were not written show. A second run on longer buffers shows accesses past the end.
 
 use burn_wgpu::wgpu;
 
+use super::check::FileEnd;
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use protocol::reference::{self, Difference, POISON, marker_past_end};
 use protocol::validate::ParsedText;
@@ -12,40 +13,41 @@ use protocol::{
 };
 use wgsl_lockstep::exact::Real;
 
-/// Elements past the end of each buffer in the second run.
+/// The number of elements past the end of each buffer in the second run.
 pub(super) const GUARD: usize = 8192;
-/// Largest error over the largest value of an output that is compared with the solution's, unless the exercise names a tolerance.
+/// The largest error of an output that is compared with the solution's, divided by the largest value, unless the exercise names a
+/// tolerance.
 const TOLERANCE: f64 = 1e-4;
 
-/// A kernel at a shape.
+/// A kernel that is tried at a shape.
 pub(super) struct KernelTrial<'a> {
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
     pub text: &'a ParsedText,
-    /// Kind of values in all buffers of a drawn shape.
+    /// The kind of numbers in all buffers; `None` for the kinds that the exercise names.
     pub values: Option<KernelFill>,
     pub seed: u64,
 }
 
-/// The right outputs.
+/// The right outputs at a shape.
 pub(super) struct ExpectedOutputs {
-    /// One vector for each output, in binding order.
+    /// The elements of each output, in binding order.
     pub values: Vec<Vec<Real>>,
-    /// `reference` or `solution`.
+    /// The kernel that computed them: `reference` or `solution`.
     pub from: &'static str,
 }
 
-/// A match, or the fault.
+/// The result of a trial: a match, or the fault.
 pub(super) type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 
 impl KernelTrial<'_> {
-    /// Values of the buffers that are read, in binding order.
+    /// Returns the contents of the buffers that the kernel reads, in binding order.
     pub(super) fn inputs(&self) -> Result<Vec<Vec<u32>>, String> {
         let bindings = &self.file.spec.bindings;
         reference::inputs(bindings, self.shape, self.values, self.seed)
     }
 
-    /// Outputs of the exercise's plain loop, for a kernel on a device or on the host.
+    /// Returns the outputs of the exercise's plain loop. Their bounds hold for a kernel on a device if `device` is true, else on the host.
     pub(super) fn expected(
         &self,
         inputs: &[Vec<u32>],
@@ -67,7 +69,7 @@ impl KernelTrial<'_> {
         Ok(!reference.is_less_exact_on_a_device())
     }
 
-    /// Outputs of a kernel that is known to be right.
+    /// Returns the outputs of a kernel that is known to be right, with bounds from the tolerance.
     pub(super) fn solution(
         &self,
         gpu: &Gpu,
@@ -76,24 +78,25 @@ impl KernelTrial<'_> {
     ) -> Result<ExpectedOutputs, GpuError> {
         let found = self.run(gpu, kernel, inputs, 0)?;
         let tolerance = 2.0 * self.tolerance().unwrap_or(TOLERANCE);
-        let values = self.outputs(&found).map(|(binding, found)| {
-            let exact = found
+        let mut values = Vec::new();
+        for (binding, words) in self.outputs(&found) {
+            let exact: Vec<Real> = words
                 .iter()
-                .map(|word| Real::exact(binding.element.number(*word)));
-            let exact: Vec<Real> = exact.collect();
+                .map(|word| Real::exact(binding.element.number(*word)))
+                .collect();
             let error = match binding.element {
                 KernelType::F32 => tolerance * largest(&exact),
                 KernelType::U32 | KernelType::I32 => 0.0,
             };
-            exact.into_iter().map(|it| it.off_by(error)).collect()
-        });
+            values.push(exact.into_iter().map(|real| real.off_by(error)).collect());
+        }
         Ok(ExpectedOutputs {
-            values: values.collect(),
+            values,
             from: "solution",
         })
     }
 
-    /// Makes the driver finish compiling, which it may otherwise do at the first launch: launches no workgroups.
+    /// Makes the driver finish compiling, which it may otherwise do at the first launch. It launches no workgroups.
     pub(super) fn prepare(
         &self,
         gpu: &Gpu,
@@ -111,34 +114,35 @@ impl KernelTrial<'_> {
         kernel: &KernelPipeline,
         inputs: &[Vec<u32>],
         expected: &ExpectedOutputs,
-    ) -> Result<TrialResult, GpuError> {
+    ) -> Result<KernelMatch, FileEnd> {
         let exact = self.run(gpu, kernel, inputs, 0)?;
         let guarded = self.run(gpu, kernel, inputs, GUARD)?;
-        let wrote = self.wrote_input(inputs, &exact);
-        if let Some(fault) = wrote.or_else(|| self.wrote_past_end(&guarded)) {
-            return Ok(Err(Box::new(fault)));
+        let wrong_write = self
+            .wrote_input(inputs, &exact)
+            .or_else(|| self.wrote_past_end(&guarded));
+        if let Some(fault) = wrong_write {
+            return Err(Box::new(fault).into());
         }
-        let matched = match self.compare(&exact, expected) {
-            Ok(matched) => matched,
-            Err(mut fault) => {
-                fault.unsteady = first_difference(&exact, &guarded).is_some();
-                return Ok(Err(fault));
-            }
+        let difference = first_difference(&exact, &guarded);
+        let matched = self.compare(&exact, expected).map_err(|mut fault| {
+            fault.unsteady = difference.is_some();
+            fault
+        })?;
+        let Some((binding, at)) = difference else {
+            return Ok(matched);
         };
-        // The kernel was right once, and gives other outputs with longer buffers or in another run.
-        if let Some((binding, at)) = first_difference(&exact, &guarded) {
-            let again = self.run(gpu, kernel, inputs, 0)?;
-            let kind = match first_difference(&exact, &again) {
-                Some(_) => Kind::Races,
-                None => Kind::ReadsPastEnd,
-            };
-            let name = &self.file.spec.bindings[binding].name;
-            return Ok(Err(Box::new(self.fault(kind, name, at))));
-        }
-        Ok(Ok(matched))
+        // The kernel was right once. If another run changes its outputs, it races; if only longer buffers do, it reads past the end.
+        let again = self.run(gpu, kernel, inputs, 0)?;
+        let kind = if first_difference(&exact, &again).is_some() {
+            Kind::Races
+        } else {
+            Kind::ReadsPastEnd
+        };
+        let name = &self.file.spec.bindings[binding].name;
+        Err(Box::new(self.fault(kind, name, at)).into())
     }
 
-    /// The contents of all buffers after a launch, each with `guard` elements past its end that the kernel can access.
+    /// Returns the contents of all buffers after a launch, each with `guard` elements past its end that the kernel can access.
     fn run(
         &self,
         gpu: &Gpu,
@@ -146,38 +150,27 @@ impl KernelTrial<'_> {
         inputs: &[Vec<u32>],
         guard: usize,
     ) -> Result<Vec<Vec<u32>>, GpuError> {
-        let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
+        let lengths: Vec<usize> = self.text.counts.iter().map(|count| count + guard).collect();
         let buffers = self.fill(gpu, inputs, guard)?;
         let bound = gpu.bind(kernel, &buffers, &lengths)?;
         gpu.launch(kernel, &bound, kernel.grid)?;
         buffers.iter().map(|buffer| gpu.read(buffer)).collect()
     }
 
-    /// The buffers in binding order, each with its length and, if it is read, its contents before the launch.
-    fn buffers<'a>(
-        &'a self,
-        inputs: &'a [Vec<u32>],
-    ) -> impl Iterator<Item = (&'a KernelBinding, usize, Option<&'a Vec<u32>>)> {
-        let mut inputs = inputs.iter();
-        let bindings = self.file.spec.bindings.iter();
-        bindings
-            .zip(&self.text.counts)
-            .map(move |(binding, count)| match binding.role {
-                KernelRole::Out => (binding, *count, None),
-                KernelRole::In | KernelRole::InOut => (binding, *count, inputs.next()),
-            })
-    }
-
-    /// The buffers that the kernel has to write, with their contents after a launch.
+    /// Returns the buffers that the kernel has to write, with their contents after a launch.
     pub(super) fn outputs<'a>(
         &'a self,
         found: &'a [Vec<u32>],
     ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<u32>)> {
-        let all = self.file.spec.bindings.iter().zip(found);
-        all.filter(|(binding, _)| binding.role != KernelRole::In)
+        self.file
+            .spec
+            .bindings
+            .iter()
+            .zip(found)
+            .filter(|(binding, _)| binding.role != KernelRole::In)
     }
 
-    /// All buffers before a launch on a device, each with `guard` elements past its end.
+    /// Uploads all buffers before a launch on a device, each with `guard` elements past its end.
     pub(super) fn fill(
         &self,
         gpu: &Gpu,
@@ -188,63 +181,83 @@ impl KernelTrial<'_> {
         contents.iter().map(|words| gpu.upload(words)).collect()
     }
 
+    /// Returns the fault of a kernel that wrote to a buffer which is only for reading; `None` if it did not. `found` are the contents of all
+    /// buffers after the launch.
     pub(super) fn wrote_input(
         &self,
         inputs: &[Vec<u32>],
         found: &[Vec<u32>],
     ) -> Option<KernelFault> {
-        self.buffers(inputs)
+        let spec = &self.file.spec;
+        reference::contents(spec, &self.text.counts, inputs, 0)
+            .iter()
             .zip(found)
-            .filter(|((binding, ..), _)| binding.role == KernelRole::In)
-            .find_map(|((binding, _, input), found)| {
-                let at = differs(input?, found)?;
+            .zip(&spec.bindings)
+            .filter(|(_, binding)| binding.role == KernelRole::In)
+            .find_map(|((before, after), binding)| {
+                let at = first_different(before, after)?;
                 Some(self.fault(Kind::WroteInput, &binding.name, at))
             })
     }
 
+    /// Returns the fault of a kernel that wrote past the end of a buffer; `None` if it did not. `guarded` are the contents of all buffers
+    /// with their guards after the launch.
     pub(super) fn wrote_past_end(&self, guarded: &[Vec<u32>]) -> Option<KernelFault> {
-        self.buffers(&[])
+        self.file
+            .spec
+            .bindings
+            .iter()
+            .zip(&self.text.counts)
             .zip(guarded)
-            .find_map(|((binding, count, _), found)| {
-                let mut tail = found.iter().skip(count);
-                let past = tail.position(|word| *word != marker_past_end(binding))?;
+            .find_map(|((binding, count), words)| {
+                let marker = marker_past_end(binding);
+                let past = words.iter().skip(*count).position(|word| *word != marker)?;
                 Some(KernelFault {
-                    of: count as u64,
+                    of: *count as u64,
                     ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
                 })
             })
     }
 
-    /// The largest error that the exercise allows, over the largest expected value.
+    /// Returns the largest error that the exercise allows, divided by the largest expected value; `None` if it names none.
     fn tolerance(&self) -> Option<f64> {
         self.shape.tolerance.or(self.file.spec.tolerance)
     }
 
+    /// Compares the outputs of a launch with the right ones. `found` are the contents of all buffers after the launch.
     pub(super) fn compare(&self, found: &[Vec<u32>], expected: &ExpectedOutputs) -> TrialResult {
         let mut matched = KernelMatch {
             shape: self.shape.label.clone(),
             against: expected.from.to_owned(),
             ..KernelMatch::default()
         };
-        for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
+        for ((binding, words), expected) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
-            if let Some(at) = found.iter().position(|word| *word == POISON) {
+            if let Some(at) = words.iter().position(|word| *word == POISON) {
                 return Err(Box::new(KernelFault {
-                    count: unwritten(found) as u64,
-                    of: found.len() as u64,
+                    count: count_unwritten(words) as u64,
+                    of: words.len() as u64,
                     ..self.fault(Kind::Unwritten, name, at)
                 }));
             }
             let largest = largest(expected).max(f64::MIN_POSITIVE);
-            let most = self.tolerance().map_or(f64::INFINITY, |it| it * largest);
-            let Some(all) = reference::differences(expected, found, binding.element, most) else {
+            let most = match self.tolerance() {
+                Some(tolerance) => tolerance * largest,
+                None => f64::INFINITY,
+            };
+            let Some(differences) = reference::differences(expected, words, binding.element, most)
+            else {
                 continue;
             };
-            let worse = |worst: Difference, next: Difference| match next.share > worst.share {
-                true => next,
-                false => worst,
+            // Of equal shares, the first element counts.
+            let worse = |worst: Difference, next: Difference| {
+                if next.share > worst.share {
+                    next
+                } else {
+                    worst
+                }
             };
-            let Some(worst) = all.clone().reduce(worse) else {
+            let Some(worst) = differences.clone().reduce(worse) else {
                 continue;
             };
             if worst.share > 1.0 {
@@ -253,20 +266,24 @@ impl KernelTrial<'_> {
                     found: Some(worst.found.into()),
                     error: Some((worst.error() / largest).into()),
                     allowed: Some(worst.bound / largest),
-                    count: all.filter(|it| it.share > 1.0).count() as u64,
-                    of: found.len() as u64,
+                    count: differences
+                        .filter(|difference| difference.share > 1.0)
+                        .count() as u64,
+                    of: words.len() as u64,
                     ..self.fault(Kind::Wrong, name, worst.at)
                 }));
             }
-            let off = all
+            let largest_error = differences
                 .map(|difference| difference.error())
-                .filter(|off| off.is_finite());
-            matched.error = matched.error.max(off.fold(0.0, f64::max) / largest);
+                .filter(|error| error.is_finite())
+                .fold(0.0, f64::max);
+            matched.error = matched.error.max(largest_error / largest);
             matched.share = matched.share.max(worst.share);
         }
         Ok(matched)
     }
 
+    /// Returns a fault at an element of a buffer.
     pub(super) fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
         KernelFault {
             kind,
@@ -279,25 +296,28 @@ impl KernelTrial<'_> {
     }
 }
 
-/// How many elements of an output were never written.
-pub(super) fn unwritten(found: &[u32]) -> usize {
-    found.iter().filter(|word| **word == POISON).count()
+/// Counts the elements of an output that were never written.
+pub(super) fn count_unwritten(words: &[u32]) -> usize {
+    words.iter().filter(|word| **word == POISON).count()
 }
 
-/// The largest of the expected values, by magnitude.
+/// Returns the largest magnitude of the expected values.
 fn largest(expected: &[Real]) -> f64 {
-    let sizes = expected.iter().map(|it| it.value.abs());
-    sizes.fold(0.0, f64::max)
+    expected
+        .iter()
+        .map(|real| real.value.abs())
+        .fold(0.0, f64::max)
 }
 
-/// The first element that differs.
-fn differs(one: &[u32], other: &[u32]) -> Option<usize> {
-    let mut pairs = one.iter().zip(other);
-    pairs.position(|(a, b)| a != b)
+/// Returns the index of the first element that differs.
+fn first_different(one: &[u32], other: &[u32]) -> Option<usize> {
+    one.iter().zip(other).position(|(a, b)| a != b)
 }
 
-/// The first element that differs between two runs, as binding and index.
+/// Returns the binding and the index of the first element that differs between two runs.
 pub(super) fn first_difference(one: &[Vec<u32>], other: &[Vec<u32>]) -> Option<(usize, usize)> {
-    let mut pairs = one.iter().zip(other).enumerate();
-    pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
+    one.iter()
+        .zip(other)
+        .enumerate()
+        .find_map(|(binding, (one, other))| Some((binding, first_different(one, other)?)))
 }

@@ -13,9 +13,9 @@ use protocol::{Device, Roof, files};
 const FILE: &str = "roofs.json";
 /// The version of the file. It changes when roofs are measured in another way, so that older entries are measured again.
 const VERSION: u32 = 3;
-/// A larger file is damaged.
+/// The largest file in bytes; a larger one is damaged.
 const MAX_BYTES: u64 = 1 << 20;
-/// The file keeps this many entries; the oldest are dropped.
+/// The largest number of entries in the file. The oldest ones are dropped.
 const MAX_ENTRIES: usize = 64;
 
 /// A roof, and the device and driver that it was measured on.
@@ -24,7 +24,7 @@ pub(super) struct CachedRoof {
     pub device: Device,
     pub driver: String,
     pub roof: Roof,
-    /// How many times the device was measured.
+    /// The number of times that the device was measured.
     pub tries: u32,
 }
 
@@ -104,8 +104,8 @@ pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
     };
     let text =
         serde_json::to_string_pretty(&content).map_err(|error| failed("cannot be made", &error))?;
-    let written = files::write(&file(folder), text.as_bytes());
-    written.map_err(|error| failed("cannot be written", &error))?;
+    files::write(&file(folder), text.as_bytes())
+        .map_err(|error| failed("cannot be written", &error))?;
     Ok(())
 }
 

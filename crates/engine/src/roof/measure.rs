@@ -16,22 +16,22 @@ use protocol::{Rate, Roof};
 use tiny_llama::ops::gpu::roof as gpu;
 use tiny_llama::ops::primitive;
 
-/// Seconds of a launch that is timed on the device's clock.
+/// The seconds of a launch that is timed on the device's clock.
 const LENGTH: f64 = 4e-3;
-/// Seconds of a launch that is timed together with its submission.
+/// The seconds of a launch that is timed together with its submission.
 const LENGTH_WITH_SUBMISSION: f64 = 20e-3;
-/// How long a GPU works before it is timed. An idle one keeps a fraction of its clock for a third of a second after work begins: an H200
+/// The time for which a GPU works before it is timed. An idle one keeps a fraction of its clock for a third of a second after work begins: an H200
 /// then computes 11 in place of 65 TFLOP/s.
 pub const WARM_UP: Duration = Duration::from_millis(1500);
-/// Workgroups that fill a small device.
+/// The number of workgroups that fill a small device.
 const FEW: u32 = 1024;
-/// Workgroups that fill a large device.
+/// The number of workgroups that fill a large device.
 const MANY: u32 = 16_384;
-/// A device with this many FLOP/s is large.
+/// The FLOP/s from which a device is large.
 const LARGE: f64 = 1e12;
-/// Bytes of one of the triad's arrays on a GPU.
+/// The bytes of one of the triad's arrays on a GPU.
 const ARRAY: usize = 256 << 20;
-/// Bytes of one of the triad's arrays if a GPU has no room for larger ones.
+/// The bytes of one of the triad's arrays if a GPU has no room for larger ones.
 const SMALL_ARRAY: usize = 32 << 20;
 
 /// Measures the peaks of an opened device, and dates them today.
@@ -168,8 +168,9 @@ fn repeat(mut once: impl FnMut() -> Result<(f64, &'static str)>) -> Result<Vec<f
 /// Fails when the device was lost, the launch was not seen, or the clock stands still.
 fn timed(device: &Device, launch: impl FnOnce()) -> Result<(f64, &'static str)> {
     let sync = || {
-        let synced = device.sync();
-        synced.map_err(|error| anyhow!("the device was lost: {error:?}"))
+        device
+            .sync()
+            .map_err(|error| anyhow!("the device was lost: {error:?}"))
     };
     sync()?;
     let profile = observer::start_launches();

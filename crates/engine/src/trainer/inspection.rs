@@ -26,7 +26,7 @@ use protocol::lints::longest_kernels_ms;
 use protocol::stats::robust::median;
 use protocol::{Event, GradientRow, Gradients, Memory, Num, Step, StepProfile};
 
-/// Steps from which the length of a step on the device alone is taken.
+/// The number of steps whose median is the length of a step on the device alone.
 const END_SYNCED_STEPS: usize = 3;
 /// A profile counts if the steps before and after it differ by no more than this share. A GPU's clock rises under load, and falls while the host
 /// compiles or reads.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use protocol::stats::robust::StepTimes;
 use protocol::{PhaseTimes, StepClocks};
 
-/// Wall time between steps of an unsynchronised run that began with an empty queue. It gives a true rate without a wait in each step.
+/// The wall time between steps of an unsynchronised run that began with an empty queue. It gives a true rate without a wait in each step.
 #[derive(Default)]
 pub(crate) struct UnsyncedTiming {
     /// When the latest such step began and how many steps were counted by then. `None` after anything other than a counted step.
@@ -36,22 +36,22 @@ impl UnsyncedTiming {
         }
     }
 
-    /// Steps per second; `None` before two marks in a row.
+    /// Returns the steps per second; `None` before two marks in a row.
     pub(super) fn steps_per_s(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
     }
 }
 
-/// What a run counts and measures. It begins anew when the run continues with changed knobs.
+/// The counts and measurements of a run. They begin anew when the run continues with changed knobs.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    /// Steps that were not profiled.
+    /// The number of steps that were not profiled.
     pub(super) counted: u64,
-    /// Steps that count in no statistic.
+    /// The number of steps that count in no statistic.
     pub(super) uncounted: u64,
     pub(super) times: StepTimes,
     pub(super) phases: Vec<PhaseTimes>,
-    /// Wall time spent in pauses.
+    /// The wall time spent in pauses.
     pub pause_time: Duration,
     pub unsynced: UnsyncedTiming,
     /// When a step of an unsynchronised run was last bracketed with syncs.

@@ -1,4 +1,4 @@
-//! What a run reports: its statistics while it goes on, and its summary at the end.
+//! The reports of a run: its statistics while it goes on, and its summary at the end.
 
 use std::time::Instant;
 

@@ -92,7 +92,7 @@ pub struct Knob {
     pub reference: ParityReference,
     /// The value of the faster version, which `bench --knobs` turns on; `None` if there is none.
     pub fast: Option<&'static str>,
-    /// What the key means, in one line.
+    /// The meaning of the key, in one line.
     pub about: &'static str,
     /// Returns the value as a file has it, without quotes.
     pub get: fn(&RunConfig) -> String,

@@ -101,20 +101,8 @@ fn abbreviation_distance(short: &str, long: &str) -> Option<usize> {
 
 /// Returns the Levenshtein distance of the first 64 characters of two words.
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != *y))
-                .min(above + 1)
-                .min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
+    let [a, b] = [a, b].map(|word| word.chars().take(64).collect::<String>());
+    strsim::levenshtein(&a, &b)
 }
 
 #[cfg(test)]

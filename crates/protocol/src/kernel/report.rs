@@ -1,4 +1,4 @@
-//! What a check of a learner's kernels found out.
+//! The report of a check of a learner's kernels.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct KernelError {
     /// The offending piece of the text, on one line; may be empty.
     pub text: String,
     pub message: String,
-    /// What to write instead.
+    /// The advice on what to write instead.
     pub instead: String,
     /// True for valid WGSL that no device would launch.
     #[serde(default)]
@@ -103,10 +103,10 @@ pub struct KernelResult {
     pub facts: Option<KernelFacts>,
     /// The shapes at which the outputs were right.
     pub shapes: Vec<KernelMatch>,
-    /// How the kernel accesses buffers and workgroup memory, counted at the small shapes.
+    /// The kernel's accesses to buffers and workgroup memory, counted at the small shapes.
     #[serde(default)]
     pub access: Vec<KernelAccess>,
-    /// What went wrong when the kernel ran.
+    /// The fault that the kernel showed when it ran.
     pub fault: Option<KernelFault>,
     /// Lines of the text that deserve a look although they are no faults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,7 +133,7 @@ pub enum KernelUntimed {
 /// The number of uses of an element that `KernelAccess::fetches` refers to. A kernel without tiles fetches the element for each of them.
 pub const USES: f64 = 16.0;
 
-/// How one place in the text loads elements of an array that invocations share.
+/// The accesses of one place in the text to an array that invocations share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelAccess {
     /// The byte of the learner's file at which the place begins.
@@ -203,7 +203,7 @@ pub enum KernelFaultKind {
     Lost,
 }
 
-/// What went wrong when a kernel ran.
+/// A fault that a kernel showed when it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelFault {
     pub kind: KernelFaultKind,

@@ -1,4 +1,4 @@
-//! What the engine reports about a paired comparison.
+//! The engine's report of a paired comparison.
 
 use serde::{Deserialize, Serialize};
 

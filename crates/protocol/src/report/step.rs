@@ -1,4 +1,4 @@
-//! What the engine reports about steps: their times, gradients and evidence.
+//! The engine's reports of steps: their times, gradients and evidence.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -59,7 +59,7 @@ impl PhaseTimes {
     }
 }
 
-/// How far the times of recent steps can be trusted. `StepTimes::state` has the limits.
+/// The state of a run's step times, which tells how far they can be trusted. `StepTimes::state` has the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::Display)]

@@ -137,7 +137,8 @@ fn log_ratios_by_load(pairs: &[(f64, f64)], log_ratio: f64) -> [f64; 2] {
 
 /// Returns the verdict of an interval, which has to leave the dead band.
 fn verdict(interval: Option<(f64, f64)>) -> Verdict {
-    let (least, most) = (1.0 / (1.0 + DEAD_BAND), 1.0 + DEAD_BAND);
+    let most = 1.0 + DEAD_BAND;
+    let least = 1.0 / most;
     match interval {
         Some((low, _)) if low > most => Verdict::Faster,
         Some((_, high)) if high < least => Verdict::Slower,

@@ -1,4 +1,4 @@
-//! The parts of a step as a list, because steps of other programs can have parts that ours do not have.
+//! The parts of a step by name, because steps of other programs can have parts that ours do not have.
 
 use crate::PhaseTimes;
 
@@ -18,49 +18,30 @@ pub enum PhaseName {
     Rest,
 }
 
-/// The parts of one step in milliseconds, in the order in which they ran.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Phases {
-    /// The parts with their times; `PhaseName::Rest` is the last one.
-    pub parts: Vec<(PhaseName, f64)>,
-    /// The length of the step.
-    pub step: f64,
-}
-
-impl From<&PhaseTimes> for Phases {
-    fn from(times: &PhaseTimes) -> Self {
-        let parts = [
-            (PhaseName::Data, times.data),
-            (PhaseName::Forward, Some(times.forward)),
-            (PhaseName::Backward, Some(times.backward)),
-            (PhaseName::Communication, times.communication),
-            (PhaseName::Optimizer, Some(times.optimizer)),
-            (PhaseName::Rest, Some(times.residual)),
-        ];
-        Self {
-            parts: parts
-                .into_iter()
-                .filter_map(|(name, ms)| Some((name, ms?)))
-                .collect(),
-            step: times.step,
-        }
-    }
-}
-
-impl Phases {
-    /// Returns the time of a part in milliseconds; `None` if the step has no such part.
-    pub fn time_of(&self, name: PhaseName) -> Option<f64> {
-        self.parts
-            .iter()
-            .find(|(part, _)| *part == name)
-            .map(|(_, ms)| *ms)
+impl PhaseTimes {
+    /// Returns the parts that the step has, in the order in which they ran, with their times in milliseconds. The rest is the last one.
+    pub fn parts(&self) -> impl Iterator<Item = (PhaseName, f64)> + use<> {
+        [
+            (PhaseName::Data, self.data),
+            (PhaseName::Forward, Some(self.forward)),
+            (PhaseName::Backward, Some(self.backward)),
+            (PhaseName::Communication, self.communication),
+            (PhaseName::Optimizer, Some(self.optimizer)),
+            (PhaseName::Rest, Some(self.residual)),
+        ]
+        .into_iter()
+        .filter_map(|(name, ms)| Some((name, ms?)))
     }
 
     /// Returns the parts that have timers: all but the rest.
-    pub fn timed(&self) -> impl Iterator<Item = (PhaseName, f64)> + '_ {
-        self.parts
-            .iter()
-            .copied()
-            .filter(|(name, _)| *name != PhaseName::Rest)
+    pub fn timed_parts(&self) -> impl Iterator<Item = (PhaseName, f64)> + use<> {
+        self.parts().filter(|(name, _)| *name != PhaseName::Rest)
+    }
+
+    /// Returns the time of a part in milliseconds; `None` if the step has no such part.
+    pub fn time_of(&self, name: PhaseName) -> Option<f64> {
+        self.parts()
+            .find(|(part, _)| *part == name)
+            .map(|(_, ms)| ms)
     }
 }

@@ -1,8 +1,8 @@
 //! The phases of processes that train together, side by side.
 
-use super::phases::{PhaseName, Phases};
-use crate::RankReading;
+use super::phases::PhaseName;
 use crate::stats::robust::median;
+use crate::{PhaseTimes, RankReading};
 
 /// The shortest phase of a straggler, in multiples of the median of the other processes.
 const STRAGGLES: f64 = 1.2;
@@ -25,21 +25,21 @@ pub struct RankPhase {
 /// backward. A process that is early waits there, so that backward is as long in every process: it names no straggler, and neither does
 /// communication.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
-    let reported: Vec<(u32, Phases)> = ranks
+    let reported: Vec<(u32, PhaseTimes)> = ranks
         .iter()
-        .filter_map(|reading| Some((reading.rank, Phases::from(reading.phases.as_ref()?))))
+        .filter_map(|reading| Some((reading.rank, reading.phases?)))
         .collect();
     let Some((_, first)) = reported.first() else {
         return Vec::new();
     };
     first
-        .timed()
+        .timed_parts()
         .filter_map(|(name, _)| rank_phase(name, &reported, first.step))
         .collect()
 }
 
 /// Returns one phase in all processes that report it, by their rank; `None` if none does. `step_ms` is the length of a step.
-fn rank_phase(name: PhaseName, reported: &[(u32, Phases)], step_ms: f64) -> Option<RankPhase> {
+fn rank_phase(name: PhaseName, reported: &[(u32, PhaseTimes)], step_ms: f64) -> Option<RankPhase> {
     let times: Vec<(u32, f64)> = reported
         .iter()
         .filter_map(|(rank, phases)| Some((*rank, phases.time_of(name)?)))
@@ -68,7 +68,6 @@ fn rank_phase(name: PhaseName, reported: &[(u32, Phases)], step_ms: f64) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PhaseTimes;
 
     /// Returns the readings of processes with these forward and backward times, in steps of 100 ms.
     fn readings(times: &[(f64, f64)]) -> Vec<RankReading> {

@@ -1,7 +1,6 @@
 //! The story of one run, with all figures that it showed.
 
 use std::collections::VecDeque;
-use std::ops::Deref;
 
 use super::description::RunDescription;
 use super::series::{Series, ThinCurve};
@@ -19,21 +18,6 @@ const PROFILES: usize = 16;
 const HOLD_MS: u64 = 1000;
 /// The time for which a speed is shown before the next one replaces it.
 const SETTLED_MS: u64 = 2000;
-
-/// A figure whose event does not name a step, with the latest step before that event.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AtStep<T> {
-    pub step: u64,
-    pub figure: T,
-}
-
-impl<T> Deref for AtStep<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.figure
-    }
-}
 
 /// One step with its phases and clocks, which all lines of the ledger show.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +79,7 @@ pub struct RunStory {
     pub ledger: Option<StepReading>,
     pub gradients: Option<Gradients>,
     pub evidence: Option<Evidence>,
-    pub memory: Option<AtStep<Memory>>,
+    pub memory: Option<Memory>,
     pub lints: Vec<Lint>,
     /// The step and the first tensor that was not finite, if the run ended because of it.
     pub not_finite: Option<(u64, String)>,
@@ -179,12 +163,7 @@ impl RunStory {
                 Some(seen) => seen.clocks = evidence.clocks.or(seen.clocks),
                 None => self.evidence = Some(evidence.clone()),
             },
-            Event::Memory(memory) => {
-                self.memory = Some(AtStep {
-                    step: self.last.as_ref().map_or(0, |step| step.step),
-                    figure: memory.clone(),
-                });
-            }
+            Event::Memory(memory) => self.memory = Some(memory.clone()),
             Event::Lints { lints, .. } => self.lints.clone_from(lints),
             Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
             Event::Finished(finished) => {
@@ -414,11 +393,7 @@ impl RunStory {
                 .map(GradSummary::from)
                 .unwrap_or_default(),
             kernels: self.kernel_summary(),
-            memory: self
-                .memory
-                .as_ref()
-                .map(|memory| memory.figure.clone())
-                .unwrap_or_default(),
+            memory: self.memory.clone().unwrap_or_default(),
             evidence: self.evidence.clone().map(|evidence| Evidence {
                 clocks: self.clocks().map(|(clocks, _)| clocks),
                 ..evidence

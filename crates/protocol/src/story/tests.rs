@@ -1,6 +1,6 @@
 //! Tests of the rules by which a run goes on from another one, and of a run of another program.
 
-use super::{PhaseName, Phases, RunDescription, RunStory, StreamStory};
+use super::{PhaseName, RunDescription, RunStory, StreamStory};
 use crate::config::{Preset, RunConfig};
 use crate::lints::lints;
 use crate::*;
@@ -292,8 +292,11 @@ fn a_run_of_another_program_shows_every_figure_that_it_reports() {
     assert_eq!(run.description, run_of_another_program());
     assert_eq!(run.date, "2026-11-27");
     assert_eq!(ends(run), Some((300, 301)));
-    assert_eq!(run.memory.as_ref().map(|memory| memory.step), Some(301));
-    let phases = Phases::from(&run.phases().expect("the steps have phases"));
+    assert_eq!(
+        run.memory.as_ref().and_then(|memory| memory.peak_bytes),
+        Some(1)
+    );
+    let phases = run.phases().expect("the steps have phases");
     assert_eq!(phases.time_of(PhaseName::Rest), Some(2.0));
     assert_eq!(phases.time_of(PhaseName::Communication), None);
     let names: Vec<String> = lints(run).into_iter().map(|lint| lint.name).collect();

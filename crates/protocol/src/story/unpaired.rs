@@ -1,6 +1,6 @@
 //! Compares two runs that were not made in turns, and estimates how far the comparison can be trusted.
 
-use super::phases::{PhaseName, Phases};
+use super::phases::PhaseName;
 use super::run::RunStory;
 use crate::stats::robust::median;
 use crate::units::percent;
@@ -38,21 +38,19 @@ pub fn unpaired(a: &RunStory, b: &RunStory) -> Option<Unpaired> {
         low = low.min(median(part));
         high = high.max(median(part));
     }
-    let [phases_a, phases_b] = [a, b].map(|run| {
-        let times = run.phases();
-        times.map_or_else(Phases::default, |times| Phases::from(&times))
-    });
     let rates = a.throughput.as_ref().zip(b.throughput.as_ref());
     Some(Unpaired {
         ratio: median(&times_b) / median(&times_a),
         rates: rates.map(|(of_a, of_b)| [of_a.samples_per_s, of_b.samples_per_s]),
         on_one_device: a.description.device == b.description.device,
         wandered: high / low - 1.0,
-        phases: phases_a
-            .parts
-            .iter()
-            .filter_map(|(name, ms)| Some((*name, [*ms, phases_b.time_of(*name)?])))
-            .collect(),
+        phases: match (a.phases(), b.phases()) {
+            (Some(a), Some(b)) => a
+                .parts()
+                .filter_map(|(name, ms)| Some((name, [ms, b.time_of(name)?])))
+                .collect(),
+            _ => Vec::new(),
+        },
     })
 }
 

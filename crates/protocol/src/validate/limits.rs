@@ -10,7 +10,7 @@ use naga::{
 
 use super::message::whole;
 use super::scan::{longest, nested_deeper};
-use super::{Source, functions};
+use super::{Source, bytes_of, functions};
 use crate::kernel::{KernelError, KernelSpec};
 
 /// The largest workgroup along x, y and z that every WebGPU device supports.
@@ -45,12 +45,12 @@ impl Source<'_> {
                 "a number or a name of {} characters; at most {MAX_WORD} are allowed",
                 word.len()
             );
-            return Err(self.error_at(&word, message, "a shorter one"));
+            return Err(self.error(&word, message, "a shorter one"));
         }
         if let Some(bracket) = nested_deeper(code, MAX_NESTED) {
             let message = format!("more than {MAX_NESTED} nested brackets");
             let instead = "less deeply nested expressions and blocks";
-            return Err(self.error_at(&(bracket..bracket + 1), message, instead));
+            return Err(self.error(&(bracket..bracket + 1), message, instead));
         }
         Ok(())
     }
@@ -86,11 +86,10 @@ impl Source<'_> {
                 );
                 let instead = "a smaller array; large data belongs in a buffer";
                 let span = module.types.get_span(handle);
-                return Err(if span.is_defined() {
-                    self.error_in(span, message, instead)
-                } else {
-                    self.error_near(&[&count.to_string(), "array<"], message, instead)
-                });
+                let place = span
+                    .to_range()
+                    .unwrap_or_else(|| self.first_of(&[&count.to_string(), "array<"]));
+                return Err(self.error(&place, message, instead));
             }
         }
         Ok(())
@@ -105,7 +104,11 @@ impl Source<'_> {
     ) -> Result<u64, KernelError> {
         let refuse = |message: String, instead: &str| {
             let name = function.name.as_deref().unwrap_or("main");
-            Err(self.error_near(&[&format!("fn {name}"), "fn main"], message, instead))
+            Err(self.error(
+                &self.first_of(&[&format!("fn {name}"), "fn main"]),
+                message,
+                instead,
+            ))
         };
         let length = function
             .expressions
@@ -140,7 +143,7 @@ impl Source<'_> {
                 "a workgroup of {x} × {y} × {z} = {total} invocations; every device supports up to {MAX_INVOCATIONS}, and up to {most_x} × {most_y} × {most_z} along x, y and z"
             );
             let instead = "@workgroup_size(64), or (16, 16) for a matrix";
-            return Err(self.error_near(&["@workgroup_size"], message, instead));
+            return Err(self.error(&self.first_of(&["@workgroup_size"]), message, instead));
         }
         Ok(())
     }
@@ -180,7 +183,7 @@ impl Source<'_> {
             let bytes = shared.bytes;
             let message =
                 format!("{bytes} bytes of workgroup memory in shape `{shape}`; {who} {most}");
-            return Err(self.error_in(shared.last, message, "smaller tiles"));
+            return Err(self.error(&bytes_of(shared.last), message, "smaller tiles"));
         }
         if private.bytes > MAX_PRIVATE_BYTES {
             let bytes = private.bytes;
@@ -188,7 +191,7 @@ impl Source<'_> {
                 "{bytes} bytes of variables for each invocation in shape `{shape}`; up to {MAX_PRIVATE_BYTES} are allowed"
             );
             let instead = "smaller arrays, or workgroup memory";
-            return Err(self.error_in(private.last, message, instead));
+            return Err(self.error(&bytes_of(private.last), message, instead));
         }
         Ok(shared.bytes)
     }
@@ -209,7 +212,7 @@ impl Source<'_> {
                     "shape `{shape}` needs {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
                 let instead = format!("a larger workgroup along {axis}");
-                return Err(self.error_near(&["@workgroup_size"], message, instead));
+                return Err(self.error(&self.first_of(&["@workgroup_size"]), message, instead));
             }
         }
         Ok(counts.map(|groups| groups as u32))

@@ -6,8 +6,8 @@ use naga::{
     TypeInner,
 };
 
-use super::Source;
 use super::message::whole;
+use super::{Source, bytes_of};
 use crate::kernel::{KernelBinding, KernelError, KernelRole, KernelSpec};
 
 impl Source<'_> {
@@ -22,7 +22,7 @@ impl Source<'_> {
         match refused {
             Some(name) => {
                 let message = format!("`{name}` is an extension that not every device has");
-                Err(self.error_near(&[name], message, "plain WGSL with f32"))
+                Err(self.error(&self.first_of(&[name]), message, "plain WGSL with f32"))
             }
             None => Ok(()),
         }
@@ -36,7 +36,7 @@ impl Source<'_> {
             [entry] => entry,
             [] => {
                 let message = "there is no entry point: no function is marked @compute";
-                return Err(self.error_near(&["fn main"], message, MAIN));
+                return Err(self.error(&self.first_of(&["fn main"]), message, MAIN));
             }
             several => {
                 let names: Vec<_> = several
@@ -49,23 +49,27 @@ impl Source<'_> {
                     names.join(" and ")
                 );
                 let second = format!("fn {}", several[1].name);
-                return Err(self.error_near(&[&second], message, ONE));
+                return Err(self.error(&self.first_of(&[&second]), message, ONE));
             }
         };
         let declaration = format!("fn {}", entry.name);
         if entry.stage != ShaderStage::Compute {
             let words = ["@vertex", "@fragment", &declaration];
-            return Err(self.error_near(&words, "the entry point is not a compute kernel", MAIN));
+            return Err(self.error(
+                &self.first_of(&words),
+                "the entry point is not a compute kernel",
+                MAIN,
+            ));
         }
         let name = &entry.name;
         if name != "main" {
             let message = format!("the entry point is called `{name}`; only `main` is launched");
-            return Err(self.error_near(&[&declaration], message, "fn main"));
+            return Err(self.error(&self.first_of(&[&declaration]), message, "fn main"));
         }
         if let Some((_, constant)) = module.overrides.iter().next() {
             let name = constant.name.as_deref().unwrap_or("override");
             let message = format!("`{name}` is an override, and overrides are not set here");
-            return Err(self.error_near(&["override "], message, "`const`"));
+            return Err(self.error(&self.first_of(&["override "]), message, "`const`"));
         }
         Ok(entry)
     }
@@ -92,8 +96,9 @@ impl Source<'_> {
             let span = module.global_variables.get_span(handle);
             let name = variable.name.clone().unwrap_or_default();
             let index = place.binding as usize;
-            let wrong =
-                |message: String, instead: String| Err(self.error_in(span, message, instead));
+            let wrong = |message: String, instead: String| {
+                Err(self.error(&bytes_of(span), message, instead))
+            };
             let group = place.group;
             if group != 0 || index > last {
                 let message = format!(
@@ -154,7 +159,7 @@ impl Source<'_> {
             let count = spec.bindings.len();
             let instead = format!("a kernel that uses each of its {count} buffers");
             let span = module.global_variables.get_span(handle);
-            return Err(self.error_in(span, message, instead));
+            return Err(self.error(&bytes_of(span), message, instead));
         }
         Ok(())
     }
