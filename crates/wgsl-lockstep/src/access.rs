@@ -123,10 +123,15 @@ impl Interpreter<'_> {
             self.shared[variable].store(&by, vector, &leaves, &from.words);
             self.made(variable, &by, node.size.bytes as u32, 1, &from.words);
         } else {
+            let all = self.covers(to.root, mask);
             let own = self.own(to.root, span)?;
             if let Some(first) = to.common(mask) {
-                let first = first * lanes;
-                copy_lanes(&mut own[first..first + from.words.len()], &from.words, mask);
+                let place = &mut own[first * lanes..][..from.words.len()];
+                if all {
+                    place.copy_from_slice(&from.words);
+                } else {
+                    copy_lanes(place, &from.words, mask);
+                }
             } else {
                 for (at, from) in from.words.chunks_exact(lanes).enumerate() {
                     for &lane in &mask.lanes {
@@ -216,6 +221,15 @@ impl Interpreter<'_> {
             Some(Root::Private(at)) => Ok(&mut self.private[at]),
             _ => Err(self.unsupported("this pointer", span)),
         }
+    }
+
+    /// Returns true if no lane reads the variable again except those of the mask. Lanes that have returned do not.
+    pub(crate) fn covers(&self, root: Option<Root>, mask: &Mask) -> bool {
+        let readers = match root {
+            Some(Root::Local(frame, _)) => self.frames[frame].running,
+            _ => mask.total,
+        };
+        mask.lanes.len() == readers
     }
 
     /// Returns the clock of the memory that a variable is in.

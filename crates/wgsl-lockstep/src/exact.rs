@@ -253,11 +253,14 @@ impl<'a> Interpreter<'a> {
                 if !is_scalar(arg) {
                     return refuse("a vector of floats");
                 }
-                let arguments =
-                    [Some(arg), arg1, arg2].map(|operand| value(operand.unwrap_or(arg)));
+                let arguments = [Some(arg), arg1, arg2].map(|operand| operand.map(value));
+                let numbers = |lane: usize| {
+                    let number = |argument: &LaneValues| argument.number(lane);
+                    arguments.map(|argument| argument.map_or(Number::default(), number))
+                };
                 if fun == MathFunction::Fma {
                     map(mask, out, |lane| {
-                        let [a, b, c] = arguments.map(|argument| argument.number(lane));
+                        let [a, b, c] = numbers(lane);
                         a.times(b, accuracy).plus(c)
                     });
                     return Ok(true);
@@ -268,7 +271,7 @@ impl<'a> Interpreter<'a> {
                 // Lanes often have the same arguments.
                 let mut last = ([Real::MISSING; 3], Number::default());
                 map(mask, out, |lane| {
-                    let here = arguments.map(|argument| argument.number(lane).closed(accuracy));
+                    let here = numbers(lane).map(|number| number.closed(accuracy));
                     if here != last.0 {
                         last = (here, apply(here, accuracy).into());
                     }
@@ -409,15 +412,11 @@ impl<'a> Interpreter<'a> {
             // Integers are exact.
             _ if from.words.len() == lanes && scalar.kind != ScalarKind::Float => {}
             (Some(Root::Local(frame, local)), Some(_)) => {
+                let all = self.covers(to.root, mask);
                 let Frame {
-                    locals,
-                    numbers,
-                    running,
-                    ..
+                    locals, numbers, ..
                 } = &mut self.frames[frame];
                 let (own, kept) = (&locals[local.index()], &mut numbers[local.index()]);
-                // Lanes that have returned read the variable no more.
-                let all = mask.lanes.len() == *running;
                 let common = to.common(mask);
                 for (at, values) in from.words.chunks_exact(lanes).enumerate() {
                     let mut set = |word: usize, changed: &[u32]| {

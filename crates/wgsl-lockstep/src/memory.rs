@@ -401,15 +401,19 @@ pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
 /// Writes a word to memory as a scalar. Returns true if the memory already held it.
 fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
     let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
-    let new = match (scalar.width, scalar.kind) {
-        (2, ScalarKind::Float) => f16::from_f32(f32::from_bits(word)).to_bits().into(),
-        _ => word,
-    };
-    let new = &new.to_le_bytes()[..usize::from(scalar.width.min(4))];
-    let Some(bytes) = bytes.get_mut(..new.len()) else {
-        return false;
-    };
-    let same = bytes == new;
-    bytes.copy_from_slice(new);
-    same
+    match (scalar.width, scalar.kind) {
+        (1, _) => replace(bytes, [word as u8]),
+        (2, ScalarKind::Float) => {
+            let half = f16::from_f32(f32::from_bits(word));
+            replace(bytes, half.to_bits().to_le_bytes())
+        }
+        (2, _) => replace(bytes, (word as u16).to_le_bytes()),
+        _ => replace(bytes, word.to_le_bytes()),
+    }
+}
+
+/// Writes bytes to the start of memory, if there is room. Returns true if the memory already held them.
+fn replace<const N: usize>(memory: &mut [u8], new: [u8; N]) -> bool {
+    let place = memory.first_chunk_mut();
+    place.is_some_and(|place| std::mem::replace(place, new) == new)
 }

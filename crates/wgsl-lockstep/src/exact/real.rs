@@ -70,6 +70,7 @@ impl Real {
     };
 
     /// Returns a number without error.
+    #[inline]
     pub const fn exact(value: f64) -> Self {
         Self { value, error: 0.0 }
     }
@@ -85,6 +86,7 @@ impl Real {
 
     /// Returns the number with a further absolute error.
     #[must_use]
+    #[inline]
     pub const fn off_by(self, error: f64) -> Self {
         Self {
             error: self.error + error,
@@ -102,6 +104,7 @@ impl Real {
     }
 
     /// Returns the number with a further relative error.
+    #[inline]
     const fn rounded(self, relative: f64) -> Self {
         self.off_by(relative * self.value.abs())
     }
@@ -210,6 +213,7 @@ impl Real {
         Self::exact(value).off_by(self.error + accuracy.tanh())
     }
 
+    #[inline]
     fn product(self, other: Self) -> Self {
         Self {
             value: self.value * other.value,
@@ -221,6 +225,7 @@ impl Real {
     }
 
     /// Returns the quotient. A divisor that may be 0 allows any result.
+    #[inline]
     fn quotient(self, other: Self) -> Self {
         let value = self.value / other.value;
         let least = (other.value.abs() - other.error).max(0.0);
@@ -239,6 +244,7 @@ pub(crate) struct Number {
 }
 
 impl From<Real> for Number {
+    #[inline]
     fn from(real: Real) -> Self {
         Self {
             value: real.value,
@@ -249,12 +255,14 @@ impl From<Real> for Number {
     }
 }
 
+// The operations of sums are inlined where they fill the numbers of all lanes: a result in memory makes each lane wait.
 impl Number {
     pub(crate) fn exact(value: f64) -> Self {
         Real::exact(value).into()
     }
 
     /// Returns the number that a word holds exactly.
+    #[inline]
     pub(crate) fn held(word: u32) -> Self {
         Self::exact(f(word).into())
     }
@@ -285,6 +293,7 @@ impl Number {
 
     /// Returns the value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
     /// their number (Higham and Mary, 2019). What is cut off has one sign.
+    #[inline]
     pub(crate) fn closed(self, accuracy: Accuracy) -> Real {
         let real = Real {
             value: self.value,
@@ -303,6 +312,7 @@ impl Number {
         real.off_by(partial * ROUND * self.size).rounded(ROUND)
     }
 
+    #[inline]
     pub(crate) const fn negated(self) -> Self {
         Self {
             value: -self.value,
@@ -311,6 +321,7 @@ impl Number {
     }
 
     /// Returns the sum, whose terms are those of both numbers; 0 is no term.
+    #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         if self == Self::ZERO {
             return other;
@@ -333,10 +344,12 @@ impl Number {
         terms: 1.0,
     };
 
+    #[inline(always)]
     pub(crate) fn times(self, other: Self, accuracy: Accuracy) -> Self {
         self.closed(accuracy).product(other.closed(accuracy)).into()
     }
 
+    #[inline(always)]
     pub(crate) fn over(self, other: Self, accuracy: Accuracy) -> Self {
         self.closed(accuracy)
             .quotient(other.closed(accuracy))

@@ -224,10 +224,9 @@ impl Interpreter<'_> {
                 }
             }
             (Expression::As { expr, .. }, OpenCheck::Bits) => {
-                let from = &values[expr.index()].words;
-                for (out, from) in out.words.iter_mut().zip(from) {
-                    if takes(Liberty::ZeroSign, *from == 1 << 31) {
-                        *out = 0;
+                for (at, lane) in active() {
+                    if takes(Liberty::ZeroSign, word(*expr, at, lane) == 1 << 31) {
+                        out.words[at * lanes + lane] = 0;
                     }
                 }
             }
