@@ -333,6 +333,28 @@ mod tests {
     }
 
     #[test]
+    fn words_with_a_no_break_space_between_them_stay_on_one_line() {
+        assert_eq!(lines("a key\u{a0}word", 8), ["a", "key word"]);
+        assert_eq!(lines("a key\u{a0}\u{a0} b", 8), ["a key  ", "b"]);
+    }
+
+    #[test]
+    fn parts_of_the_highest_rank_are_left_out_first_and_those_of_rank_0_stay() {
+        let parts = || {
+            let texts = [(0, "loss"), (2, " of A"), (1, " 5.1"), (2, " now")];
+            texts.map(|(rank, text)| (rank, Span::raw(text))).to_vec()
+        };
+        let shown = |columns: usize| ranked(parts(), columns).to_string();
+        assert_eq!(shown(17), "loss of A 5.1 now");
+        assert_eq!(shown(16), "loss 5.1");
+        assert_eq!(shown(7), "loss");
+        assert_eq!(shown(0), "loss");
+        assert_eq!(joined(["ab", "cd", "e"], 5, ", "), "ab");
+        assert_eq!(joined(["ab", "cd", "e"], 6, ", "), "ab, cd");
+        assert_eq!(joined(["ab", "cd"], 1, ", "), "");
+    }
+
+    #[test]
     fn no_cut_makes_another_figure_of_one() {
         let texts = [
             "rms from 3.00 to 2,500,200 in all",

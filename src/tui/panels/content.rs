@@ -458,6 +458,11 @@ mod tests {
                 theme: &theme,
             };
             inside.render(area, &mut buffer, &mut Scroll::at(0));
+            let marked_style = theme.selected.add_modifier;
+            for y in 0..8 {
+                let is_marked = buffer[(0, y)].modifier.contains(marked_style);
+                assert_eq!(is_marked, found[usize::from(y)] == Some(marked), "{y}");
+            }
             let entry_of_row = |y| {
                 let line: String = (0..20).map(|x| buffer[(x, y)].symbol()).collect();
                 line.trim().strip_prefix("entry ")?.parse().ok()
