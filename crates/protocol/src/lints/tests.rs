@@ -26,6 +26,7 @@ fn lints_on_open_ledger(sync: Sync, profiled: bool) -> Vec<String> {
     let mut config = tiny();
     config.measure.sync = sync;
     let step = Step {
+        ms: 40.0,
         phases: Some(PhaseTimes::from_parts([1.0; 3], 40.0)),
         profiled,
         ..Step::default()
@@ -134,6 +135,7 @@ fn lints_on_watched(
         let event = Event::Step(Step {
             step,
             loss: Some(Num(loss)),
+            ms: phases.step,
             phases: Some(phases),
             ..Step::default()
         });
