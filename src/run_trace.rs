@@ -295,7 +295,7 @@ mod tests {
         let trace = step("A", Some(&phases), &kernels);
         let spans = trace
             .slices_of(SliceKind::Kernel)
-            .map(|it| (it.start, it.end));
+            .map(|span| (span.start, span.end));
         let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
         assert_eq!(ms, [(0, 2), (5, 6), (8, 9)]);
     }

@@ -143,7 +143,7 @@ impl LearnerModel {
 
     /// Returns how often the learner's first norm is launched in one batch.
     fn norm_launches(&self, config: &RunConfig) -> u64 {
-        let norm = self.learner.of("norm1").expect("is in");
+        let norm = self.learner.part_in_use("norm1").expect("is in");
         let before = norm.launches();
         self.compute(config);
         norm.launches() - before
@@ -254,7 +254,7 @@ fn a_wrong_kernel_is_taken_out_and_the_model_computes_the_same(
             dropped.why.contains("but the model's own kernel gives"),
             "{dropped:?}"
         );
-        assert!(model.learner.of(ACTIVATION).is_none());
+        assert!(model.learner.part_in_use(ACTIVATION).is_none());
     }
 }
 
@@ -264,7 +264,7 @@ fn a_text_that_does_not_fit_leaves_the_last_good_kernel(model: &LearnerModel, sw
     let mut nonsense = swap.clone();
     nonsense.kernels[0].text = "nonsense".to_owned();
     adopt(&model.learner, &nonsense).expect_err("does not read");
-    let kept = model.learner.of(ACTIVATION).expect("is still in");
+    let kept = model.learner.part_in_use(ACTIVATION).expect("is still in");
     assert!(kept.launches() > 0, "the one that computed");
 }
 

@@ -121,7 +121,7 @@ pub struct StageColumn {
 
 impl Board {
     /// Returns the board of a room. `now_ms` is the time by the clock of its log.
-    pub fn of(room: &RoomState, course: &Course, now_ms: u64) -> Self {
+    pub fn from_room(room: &RoomState, course: &Course, now_ms: u64) -> Self {
         let class = &room.class;
         let rows = rows(room, course, now_ms);
         let is_here = |row: &&ParticipantRow| row.presence == Presence::Here;
@@ -361,7 +361,7 @@ mod tests {
     fn the_board_says_who_needs_help() {
         let course = Course::builtin();
         let mut room = room(&course);
-        let board = Board::of(&room, &course, 610_000);
+        let board = Board::from_room(&room, &course, 610_000);
         let rows: Vec<_> = board
             .rows
             .iter()
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!((board.here, board.raised, board.not_started), (3, 1, 0));
         assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
         room.fall_silent(590_000 + AWAY_MS);
-        let later = Board::of(&room, &course, 650_000);
+        let later = Board::from_room(&room, &course, 650_000);
         assert!(later.rows.iter().all(|row| row.presence == Presence::Away));
         assert_eq!((later.here, later.stages[0].here), (0, 0));
     }
@@ -386,7 +386,7 @@ mod tests {
         let stage = course.stages[0].id.clone();
         obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         let vote = |room: &RoomState| {
-            Board::of(room, &course, 0)
+            Board::from_room(room, &course, 0)
                 .for_everybody()
                 .vote
                 .expect("a vote")
@@ -460,7 +460,7 @@ mod tests {
         let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
         room.hear(ana, 590_009).expect("heard");
-        let board = Board::of(&room, &course, 590_009);
+        let board = Board::from_room(&room, &course, 590_009);
         let hands: Vec<_> = board
             .rows
             .iter()

@@ -116,7 +116,7 @@ impl RoomHandle {
         let path = dir.join(LOG);
         let found = read(&path).map_err(failed)?;
         let log = LogFile::open(&path, found.whole, found.entries.len()).map_err(failed)?;
-        let mut room = RoomState::of(found.entries);
+        let mut room = RoomState::from_log(found.entries);
         let damaged = found
             .damaged
             .map(|line| format!("{LOG}: line {line} is damaged and left out"));
@@ -158,7 +158,7 @@ impl RoomHandle {
             return Err(folder.no_room());
         }
         let found = read(&dir.join(LOG)).map_err(|error| folder.failed(&error))?;
-        let mut room = RoomState::of(found.entries);
+        let mut room = RoomState::from_log(found.entries);
         let now_ms = room.last_ms();
         for (file, mut record) in folder.read_changed()? {
             if let Ok(record) = &mut record {
@@ -176,7 +176,7 @@ impl RoomHandle {
 
     /// Returns the present board.
     pub fn board(&self) -> Board {
-        Board::of(&self.state(), &self.0.course, self.0.clock.now_ms())
+        Board::from_room(&self.state(), &self.0.course, self.0.clock.now_ms())
     }
 
     /// Receives a participant's record. Implausible results are left out, and the board lists them. Returns what the participant is
@@ -206,7 +206,11 @@ impl RoomHandle {
             let heard = room.hear_phone(asked, origin, now_ms);
             heard.map_err(HearError::Refused)
         })?;
-        Ok(PhoneView::of(&asked.id, &self.state(), &self.0.course))
+        Ok(PhoneView::for_phone(
+            &asked.id,
+            &self.state(),
+            &self.0.course,
+        ))
     }
 
     /// Notes that a phone has reached the room under an address, `HOST:PORT`.

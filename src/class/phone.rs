@@ -91,7 +91,7 @@ impl PhoneRequest {
 
 impl PhoneView {
     /// Returns what the phone with this id sees.
-    pub fn of(id: &str, room: &RoomState, course: &Course) -> Self {
+    pub fn for_phone(id: &str, room: &RoomState, course: &Course) -> Self {
         let class = &room.class;
         let mut view = Self {
             now: now(class, course),
@@ -107,18 +107,19 @@ impl PhoneView {
             view.seated = record.id != id;
             for round in record.ballots.keys().rev() {
                 if newest != Some(*round) {
-                    view.past.extend(PhoneVote::of(id, *round, room, course));
+                    view.past
+                        .extend(PhoneVote::for_round(id, *round, room, course));
                 }
             }
         }
-        view.vote = newest.and_then(|round| PhoneVote::of(id, round, room, course));
+        view.vote = newest.and_then(|round| PhoneVote::for_round(id, round, room, course));
         view
     }
 }
 
 impl PhoneVote {
     /// Returns how the phone with this id sees a round; `None` if there is no such round.
-    fn of(id: &str, round: u64, room: &RoomState, course: &Course) -> Option<Self> {
+    fn for_round(id: &str, round: u64, room: &RoomState, course: &Course) -> Option<Self> {
         let mut votes = room.class.votes.iter();
         let (vote_id, vote) = votes.find(|(_, vote)| vote.asked.contains(&round))?;
         let at = vote.asked.iter().position(|number| *number == round)?;

@@ -86,7 +86,7 @@ pub struct RoundCount {
 
 impl RoomState {
     /// Returns the state after these lines.
-    pub fn of(history: Vec<Entry>) -> Self {
+    pub fn from_log(history: Vec<Entry>) -> Self {
         let mut room = Self::default();
         room.fold(history);
         room

@@ -100,7 +100,7 @@ pub fn draw(
         ..area
     };
     let foot = take_bottom(&mut rest, 1);
-    let keys = " PgDn PgUp: beat · 1-9: stage · b: blank · F: freeze · X: end · q: leave";
+    let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
     put(frame, foot, Line::styled(keys, theme.dim));
     let (planned_s, agenda) = agenda(chosen, notes, theme);
     let wide = widest(&agenda);

@@ -6,7 +6,7 @@ use super::text;
 use super::theme::Theme;
 use crate::class::board::VoteTally;
 
-/// A bar and its number for each round of a choice; the longest bar of the vote has so many columns.
+/// A bar and its number for each round of a choice; the longest bar of the vote has this number of columns.
 pub(super) fn bars(
     vote: &VoteTally,
     choice: usize,

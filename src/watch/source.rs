@@ -441,7 +441,7 @@ mod tests {
         let news = heard(&mut source);
         let faults = news
             .iter()
-            .filter(|it| matches!(it, FromEngine::Malformed { .. }));
+            .filter(|news| matches!(news, FromEngine::Malformed { .. }));
         assert_eq!(faults.count(), 1);
         let run = source.story().slot(Slot::A);
         assert_eq!((run.first_loss(), run.steps()), (Some(123.0), 2));
@@ -505,7 +505,7 @@ mod tests {
         let profile = r#"{"event":"profile","step":3,"file":"../secret.json"}"#;
         write(folder.path(), 0, &[HELLO, RUN, profile]);
         let news = heard(&mut source);
-        let warned = news.iter().any(|it| match it {
+        let warned = news.iter().any(|one| match one {
             FromEngine::Line(line) => matches!(&line.event, Event::Log(log) if log.level == "warn"),
             _ => false,
         });

@@ -30,9 +30,9 @@ fn only_what_fits_gets_in() {
         adopt(&learner, &swap("norm1", &[good, good])),
         Err("`norm1` needs 1 kernels, and there are 2".to_owned())
     );
-    assert!(learner.of("norm1").is_none());
+    assert!(learner.part_in_use("norm1").is_none());
     assert_eq!(adopt(&learner, &swap("norm1", &[good])), Ok(()));
-    let first = learner.of("norm1").expect("is in");
+    let first = learner.part_in_use("norm1").expect("is in");
     assert_eq!(first.swap.exercise, "test");
     // The last good one stays.
     assert_eq!(
@@ -49,10 +49,10 @@ fn only_what_fits_gets_in() {
     );
     assert!(std::sync::Arc::ptr_eq(
         &first,
-        &learner.of("norm1").expect("is still in")
+        &learner.part_in_use("norm1").expect("is still in")
     ));
     assert_eq!(adopt(&learner, &swap("norm1", &[])), Ok(()));
-    assert!(learner.of("norm1").is_none());
+    assert!(learner.part_in_use("norm1").is_none());
 }
 
 /// A passing kernel computes in the model's own memory, on the model's own device.
@@ -69,7 +69,7 @@ fn a_kernel_that_passed_computes_for_the_model() {
     };
     let learner = LearnerKernels::default();
     adopt(&learner, &swap).expect("fits");
-    let live = learner.of("mlp.activation").expect("is in");
+    let live = learner.part_in_use("mlp.activation").expect("is in");
 
     let count = 997_usize;
     let values = |shift: f32| {

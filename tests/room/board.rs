@@ -101,7 +101,7 @@ fn first_screen(board: &Board, size: (u16, u16), markers: Markers) -> String {
 #[test]
 fn the_board_shows_people_and_votes_at_every_size() {
     let (room, course) = room();
-    let board = Board::of(&room, &course, 700_000);
+    let board = Board::from_room(&room, &course, 700_000);
     for size in SIZES {
         let text = first_screen(&board, size, Markers::Braille);
         // A sentence may go on in the next line.
@@ -125,7 +125,7 @@ fn the_board_shows_people_and_votes_at_every_size() {
 #[test]
 fn the_numbers_of_a_stage_are_named_on_a_wide_board() {
     let (room, course) = room();
-    let board = Board::of(&room, &course, 700_000);
+    let board = Board::from_room(&room, &course, 700_000);
     for (size, named) in [((120, 36), " here/passed 1: 0/"), ((200, 50), " here, ")] {
         let text = first_screen(&board, size, Markers::Braille);
         assert!(text.contains(named), "{size:?}:\n{text}");
@@ -135,7 +135,7 @@ fn the_numbers_of_a_stage_are_named_on_a_wide_board() {
 #[test]
 fn the_board_is_drawn_in_ascii_and_on_the_smallest_terminals() {
     let (room, course) = room();
-    let board = Board::of(&room, &course, 700_000);
+    let board = Board::from_room(&room, &course, 700_000);
     for size in SIZES {
         let text = first_screen(&board, size, Markers::Ascii);
         assert!(text.is_ascii(), "{text}");
@@ -191,7 +191,7 @@ impl Instructor {
     }
 
     fn board(&self) -> Board {
-        Board::of(&self.class, &self.room.course, 0)
+        Board::from_room(&self.class, &self.room.course, 0)
     }
 
     /// Takes some actions. Returns the last sentence that the board says about them.
@@ -388,7 +388,7 @@ fn the_board_asks_before_the_class_ends() {
 #[test]
 fn how_to_join_is_shown_without_anything_of_the_instructors() {
     let (room, course) = room();
-    let board = Board::of(&room, &course, 0);
+    let board = Board::from_room(&room, &course, 0);
     let mut view = BoardView {
         places: ["10.0.0.7", "192.168.1.5", "lectern"]
             .map(|host| format!("http://{host}:7878/abcd2345"))
@@ -429,7 +429,7 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
         record.here_s = 0;
         room.hear(record, 700_000).expect("heard");
     }
-    let board = Board::of(&room, &course, 700_000);
+    let board = Board::from_room(&room, &course, 700_000);
     let mut view = BoardView {
         places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
         own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
@@ -460,12 +460,12 @@ fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
         ..BoardView::default()
     };
     obey(&mut room, &InstructorRequest::OpenVote(stage));
-    let open = Board::of(&room, &course, 700_000);
+    let open = Board::from_room(&room, &course, 700_000);
     let text = screen(&open, &mut view, (120, 36), Markers::Braille);
     assert!(text.contains("of 4 here have voted once more"), "{text}");
     obey(&mut room, &InstructorRequest::CloseVote);
     // Nobody voted again; the first round is shown.
-    let closed = Board::of(&room, &course, 700_000);
+    let closed = Board::from_room(&room, &course, 700_000);
     view.wall = Some(WallPart::Vote);
     let text = screen(&closed, &mut view, (120, 36), Markers::Braille);
     assert!(text.contains("left: the first vote"), "{text}");
@@ -490,7 +490,7 @@ fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
         &mut room,
         &InstructorRequest::Race(Some("mystery 7-1".to_owned())),
     );
-    let racing = Board::of(&room, &course, 700_000);
+    let racing = Board::from_room(&room, &course, 700_000);
     let race = screen(
         &racing,
         &mut wall_of(WallPart::Race),
@@ -512,7 +512,7 @@ fn wall_of(part: WallPart) -> BoardView {
 #[test]
 fn a_crowd_behind_a_tunnel_is_told_with_the_keys_that_help() {
     let (room, course) = room();
-    let mut board = Board::of(&room, &course, 700_000);
+    let mut board = Board::from_room(&room, &course, 700_000);
     for (address, tunnel) in [("127.0.0.1", true), ("192.168.7.2", false)] {
         board.crowd = Some(Crowd {
             address: address.to_owned(),

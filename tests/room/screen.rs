@@ -283,7 +283,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     let mut now_ms = 0;
     let mut seen = Vec::new();
     for _ in 0..20 {
-        let board = Board::of(&hall, &app.lesson.course, 0);
+        let board = Board::from_room(&hall, &app.lesson.course, 0);
         update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
         now_ms += 1_000;
         let given = orders(&mut app, now_ms);
@@ -295,7 +295,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
         if seen.len() == 1 && hall.class.open_vote().is_some() {
             // The same beat again orders nothing.
             now_ms += 1_000;
-            let board = Board::of(&hall, &app.lesson.course, 0);
+            let board = Board::from_room(&hall, &app.lesson.course, 0);
             update(&mut app, Message::Room(RoomNews::Board(Box::new(board))));
             assert!(orders(&mut app, now_ms).is_empty() && app.tally().is_some());
         }

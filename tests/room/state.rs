@@ -41,7 +41,7 @@ fn two_with_one_name_are_told_apart() {
     // Nobody takes over a name, whatever the order of ids, and a reopened room keeps the names.
     room.hear(record("0", "ana (2)", 1), 0).expect("heard");
     assert_eq!(room.class.renamed["0"], "ana (2) (2)");
-    let mut again = RoomState::of(room.history().to_vec());
+    let mut again = RoomState::from_log(room.history().to_vec());
     assert_eq!(names(&again), names(&room));
     let mut left = record("1", "Ana", 2);
     left.left = true;
@@ -413,7 +413,7 @@ proptest! {
                 Step::Kill { lost } => {
                     let mut history = room.history().to_vec();
                     history.truncate(history.len().saturating_sub(lost));
-                    room = RoomState::of(history);
+                    room = RoomState::from_log(history);
                 }
             }
             asked.extend(room.class.open_vote().and_then(|(_, vote)| vote.number()));
@@ -421,7 +421,7 @@ proptest! {
         let lines: Vec<String> = room.history().iter()
             .map(|entry| serde_json::to_string(entry).expect("plain data")).collect();
         let read = lines.iter().map(|line| serde_json::from_str(line).expect("a line"));
-        let again = RoomState::of(read.collect());
+        let again = RoomState::from_log(read.collect());
         for vote in room.class.votes.values() {
             for number in &vote.asked {
                 let round = room.round(vote, *number);

@@ -73,7 +73,7 @@ pub(crate) fn start_event(
         from_step: 0,
         roof: opened.roof.clone().map(Box::new),
         paired: false,
-        matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
+        matrix_cores: Format::for_run(config, opened.matrix_cores).on_matrix_cores(),
         request,
     })
 }
@@ -89,7 +89,7 @@ pub(crate) fn announce(started: Started, outlet: &EventSender) {
 
 /// Returns the device's peaks that bound this run's products; `None` if the device was not measured.
 fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
-    let format = Format::of(config, opened.matrix_cores);
+    let format = Format::for_run(config, opened.matrix_cores);
     roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
 }
 

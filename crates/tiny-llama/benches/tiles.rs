@@ -18,10 +18,10 @@ const ROUNDS: usize = 5;
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test --all-targets` runs this without the flag: it measures nothing there.
-    if !named.iter().any(|it| it == "--bench") {
+    if !named.iter().any(|argument| argument == "--bench") {
         return println!("tiles: nothing is measured here; cargo bench --bench tiles");
     }
-    let is_named = |name: &str| named.iter().any(|it| it == name);
+    let is_named = |name: &str| named.iter().any(|argument| argument == name);
     let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
     let device = match options.init() {
         Ok(device) => device,
@@ -36,13 +36,13 @@ fn main() {
         let wanted = is_named(name) || !formats.iter().any(|(it, _)| is_named(it));
         wanted && (has_matrix_cores() || !format.on_matrix_cores())
     };
-    let presets = named.iter().filter_map(|it| it.parse().ok());
+    let presets = named.iter().filter_map(|argument| argument.parse().ok());
     let mut presets: Vec<Preset> = presets.collect();
     if presets.is_empty() {
         presets.push(Preset::Small);
     }
     for preset in presets {
-        for (name, format) in formats.iter().filter(|it| known(it)) {
+        for (name, format) in formats.iter().filter(|format| known(format)) {
             for (product, sizes, transposed) in products(preset) {
                 let [rows, columns, inner] = sizes;
                 println!("\n{preset:?} {name}, {product}: {rows} × {columns} over {inner}");

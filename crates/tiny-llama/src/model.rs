@@ -154,7 +154,7 @@ impl Model {
     /// # Errors
     /// When the weights are not those of the configuration.
     pub fn new(run: &RunConfig, initial: &[Weight], device: &Device) -> anyhow::Result<Self> {
-        let (config, format) = (run.model.clone(), Format::of(run, false));
+        let (config, format) = (run.model.clone(), Format::for_run(run, false));
         Ok(Self {
             parameters: Parameters::new(&config, initial, device)?,
             versions: Versions::new(config, format, run.train.context, device),
@@ -166,14 +166,14 @@ impl Model {
     /// Lets f16 products use the device's matrix cores.
     pub fn with_matrix_cores(mut self, run: &RunConfig) -> Self {
         self.matrix_cores = true;
-        self.set_format(Format::of(run, true));
+        self.set_format(Format::for_run(run, true));
         self
     }
 
     /// Takes over the run's knobs and context. The parameters stay.
     pub fn reconfigure(&mut self, run: &RunConfig) {
         self.versions.set(run.model.clone(), run.train.context);
-        self.set_format(Format::of(run, self.matrix_cores));
+        self.set_format(Format::for_run(run, self.matrix_cores));
     }
 
     /// Sets the format of products. Products on matrix cores read f16 copies of the parameters, which the optimizer keeps up to date.

@@ -207,7 +207,7 @@ impl<O> Call<O> {
         O: Operation<N>,
     {
         let [row, _] = self.rows;
-        let live = learner_kernel::of(row.scope.part);
+        let live = learner_kernel::part_in_use(row.scope.part);
         cost::span(row, || {
             let inputs = inputs.map(B::contiguous);
             let learner = live.and_then(|live| {
@@ -253,7 +253,7 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
         let dy = grads.consume::<B>(&ops.node);
         let (call, saved) = ops.state;
         let [_, row] = call.rows;
-        let live = learner_kernel::of(row.scope.part);
+        let live = learner_kernel::part_in_use(row.scope.part);
         let onto = call
             .op
             .adds_onto()

@@ -78,7 +78,9 @@ pub(crate) fn run(
     );
     let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {
-        if let Some(at) = find(buffers, variable).filter(|_| used(handle)) {
+        if used(handle)
+            && let Some(at) = find(buffers, variable)
+        {
             buffers[at].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
         }
     }
@@ -175,7 +177,10 @@ fn bind<'a>(
         let name = variable.name.as_deref().unwrap_or_default();
         let is_buffer =
             |space| matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. });
-        let Some(binding) = variable.binding.filter(|_| is_buffer(variable.space)) else {
+        if !is_buffer(variable.space) {
+            continue;
+        }
+        let Some(binding) = variable.binding else {
             continue;
         };
         let Some(at) = find(buffers, variable) else {

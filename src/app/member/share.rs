@@ -151,7 +151,10 @@ impl Context<'_> {
 
     /// Returns the result of a mystery. One that was solved or given up before counts no more, because its faults are known.
     fn mystery_result(&self, run: &MysteryRun) -> Option<RaceResult> {
-        let (points, seconds) = match run.end.filter(|_| run.first)? {
+        if !run.first {
+            return None;
+        }
+        let (points, seconds) = match run.end? {
             MysteryEnd::Solved { points, seconds } => (points, seconds),
             MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
         };
@@ -160,7 +163,7 @@ impl Context<'_> {
         if points > 0 && judged.is_none() {
             return None;
         }
-        let solved = judged.filter(|_| points > 0);
+        let solved = if points > 0 { judged } else { None };
         Some(RaceResult {
             ratio: solved.and_then(|pair| Some([pair.ratio, pair.low?, pair.high?])),
             mystery: Some(MysteryResult {
@@ -474,9 +477,12 @@ impl Membership {
 
     /// At the beat of the vote: closes it, or opens it once more after the discussion.
     fn vote_of_beat(&mut self, context: &Context) -> FollowUps {
-        let Some(stage) = context.stage.filter(|_| self.me.instructor) else {
+        let Some(stage) = context.stage else {
             return Vec::new();
         };
+        if !self.me.instructor {
+            return Vec::new();
+        }
         let order = if self.tally(stage).is_some_and(|vote| vote.open) {
             InstructorRequest::CloseVote
         } else {

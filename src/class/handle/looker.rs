@@ -58,11 +58,15 @@ impl InstructorLink for RoomLooker {
         if length != self.seen {
             let found =
                 read(&path).map_err(|error| RoomError::Later(self.folder.failed(&error)))?;
-            self.room = RoomState::of(found.entries);
+            self.room = RoomState::from_log(found.entries);
             self.clock = RoomClock::at(self.room.last_ms());
             self.seen = length;
         }
-        Ok(Board::of(&self.room, &self.course, self.clock.now_ms()))
+        Ok(Board::from_room(
+            &self.room,
+            &self.course,
+            self.clock.now_ms(),
+        ))
     }
 
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {

@@ -76,7 +76,7 @@ impl RoomState {
             self.come_back(&who, now_ms);
         }
         let known = self.people.get(&who);
-        if let Some(work) = known.and_then(|known| Work::of(&record, known, now_ms)) {
+        if let Some(work) = known.and_then(|known| Work::difference(&record, known, now_ms)) {
             self.write(Fact::Work(work), now_ms);
         }
         for (task, result) in &record.races {
@@ -397,7 +397,7 @@ impl RoomState {
 
 impl Work {
     /// Returns the differences between a record and what is known of its participant; `None` if there are none.
-    fn of(record: &Participant, known: &KnownParticipant, now_ms: u64) -> Option<Self> {
+    fn difference(record: &Participant, known: &KnownParticipant, now_ms: u64) -> Option<Self> {
         let old = &known.record;
         let since_ms = now_ms.saturating_sub(record.here_s.saturating_mul(1000));
         let is_another_stay =

@@ -71,7 +71,7 @@ impl WallPart {
     const ALL: [Self; 4] = [Self::Join, Self::Vote, Self::Hands, Self::Race];
 
     /// Returns what the class does now: a vote before a race, and how to join if it does nothing.
-    pub(super) fn of(board: &Board) -> Self {
+    pub(super) fn shown_on(board: &Board) -> Self {
         let vote = board.vote.as_ref();
         if vote.is_some_and(|vote| vote.open) {
             Self::Vote
@@ -134,7 +134,7 @@ impl BoardView {
 
     /// Turns the wall to another part of what the class does.
     fn turn_wall(&mut self, by: i32, board: &Board) {
-        let shown = self.wall.unwrap_or(WallPart::of(board));
+        let shown = self.wall.unwrap_or(WallPart::shown_on(board));
         let at = WallPart::ALL.iter().position(|part| *part == shown);
         let next = turned(at.unwrap_or(0), by, WallPart::ALL.len());
         self.wall = WallPart::ALL.get(next).copied();

@@ -130,7 +130,11 @@ pub(super) fn beside_code(
 ) -> Rect {
     let mut rest = area;
     // A half block is two modules; ASCII has none.
-    let link = link(view).filter(|_| !theme.symbols.ascii);
+    let link = if theme.symbols.ascii {
+        None
+    } else {
+        link(view)
+    };
     let room = (area.width.saturating_sub(BESIDE), area.height);
     if let Some(rows) = link.and_then(|link| code_rows(link, room)) {
         let wide = rows.first().map_or(0, |row| text::width(row));

@@ -27,7 +27,7 @@ pub(super) fn draw(
     theme: &Theme,
 ) {
     let nothing = |said: &str| Line::styled(format!(" {said}"), theme.dim);
-    match view.wall.unwrap_or(WallPart::of(board)) {
+    match view.wall.unwrap_or(WallPart::shown_on(board)) {
         WallPart::Join => draw_join(frame, area, board, view, theme),
         WallPart::Vote => match &board.vote {
             Some(vote) => draw_vote(frame, area, vote, theme),

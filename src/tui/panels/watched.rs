@@ -263,6 +263,9 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
 
 /// Returns what ails the worst process: it ended early, is silent or makes no step. `None` if all go on.
 pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
+    if !app.mode.watches() {
+        return None;
+    }
     let ranks = &app.shown_run().story.ranks;
     let ended_early = |rank: &&RankReading| rank.ended.as_ref().is_some_and(|why| !why.is_empty());
     // Of two trainings the second is the newer one; the page on the left tells about both.
@@ -271,8 +274,7 @@ pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
         .iter()
         .find(ended_early)
         .or(latest.iter().find(|rank| rank.silent_s.is_some()))
-        .or(latest.iter().find(|rank| rank.no_step_s.is_some()))
-        .filter(|_| app.mode.watches())?;
+        .or(latest.iter().find(|rank| rank.no_step_s.is_some()))?;
     let said = state(worst, theme).0;
     Some(match ranks.len() {
         1 => said,

@@ -27,7 +27,7 @@ pub fn adopt(learner: &LearnerKernels, swap: &KernelSwap) -> Result<(), String> 
 
 /// Returns the reason why the adopted kernels of a part were not used in the last step; `None` if they were used.
 pub fn reason_unused(learner: &LearnerKernels, part: &str, on_cpu: bool) -> Option<String> {
-    let Some(live) = learner.of(part) else {
+    let Some(live) = learner.part_in_use(part) else {
         return Some("it was removed from the model".to_owned());
     };
     if live.launches() > 0 {

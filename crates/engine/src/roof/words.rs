@@ -87,7 +87,7 @@ mod tests {
         };
         for part in [
             "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), 30 % below the 200.0 GFLOP/s",
-            "of 2026-01-02, which is kept: noise only slows",
+            "of 2026-01-02, which is kept, because other programs can only slow a measurement",
             "remove /caches/roofs.json first",
         ] {
             assert!(slower.contains(part), "{slower}");

@@ -91,9 +91,9 @@ impl Parameters {
             let (qkv, rest) = all.split_at(self.qkv);
             let (gate_up, last) = rest[1..].split_at(self.gate_up);
             Block {
-                qkv: Projections::of(qkv),
+                qkv: Projections::from_parameters(qkv),
                 o: &rest[0],
-                gate_up: Projections::of(gate_up),
+                gate_up: Projections::from_parameters(gate_up),
                 down: &last[0],
                 norm1: &last[1],
                 norm2: &last[2],
@@ -103,7 +103,7 @@ impl Parameters {
 }
 
 impl<'a, const N: usize> Projections<'a, N> {
-    fn of(matrices: &'a [Parameter]) -> Self {
+    fn from_parameters(matrices: &'a [Parameter]) -> Self {
         let separate = matrices.try_into();
         separate.map_or_else(|_| Self::Fused(&matrices[0]), Self::Separate)
     }

@@ -24,7 +24,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the format of a run on a device; `matrix_cores` means that the device multiplies f16 with f32 sums.
-    pub fn of(config: &RunConfig, matrix_cores: bool) -> Self {
+    pub fn for_run(config: &RunConfig, matrix_cores: bool) -> Self {
         match config.train.precision {
             Precision::F32 if matrix_cores && config.model.matmul == Matmul::Split => Self::Split,
             Precision::F32 => Self::Full,

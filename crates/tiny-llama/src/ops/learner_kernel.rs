@@ -145,7 +145,7 @@ impl LearnerKernels {
     }
 
     /// Returns the learner's kernels for a part, if there are any.
-    pub fn of(&self, part: &str) -> Option<Arc<LivePart>> {
+    pub fn part_in_use(&self, part: &str) -> Option<Arc<LivePart>> {
         locked(&self.0).parts.get(part).cloned()
     }
 
@@ -161,8 +161,8 @@ pub fn any() -> bool {
 }
 
 /// Returns the learner's kernels for a part in the models of this thread, if there are any.
-pub fn of(part: &str) -> Option<Arc<LivePart>> {
-    HERE.with_borrow(|here| here.of(part))
+pub fn part_in_use(part: &str) -> Option<Arc<LivePart>> {
+    HERE.with_borrow(|here| here.part_in_use(part))
 }
 
 /// Runs `work` on this thread with the program's own kernels, which the reference of parity requires.

@@ -160,7 +160,8 @@ impl Versions {
             mask: self.mask.clone(),
             rope: None,
         };
-        let own = c.matmul != Matmul::Library && learner_kernel::of("attention.rope").is_none();
+        let own =
+            c.matmul != Matmul::Library && learner_kernel::part_in_use("attention.rope").is_none();
         let in_product = own && plain.takes_rotated(x);
         let rope = in_product.then(|| self.rope(c.hidden));
         Attention { rope, ..plain }
@@ -187,13 +188,13 @@ impl Versions {
         };
         fits && takes_swiglu(c.hidden, c.ffn)
             && Fusion::SwigluInProduct.is_on()
-            && learner_kernel::of("mlp.activation").is_none()
+            && learner_kernel::part_in_use("mlp.activation").is_none()
     }
 
     /// Returns true if the norm of a part and the products around it are our own kernels.
     pub(super) fn own_norm(&self, part: &str) -> bool {
         let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
-        own && learner_kernel::of(part).is_none()
+        own && learner_kernel::part_in_use(part).is_none()
     }
 
     /// Returns the strides of q, k and v, in elements, with which the attention operation reads them.

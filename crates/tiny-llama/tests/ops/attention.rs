@@ -116,14 +116,14 @@ fn attention_is_causal(device: &Device) {
             *value = 50.0 - *value;
         }
     }
-    let dy = Matrix::of(9, 18, |_, _| 1.0);
+    let dy = Matrix::from_function(9, 18, |_, _| 1.0);
     for op in versions(sizes) {
         let what = format!("{:?}, {:?}", op.version, op.layout);
         let one = run(device, op.clone(), &before, &dy).output;
         let two = run(device, op, &after, &dy).output;
         assert_eq!(one.values[..5 * 18], two.values[..5 * 18], "{what}");
         assert_ne!(one.values[5 * 18..], two.values[5 * 18..], "{what}");
-        let first = |m: &Matrix| Matrix::of(1, 18, |_, c| m.at(0, c));
+        let first = |m: &Matrix| Matrix::from_function(1, 18, |_, c| m.at(0, c));
         first(&one).near(&first(&before[2]), 1e-6, &what);
     }
 }
@@ -132,8 +132,8 @@ fn attention_is_causal(device: &Device) {
 /// visible score is −1e4.
 fn scores_of_ten_thousand(device: &Device) {
     let sizes = sizes([1, 9, 1, 1, 4]);
-    let q = Matrix::of(9, 4, |_, c| if c == 0 { 200.0 } else { 0.0 });
-    let k = Matrix::of(9, 4, |row, c| match (row, c) {
+    let q = Matrix::from_function(9, 4, |_, c| if c == 0 { 200.0 } else { 0.0 });
+    let k = Matrix::from_function(9, 4, |row, c| match (row, c) {
         (0 | 1, 0) => -100.0,
         (4 | 5, 0) => 100.0,
         (7, 0) => 99.0,
@@ -162,7 +162,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
     let [q, k, v] = inputs(1, sizes, 2.0);
     let want = formula::attention(&q, &k, &v, sizes);
     let assumed = op(sizes, Version::Kernel, KvLayout::Assumed);
-    let dy = Matrix::of(7, 30, |_, _| 1.0);
+    let dy = Matrix::from_function(7, 30, |_, _| 1.0);
     let found = run(device, assumed, &[q, k, v], &dy).output;
     assert!(found.values.iter().all(|x| x.is_finite()));
     let off = found.values.iter().zip(&want.values);

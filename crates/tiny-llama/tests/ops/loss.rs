@@ -22,7 +22,7 @@ fn versions(targets: &[i32], device: &Device, scale: f32) -> [CrossEntropy; 2] {
 }
 
 fn one() -> Matrix {
-    Matrix::of(1, 1, |_, _| 1.0)
+    Matrix::from_function(1, 1, |_, _| 1.0)
 }
 
 fn classes_of_any_number(device: &Device) {
@@ -39,7 +39,7 @@ fn classes_of_any_number(device: &Device) {
         Case {
             name: &format!("{n} rows of {vocab}"),
             inputs: [Matrix::random(1, n, vocab, scale)],
-            dy: Matrix::of(1, 1, |_, _| 3.0),
+            dy: Matrix::from_function(1, 1, |_, _| 3.0),
             formula: &|[logits]| formula::cross_entropy(logits, &targets),
         }
         .check(device, &versions(&targets, device, 3.0));
@@ -50,14 +50,14 @@ fn classes_of_any_number(device: &Device) {
 /// only −1e4.
 fn logits_of_ten_thousand(device: &Device) {
     let vocab = 37;
-    let logits = Matrix::of(4, vocab, |row, column| match (row, column) {
+    let logits = Matrix::from_function(4, vocab, |row, column| match (row, column) {
         (0, 5) | (1, 6) | (2, 1 | 2) => 1e4,
         (0..=2, 9) => 9.9e3,
         _ => -1e4,
     });
     let targets = [5, 7, 1, 3];
     let share = 1.0 / vocab as f64;
-    let slopes = Matrix::of(4, vocab, |row, column| {
+    let slopes = Matrix::from_function(4, vocab, |row, column| {
         0.25 * match (row, column) {
             (1, 6) => 1.0,
             (1, 7) => -1.0,
@@ -80,7 +80,7 @@ fn logits_of_ten_thousand(device: &Device) {
 
 /// The loss of a row that is right with probability near 1 is small beside its logits, and must keep its digits.
 fn small_losses_of_large_logits(device: &Device) {
-    let logits = Matrix::of(3, 33, |row, column| {
+    let logits = Matrix::from_function(3, 33, |row, column| {
         if column == 4 {
             5e3
         } else {
@@ -99,7 +99,7 @@ fn small_losses_of_large_logits(device: &Device) {
 /// A logit of −∞ gives its class no probability and no gradient.
 fn classes_ruled_out(device: &Device) {
     let ruled_out = |column: usize| column % 3 == 1;
-    let logits = Matrix::of(5, 33, |row, column| {
+    let logits = Matrix::from_function(5, 33, |row, column| {
         if ruled_out(column) {
             f64::NEG_INFINITY
         } else {
@@ -127,7 +127,7 @@ fn classes_ruled_out(device: &Device) {
 /// The head's product with the loss, all rows at once and in parts; by the library's products, then by ours.
 fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -> Vec<HeadLoss> {
     let products = [Matmul::Library, Matmul::Own].into_iter();
-    let all = products.flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|it| (matmul, it)));
+    let all = products.flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|loss| (matmul, loss)));
     let op = |(matmul, version)| HeadLoss {
         head: Linear {
             matmul,
@@ -161,7 +161,7 @@ fn heads_in_parts(device: &Device) {
                 Matrix::random(1, n, d, 1.0),
                 Matrix::random(2, vocab, d, 1.0),
             ],
-            dy: Matrix::of(1, 1, |_, _| 3.0),
+            dy: Matrix::from_function(1, 1, |_, _| 3.0),
             formula: &|[x, w]| formula::cross_entropy(&formula::linear(x, w), &targets),
         }
         .check(device, &all);
@@ -196,7 +196,7 @@ fn short_formats_and_no_gradients_in_parts(device: &Device) {
                 with_gradients: false,
                 ..op
             };
-            let inputs = inputs.each_ref().map(|it| it.on(&plain)); // [rows, columns]
+            let inputs = inputs.each_ref().map(|input| input.on(&plain)); // [rows, columns]
             let loss = Matrix::read(apply(Scope::outside("test"), op, inputs));
             assert_eq!(loss.values, with.output.values);
         }

@@ -12,7 +12,11 @@ pub(crate) struct Matrix {
 
 impl Matrix {
     /// A value for each row and column, rounded to `f32`.
-    pub(crate) fn of(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Self {
+    pub(crate) fn from_function(
+        rows: usize,
+        columns: usize,
+        value: impl Fn(usize, usize) -> f64,
+    ) -> Self {
         let values = (0..rows * columns)
             .map(|i| f64::from(value(i / columns, i % columns) as f32))
             .collect();
@@ -25,7 +29,7 @@ impl Matrix {
 
     /// Reproducible numbers between -scale and scale.
     pub(crate) fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
-        Self::of(rows, columns, |row, column| {
+        Self::from_function(rows, columns, |row, column| {
             // SplitMix64.
             let mut z = seed
                 .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -49,7 +53,7 @@ impl Matrix {
 
     /// The columns in this range.
     pub(crate) fn columns(&self, range: std::ops::Range<usize>) -> Self {
-        Self::of(self.rows, range.len(), |r, c| self.at(r, range.start + c))
+        Self::from_function(self.rows, range.len(), |r, c| self.at(r, range.start + c))
     }
 
     /// The parts side by side.

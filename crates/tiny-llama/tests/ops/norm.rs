@@ -27,7 +27,7 @@ fn rows_of_any_width(device: &Device) {
             name: &format!("[{n}, {d}] times {scale}"),
             inputs: [
                 Matrix::random(1, n, d, scale),
-                Matrix::of(1, d, |_, c| 1.0 + 0.3 * (c as f64).sin()),
+                Matrix::from_function(1, d, |_, c| 1.0 + 0.3 * (c as f64).sin()),
             ],
             dy: Matrix::random(2, n, d, 1.0),
             formula: &|[x, gain]| formula::rms_norm(x, gain),
@@ -39,10 +39,10 @@ fn rows_of_any_width(device: &Device) {
 /// For a row of zeros ε keeps the output at 0 and the gradient finite.
 fn a_row_of_zeros(device: &Device) {
     let inputs = [
-        Matrix::of(2, 9, |r, c| if r == 0 { 0.0 } else { c as f64 }),
-        Matrix::of(1, 9, |_, _| 1.0),
+        Matrix::from_function(2, 9, |r, c| if r == 0 { 0.0 } else { c as f64 }),
+        Matrix::from_function(1, 9, |_, _| 1.0),
     ];
-    let dy = Matrix::of(2, 9, |_, _| 1.0);
+    let dy = Matrix::from_function(2, 9, |_, _| 1.0);
     for op in versions() {
         let found = run(device, op, &inputs, &dy);
         let dx = found.gradients[0].as_ref().expect("a gradient");

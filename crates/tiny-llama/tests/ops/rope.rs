@@ -12,7 +12,7 @@ use crate::ops::matrix::Matrix;
 fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) -> [Rope; 2] {
     let (cos, sin) = tables(context, head_dim, ROPE_THETA);
     let table = |values: Vec<f32>| {
-        Matrix::of(context, head_dim / 2, |t, i| {
+        Matrix::from_function(context, head_dim / 2, |t, i| {
             f64::from(values[t * (head_dim / 2) + i])
         })
         .on(&device.clone().inner())

@@ -48,14 +48,16 @@ fn packed(device: &Device) {
 /// Where σ saturates on either side, no exponential overflows into a NaN.
 fn gates_of_ten_thousand(device: &Device) {
     let gates = [-1e4, -100.0, -88.8, 0.0, 88.8, 100.0, 1e4];
-    let inputs = [Matrix::of(1, 14, |_, c| if c < 7 { gates[c] } else { 1.0 })];
-    let dy = Matrix::of(1, 7, |_, _| 1.0);
+    let inputs = [Matrix::from_function(1, 14, |_, c| {
+        if c < 7 { gates[c] } else { 1.0 }
+    })];
+    let dy = Matrix::from_function(1, 7, |_, _| 1.0);
     for fused in [false, true] {
         let found = run(device, both_halves(fused), &inputs, &dy);
-        let want = Matrix::of(1, 7, |_, c| gates[c] / (1.0 + (-gates[c]).exp()));
+        let want = Matrix::from_function(1, 7, |_, c| gates[c] / (1.0 + (-gates[c]).exp()));
         found.output.near(&want, 1e-6, "output");
         let dx = found.gradients[0].as_ref().expect("a gradient");
-        let slopes = Matrix::of(1, 7, |_, c| match gates[c] {
+        let slopes = Matrix::from_function(1, 7, |_, c| match gates[c] {
             0.0 => 0.5,
             g => f64::from(u8::from(g > 0.0)),
         });

@@ -3,7 +3,7 @@
 /// Says that the test is skipped, and why. Where `PERFLINGS_REQUIRE_ADAPTER=1` promises an adapter, it fails instead.
 pub(crate) fn skip(why: impl std::fmt::Display) {
     eprintln!("skipped: no adapter ({why})");
-    let required = std::env::var_os("PERFLINGS_REQUIRE_ADAPTER").is_some_and(|it| it == "1");
+    let required = std::env::var_os("PERFLINGS_REQUIRE_ADAPTER").is_some_and(|value| value == "1");
     assert!(
         !required,
         "PERFLINGS_REQUIRE_ADAPTER=1, but there is no adapter: {why}"

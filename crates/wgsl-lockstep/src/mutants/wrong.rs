@@ -98,8 +98,9 @@ fn sign(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let numbers = (0..t.list.len()).filter(|at| t.list[*at].kind == TokenKind::Number);
     let changed = numbers.flat_map(|at| {
-        let value: Option<f64> = t.text(at).parse().ok().filter(|x| *x != 0.0);
-        let value = value.filter(|_| t.text(at).contains(['.', 'e']));
+        let is_float = t.text(at).contains(['.', 'e']);
+        let value: Option<f64> = t.text(at).parse().ok();
+        let value = value.filter(|number| is_float && *number != 0.0);
         let factors = value.into_iter().flat_map(|x| [0.98 * x, 1.02 * x]);
         factors.map(move |x| vec![(at..at + 1, format!("{x:e}"))])
     });

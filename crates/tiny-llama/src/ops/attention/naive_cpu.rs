@@ -23,7 +23,9 @@ impl NaiveAttention for Flex {
             KvLayout::Contiguous => qkv.map(|view| view.to_contiguous()),
             KvLayout::Strided | KvLayout::Assumed => qkv,
         };
-        let [q, k, v] = qkv.each_ref().map(|view| Strided::of(view, a.layout));
+        let [q, k, v] = qkv
+            .each_ref()
+            .map(|view| Strided::from_view(view, a.layout));
         let mut result = vec![0.0; shape.rows() * heads * head_dim];
         let out = SharedSlice::new(&mut result);
         (0..batches * heads).into_par_iter().for_each(|index| {
@@ -62,7 +64,7 @@ pub(crate) struct Strided<'a> {
 
 impl<'a> Strided<'a> {
     /// Returns the heads as the kernel reads a `[b, h, t, dh]` view.
-    fn of(view: &'a T, layout: KvLayout) -> Self {
+    fn from_view(view: &'a T, layout: KvLayout) -> Self {
         let (offset, strides) = if layout == KvLayout::Strided {
             (view.layout().start_offset(), strides(view))
         } else {

@@ -31,8 +31,8 @@ pub(crate) fn backward(
             .columns(&shape)
             .map(|(start, at)| HeadRows::new(*start, at, shape)),
         from,
-        out: HeadRows::of(out, dense, shape),
-        dout: HeadRows::of(dout, dense, shape),
+        out: HeadRows::from_data(out, dense, shape),
+        dout: HeadRows::from_data(dout, dense, shape),
         lse,
         shape,
     };

@@ -42,7 +42,7 @@ impl HeadRows<*mut f32> {
 }
 
 impl HeadRows<*const f32> {
-    pub(super) fn of(data: &[f32], at: Columns, shape: Heads) -> Self {
+    pub(super) fn from_data(data: &[f32], at: Columns, shape: Heads) -> Self {
         assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
         Self {
             start: data.as_ptr().wrapping_add(at.offset),
@@ -55,7 +55,7 @@ impl HeadRows<*const f32> {
     pub(super) fn of_rows(rows: QkvRows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
-            .map(|(data, at)| Self::of(data, at, shape))
+            .map(|(data, at)| Self::from_data(data, at, shape))
     }
 
     /// Returns head `head` of row `time` of sequence `batch`.

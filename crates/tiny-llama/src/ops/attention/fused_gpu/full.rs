@@ -226,7 +226,11 @@ fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
     let takes_wgsl = tensor.client.name().contains("wgsl");
     let available = tensor.client.properties().hardware.max_shared_memory_size;
     let fits = takes_wgsl && sizes.batch * sizes.heads <= MAX_GROUPS;
-    Tile::choose(sizes, available).filter(|_| fits)
+    if fits {
+        Tile::choose(sizes, available)
+    } else {
+        None
+    }
 }
 
 /// Returns true if [`backward`] takes tables: a tile fits, pairs of pairs are whole vectors, and the device has a binding for each buffer.

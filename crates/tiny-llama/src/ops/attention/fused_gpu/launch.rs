@@ -17,7 +17,7 @@ pub(super) fn forward<P: Wgsl>(
     (own, element): (usize, DType),
     program: impl FnOnce(Shape) -> P,
 ) -> [CubeTensor; 2] {
-    let ([q, k, v], shape) = Shape::of(rows, sizes);
+    let ([q, k, v], shape) = Shape::for_launch(rows, sizes);
     let out = empty_of(element, q, [sizes.rows(), sizes.heads * sizes.head_dim]);
     let lse = empty(q, [sizes.rows(), sizes.heads]);
     let groups = shape.groups(own, sizes.heads);
@@ -35,7 +35,7 @@ pub(super) fn backward(
 ) -> QkvRows<CubeTensor> {
     let gradients = rows.as_ref();
     let gradients = gradients.map(|x| empty_of(x.dtype, dout, x.meta.shape()));
-    let (of_rows, shape) = Shape::of(rows, sizes);
+    let (of_rows, shape) = Shape::for_launch(rows, sizes);
     let filled = gradients.columns(&sizes).map(|(buffer, _)| buffer);
     launch(shape, of_rows, filled);
     gradients
@@ -86,7 +86,7 @@ impl<T: Serialize> Serialize for Values<T> {
 
 impl Shape {
     /// Returns the buffers of q, k and v, and the parameters of a text.
-    fn of(rows: &QkvRows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
+    fn for_launch(rows: &QkvRows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
         let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
         let columns = [of_q, of_k, of_v];
         ([q, k, v], Self { sizes, columns })
