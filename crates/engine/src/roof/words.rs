@@ -93,7 +93,7 @@ mod tests {
             assert!(slower.contains(part), "{slower}");
         }
         assert!(faster.contains("50 % above the 20.0 GB/s"), "{faster}");
-        assert!(faster.ends_with("the new one is kept"), "{faster}");
+        assert!(faster.ends_with("the new peak is kept"), "{faster}");
     }
 
     #[test]
