@@ -7,11 +7,8 @@ const COLS: u32 = {{COLS}}u;
 @group(0) @binding(1) var<storage, read_write> gain: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(1)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if (id.x >= ROWS) {
-        return;
-    }
     let first = id.x * COLS;
     var sum = 0.0;
     for (var c = 0u; c < COLS; c++) {

@@ -7,11 +7,8 @@ const COLS: u32 = {{COLS}}u;
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(1)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if (id.x >= ROWS) {
-        return;
-    }
     let first = id.x * COLS;
     var most = x[first];
     for (var c = 1u; c < COLS; c++) {

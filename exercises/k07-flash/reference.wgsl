@@ -17,7 +17,7 @@ fn score(query: u32, key: u32) -> f32 {
     return sum / sqrt(f32(D));
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= T) {
         return;
