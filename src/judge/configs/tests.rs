@@ -120,7 +120,12 @@ fn an_order_fails_on_pairs_that_are_clearly_apart() {
     );
     assert_eq!(outcome("a,b,c,d,e"), Outcome::Failed);
     let words = unanswered(&configs, &answer("order", "a,b"));
-    assert!(words[0].measured.contains("does not put all of them in order"), "{words:?}");
+    assert!(
+        words[0]
+            .measured
+            .contains("does not put all of them in order"),
+        "{words:?}"
+    );
 }
 
 #[test]
