@@ -456,7 +456,7 @@ class _Run:
 
     def _prepare_profile(self):
         """The profiler takes hold of the driver once, which must be before a graph is captured. Where CUDA allows it, the profiler lets go
-        after each profile: it would slow down every launch, by a third of a step whose launches take as long as its kernels."""
+        after each profile, because a profiler that holds the driver slows down every launch (docs/watch.md has figures)."""
         if self.clock.cuda and self.rank == 0:
             if tuple(map(int, (self.torch.version.cuda or "0.0").split(".")[:2])) >= (12, 6):
                 os.environ.setdefault("TEARDOWN_CUPTI", "1")

@@ -155,6 +155,31 @@ pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, mini
     files.get_template(file)?.render(values)
 }
 
+/// Joins statements or values, with `between` after each but the last, to lines of at most 118 columns that begin at column `indent`. The
+/// caller has indented the first line.
+pub(crate) fn flowed(
+    parts: impl IntoIterator<Item = String>,
+    between: &str,
+    indent: usize,
+) -> String {
+    let mut text = String::new();
+    let mut column = indent;
+    for part in parts {
+        if !text.is_empty() {
+            text += between;
+            if part.contains('\n') || column + part.len() > 118 {
+                text = format!("{}\n{:indent$}", text.trim_end(), "");
+                column = indent;
+            } else {
+                text += " ";
+            }
+        }
+        column += part.len() + between.len() + 1;
+        text += &part;
+    }
+    text
+}
+
 /// An item of a file's `bindings` is a buffer's name and the type of its elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Binding {

@@ -1,0 +1,300 @@
+//! Products on matrix cores beside products in f64, and the texts.
+
+use super::*;
+use crate::ops::cpu::format::nearest;
+use crate::ops::cpu::testing::numbers;
+use crate::ops::format::Format;
+use crate::ops::gpu::check::{self, TestDevice};
+use crate::ops::gpu::format::converted;
+use crate::ops::gpu::wgsl::Wgsl as _;
+use crate::ops::linear::fused_gpu::epilogue::Epilogue;
+use crate::ops::linear::fused_gpu::{CORES, by_plans, product};
+use crate::ops::linear::planner::{Parts, Plan, Planner, tests::plans};
+use crate::ops::shapes::Rotation;
+use crate::ops::shared_work::PartialNorm;
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+use protocol::config::{Precision, Preset, RunConfig};
+
+fn multiply(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem, halves: bool) -> CubeTensor {
+    let format = if halves {
+        Format::Split
+    } else {
+        Format::Native
+    };
+    product(pair, then, problem, format)
+}
+
+#[test]
+fn every_text_is_valid_wgsl() {
+    let heads = [[1024, 1000, 512], [4096, 1000, 1024]];
+    let heads = heads.map(|sizes| Problem::new(sizes, false, true));
+    for problem in problems().into_iter().chain(heads) {
+        let split = [Staged::Halves(0..1), Staged::Halves(1..300)];
+        let short = [Staged::Short, Staged::Short];
+        let mixed = [Staged::Short, Staged::Rounded];
+        let all = [(split, 0), (short.clone(), 0), (mixed, 0), (short, 3)];
+        for (staged, norm_parts) in all {
+            let halves = matches!(staged, [Staged::Halves(_), _]);
+            let planner = Planner::Cores { halves };
+            let plan = planner.one(&problem, Parts::Launch);
+            let onto = [(1, Store::Onto { for_norm: false }), (3, Store::Plain)];
+            let for_norm = (1, Store::Onto { for_norm: true });
+            let stores = onto.into_iter().chain((!halves).then_some(for_norm));
+            let rope = Store::Rope(rotation(&problem));
+            let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
+            for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
+                let product = Product {
+                    problem,
+                    plan: plan.splits(splits),
+                    store,
+                    staged: staged.clone(),
+                    norm_parts,
+                };
+                let bytes = check::valid_wgsl(&Products(vec![product]).program().text());
+                if !halves && plan.tile == (128, 128) {
+                    assert!(2 * bytes <= check::WORKGROUP_MEMORY, "{bytes}, {store:?}");
+                }
+            }
+            let transposed = Problem {
+                a_transposed: true,
+                b_transposed: false,
+                ..problem
+            };
+            let plans = planner.pair(&[problem, transposed]);
+            let products = plans.into_iter().zip([problem, transposed]);
+            let products = products.map(|(plan, problem)| Product {
+                problem,
+                plan,
+                store: Store::Plain,
+                staged: staged.clone(),
+                norm_parts: 0,
+            });
+            check::valid_wgsl(&Products(products.collect()).program().text());
+        }
+    }
+}
+
+/// Returns the forward products of each preset in f16: name, problem, store, and whether the product applies the norm before it.
+fn shipped() -> Vec<(String, Problem, Store, bool)> {
+    let mut all = Vec::new();
+    for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
+        let RunConfig { model, train, .. } = RunConfig::preset(preset);
+        let (n, d, ffn) = (train.batch * train.context, model.hidden, model.ffn);
+        let head_dim = d / model.heads;
+        let keys = head_dim * model.kv_heads;
+        let rope = |columns, rotated| {
+            Store::Rope(Rotation {
+                width: columns,
+                rotated,
+                head_dim,
+                context: train.context,
+                inverse: false,
+            })
+        };
+        let onto = Store::Onto { for_norm: false };
+        let for_norm = Store::Onto { for_norm: true };
+        let qkv = d + 2 * keys;
+        let products = [
+            ("q", d, d, rope(d, d), false),
+            ("qkv", qkv, d, rope(qkv, d + keys), true),
+            ("o", d, d, for_norm, false),
+            ("gate-up alone", 2 * ffn, d, Store::Swiglu, false),
+            ("gate-up", 2 * ffn, d, Store::Swiglu, true),
+            ("down", d, ffn, for_norm, false),
+            ("last down", d, ffn, onto, false),
+            ("head alone", model.vocab, d, Store::Plain, false),
+            ("head", model.vocab, d, Store::Plain, true),
+        ];
+        all.extend(products.map(|(name, columns, inner, store, with_norm)| {
+            let problem = Problem::new([n, columns, inner], false, true);
+            (format!("{preset:?} {name}"), problem, store, with_norm)
+        }));
+    }
+    all
+}
+
+#[test]
+fn the_text_of_a_shipped_product_is_as_long_as_one_written_by_hand() {
+    for (name, problem, store, with_norm) in shipped() {
+        let product = Product {
+            problem,
+            plan: CORES.one(&problem, Parts::Launch).splits(1),
+            store,
+            staged: [Staged::Short, Staged::Short],
+            norm_parts: if with_norm { 8 } else { 0 },
+        };
+        let has_edges = problem.is_ragged(product.plan.tile);
+        let text = Products(vec![product]).program().text();
+        check::valid_wgsl(&text);
+        // The work of a norm before or behind the product and loads past its edges come with lines of their own.
+        let norm = with_norm || store == Store::Onto { for_norm: true };
+        let most = 150 + if norm { 55 } else { 0 } + if has_edges { 30 } else { 0 };
+        let lines = text.lines().count();
+        assert!(lines <= most, "{name}: {lines} lines\n{text}");
+        let fits = |line: &str| line.chars().count() <= 120;
+        assert!(text.lines().all(fits), "{name}\n{text}");
+    }
+}
+
+/// Returns a rotation of three quarters of the columns, with heads of 4.
+fn rotation(problem: &Problem) -> Rotation {
+    Rotation {
+        width: problem.columns,
+        rotated: problem.columns / 16 * 12,
+        head_dim: 4,
+        context: 50,
+        inverse: false,
+    }
+}
+
+fn problems() -> Vec<Problem> {
+    let sizes = [
+        [128, 128, 64],
+        [256, 384, 512],
+        [100, 72, 68],
+        [300, 1000, 200],
+        [2048, 1024, 64],
+    ];
+    let transposed = [(false, true), (false, false), (true, false)];
+    let all = sizes
+        .iter()
+        .flat_map(|size| transposed.map(|(a, b)| Problem::new(*size, a, b)));
+    all.collect()
+}
+
+#[test]
+fn products_agree_with_the_definition() {
+    let Some(device) = TestDevice::any() else {
+        return;
+    };
+    if !check::has_matrix_cores() {
+        return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+    }
+    for problem in problems() {
+        let Problem {
+            rows,
+            columns,
+            inner,
+            ..
+        } = problem;
+        let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
+        // Values as small as gradients, and larger than any f16: the scale brings them into f16's range.
+        let small: Vec<f32> = a.iter().map(|x| x * 1e-9).collect();
+        let large: Vec<f32> = b.iter().map(|x| x * 1e7).collect();
+        let residual = numbers(3, rows * columns);
+        let added = device.tensor(&residual, [rows, columns]);
+        let want = |a: &[f32], b: &[f32]| -> Vec<f32> {
+            let product = definition(&problem, a, b).into_iter().zip(&residual);
+            product.map(|(x, r)| (x + f64::from(*r)) as f32).collect()
+        };
+        let on_device =
+            |a: &[f32], b: &[f32]| [a, b].map(|values| device.tensor(values, [values.len()]));
+
+        let [a16, b16] = [&a, &b]
+            .map(|all| -> Vec<f32> { all.iter().map(|x| nearest(*x, Precision::F16)).collect() });
+        let [x32, y32] = on_device(&a16, &b16);
+        let [x, y] = [&x32, &y32].map(|tensor| converted(tensor.clone(), DType::F16));
+        for pair in [[&x, &y32], [&x32, &y]] {
+            let got = multiply(pair, Epilogue::Onto(&added, None), problem, false);
+            let want = want(&a16, &b16);
+            check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
+        }
+        let plan = CORES.one(&problem, Parts::Launch);
+        if plan.splits == 1 {
+            let gain = numbers(4, columns);
+            let on_gpu = device.tensor(&gain, [1, columns]);
+            let [blocks, ..] = plan.groups(&problem);
+            let partial = PartialNorm::empty(on_gpu, blocks, [rows, columns]);
+            let then = Epilogue::Onto(&added, Some(&partial));
+            multiply([&x, &y], then, problem, false);
+            let stored = want(&a16, &b16);
+            let gains = gain.iter().cycle();
+            let want: Vec<f32> = stored.iter().zip(gains).map(|(x, g)| x * g).collect();
+            let PartialNorm {
+                scaled, squares, ..
+            } = partial;
+            let got = device.read(&converted(scaled, DType::F32));
+            check::close(&format!("{problem:?}, scaled"), &got, &want, 1e-3);
+            let of_row = |row: &[f32]| row.iter().map(|x| x * x).sum();
+            let want: Vec<f32> = stored.chunks(columns).map(of_row).collect();
+            let got = sum(&device.read(&squares), rows);
+            check::close(&format!("{problem:?}, squares"), &got, &want, 1e-4);
+        }
+        let then = Epilogue::Onto(&added, None);
+        let got = device.read(&multiply([&x, &y], then, problem, false));
+        check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+
+        for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
+            let [x, y] = on_device(a, b);
+            let then = Epilogue::Onto(&added, None);
+            let got = device.read(&multiply([&x, &y], then, problem, true));
+            check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
+            if b == &large {
+                alike(&device, [&x, &y], true, problem, 1e-6);
+            }
+        }
+        alike(&device, [&x, &y], false, problem, 1e-5);
+    }
+}
+
+/// Returns the sum of matrices of `size` values.
+fn sum(parts: &[f32], size: usize) -> Vec<f32> {
+    assert!(parts.len().is_multiple_of(size));
+    let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
+    (0..size).map(of).collect()
+}
+
+/// Asserts that two products in one launch, split or whole, give what each gives alone.
+fn alike(device: &TestDevice, pair: [&CubeTensor; 2], halves: bool, problem: Problem, off: f32) {
+    let alone = device.read(&multiply(pair, Epilogue::Plain, problem, halves));
+    let of_halves = |plan: &Plan| plan.subgroup > 1 && (plan.slices == 1) == halves;
+    let of = |tile| plans().find(|plan| plan.tile == tile && of_halves(plan));
+    let [middle, small] = [(64, 128), (64, 64)].map(|tile| of(tile).expect("in the table"));
+    let large = plans().find(|plan| plan.block == (64, 64) && plan.subgroup > 1);
+    let in_parts = |plan: Plan| plan.in_parts(2, &problem);
+    let others = large.into_iter().filter(|_| !halves).chain([small]);
+    let alike = others.map(|plan| [plan, in_parts(plan)]);
+    for plans in alike.chain([[small, in_parts(middle)]]) {
+        for plans in [plans, [plans[1], plans[0]]] {
+            let planner = Planner::Cores { halves };
+            let thens = [Epilogue::Plain; 2];
+            for got in by_plans(planner, plans, [pair; 2], thens, [problem; 2]) {
+                let name = format!("{problem:?} {plans:?}");
+                check::close(&name, &device.read(&got), &alone, off);
+            }
+        }
+    }
+}
+
+/// Returns A·B, summed in f64.
+fn definition(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = *problem;
+    let x = |i: usize, k: usize| {
+        a[if a_transposed {
+            k * rows + i
+        } else {
+            i * inner + k
+        }]
+    };
+    let y = |k: usize, j: usize| {
+        b[if b_transposed {
+            j * inner + k
+        } else {
+            k * columns + j
+        }]
+    };
+    let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+    places
+        .map(|(i, j)| {
+            let products = (0..inner).map(|k| f64::from(x(i, k)) * f64::from(y(k, j)));
+            products.sum()
+        })
+        .collect()
+}
