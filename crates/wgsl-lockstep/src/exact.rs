@@ -394,7 +394,7 @@ impl<'a> Interpreter<'a> {
                     let (words, _) = shared.bytes.as_chunks();
                     let real = |word: &[u8; 4]| {
                         if shared.is_initialized() {
-                            Real::exact_word(scalar, u32::from_le_bytes(*word))
+                            Real::from_word(scalar, u32::from_le_bytes(*word))
                         } else {
                             Real::MISSING
                         }
@@ -405,7 +405,7 @@ impl<'a> Interpreter<'a> {
                 for lane in lanes.filter(|lane| to.words[*lane] != OUTSIDE) {
                     stored[to.words[lane] as usize / 4] = match scalar.kind {
                         ScalarKind::Float => from.number(lane).closed(exact.accuracy),
-                        _ => Real::exact_word(scalar, from.words[lane]),
+                        _ => Real::from_word(scalar, from.words[lane]),
                     };
                 }
             }

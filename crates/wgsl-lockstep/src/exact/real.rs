@@ -76,7 +76,7 @@ impl Real {
     }
 
     /// Returns the number that a word in memory holds.
-    pub(crate) fn exact_word(scalar: Scalar, word: u32) -> Self {
+    pub(crate) fn from_word(scalar: Scalar, word: u32) -> Self {
         Self::exact(match scalar.kind {
             ScalarKind::Float => f32::from_bits(word).into(),
             ScalarKind::Sint => (word as i32).into(),
