@@ -108,7 +108,7 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
             entropy: None,
             forward_flops: 1.0,
             from_step: 0,
-            roof: None,
+            peaks: None,
             paired: false,
             matrix_cores: false,
             request: 0,

@@ -104,12 +104,12 @@ fn matrix_cores_have_a_roof_of_their_own() {
     let mut app = begin();
     train(&mut app, 40, |event| match event {
         Event::Started(mut it) => {
-            if let Some(roof) = &mut it.roof {
+            if let Some(peaks) = &mut it.peaks {
                 let cores = protocol::Rate {
-                    best: 10.0 * roof.flops.best,
-                    ..roof.flops
+                    best: 10.0 * peaks.flops.best,
+                    ..peaks.flops
                 };
-                roof.matrix_cores = Some(cores);
+                peaks.matrix_cores = Some(cores);
             }
             Event::Started(it)
         }
@@ -179,8 +179,8 @@ fn letters_of_a_and_b_differ_without_colour() {
                     .any(|mut plot| plot.any(|it| it == letter));
                 assert!(alone, "no {letter} in the chart\n{drawn}");
             }
-            for roof in ["memory 21.00 GB/s", "compute 98.00 GFLOP/s", "FLOP/byte"] {
-                assert!(drawn.contains(roof), "{drawn}");
+            for words in ["memory 21.00 GB/s", "compute 98.00 GFLOP/s", "FLOP/byte"] {
+                assert!(drawn.contains(words), "{drawn}");
             }
         }
     }
@@ -207,7 +207,7 @@ fn it_says_why_it_is_empty() {
 
     let mut app = begin();
     train(&mut app, 40, |event| match event {
-        Event::Started(it) => Event::Started(Started { roof: None, ..it }),
+        Event::Started(it) => Event::Started(Started { peaks: None, ..it }),
         other => other,
     });
     let drawn = draw(&mut app);
@@ -254,8 +254,8 @@ fn absurd_numbers_do_not_hurt() {
         let Event::Started(mut started) = sample::started(&run, 1) else {
             unreachable!()
         };
-        if let Some(roof) = &mut started.roof {
-            (roof.flops.best, roof.bytes.best) = (value, value);
+        if let Some(peaks) = &mut started.peaks {
+            (peaks.flops.best, peaks.bytes.best) = (value, value);
         }
         hear(&mut app, Event::Started(started));
         let Event::Kernels(mut kernels) = sample::kernels(&run, 50) else {

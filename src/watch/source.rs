@@ -181,7 +181,7 @@ impl WatchSource {
     }
 
     fn tell_at(&mut self, t: f64, event: Event) {
-        self.story.hear(&event, self.now_ms());
+        self.story.on_event(&event, self.now_ms());
         self.news
             .push_back(FromEngine::Line(StreamLine { t, event }));
     }

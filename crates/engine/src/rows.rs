@@ -2,7 +2,7 @@
 //!
 //! # The work of a row
 //!
-//! FLOPs and bytes follow from the shapes, and each operand is moved once (compulsory traffic), so that a share of the roof shows waste. Attention
+//! FLOPs and bytes follow from the shapes, and each operand is moved once (compulsory traffic), so that a share of the peak shows waste. Attention
 //! counts all pairs of tokens; flash attention counts those that the mask allows, as `RunConfig::forward_flops` does. Its row counts the
 //! backward pass as 2.5 forward passes, because it computes the scores again. A step's FLOP/s count it as 2, as for every other product.
 //!
@@ -12,7 +12,7 @@
 //! A row without work says why (`no_work`).
 //!
 //! A share above 100 % below the ridge means that a cache served the reads, because the slope is that of memory. If arithmetic binds, a
-//! share above 105 % is not shown, because the roof must be too low.
+//! share above 105 % is not shown, because the peak must be too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_of_an_operation_on_matrix_cores_has_their_roof() {
+    fn every_kernel_of_an_operation_on_matrix_cores_is_compared_with_their_peak() {
         let launches = [
             launch(Some(0), "convert_format", 1),
             launch(Some(0), "matmul_matrix_cores", 1),

@@ -27,7 +27,7 @@ use super::kernel_check::learner_kernel::LearnerKernels;
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
-use super::{allocator, roof};
+use super::{allocator, peaks};
 use protocol::machine;
 use protocol::machine::ProcessorTime;
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
@@ -124,10 +124,10 @@ impl Session<'_> {
                 return protocol == PROTOCOL;
             }
             Command::Probe => {
-                self.set_damaged_roofs_aside();
+                self.set_damaged_peaks_aside();
                 let mut devices = devices::probe();
                 for info in &mut devices {
-                    info.roof = roof::known(&info.device, &info.driver);
+                    info.peaks = peaks::known(&info.device, &info.driver);
                 }
                 self.outlet.send(Event::Devices { devices });
             }
@@ -216,7 +216,7 @@ impl Session<'_> {
     /// Opens the device, and measures its peaks if that is due.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
         let mut opened = self.open_without_peaks(select)?;
-        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        peaks::measure_if_due(&mut opened, |text| self.warn(text));
         Ok(opened)
     }
 
@@ -229,14 +229,14 @@ impl Session<'_> {
                 learner: self.learner.clone(),
                 ..devices::open(select)?
             };
-            self.set_damaged_roofs_aside();
+            self.set_damaged_peaks_aside();
             self.opened.insert(select.to_owned(), opened);
         }
         let mut opened = self.opened[select].clone();
-        opened.roof = roof::known(&opened.info, &opened.driver);
+        opened.peaks = peaks::known(&opened.info, &opened.driver);
         let idle = matches!(self.work, Work::Nothing);
-        opened.peaks_due = match &opened.roof {
-            Some(roof) => first || idle && roof.load().is_some(),
+        opened.peaks_due = match &opened.peaks {
+            Some(peaks) => first || idle && peaks.load().is_some(),
             None => true,
         };
         Ok(opened)
@@ -246,8 +246,8 @@ impl Session<'_> {
         self.outlet.log("warn", text);
     }
 
-    fn set_damaged_roofs_aside(&self) {
-        if let Some(warning) = roof::set_damaged_file_aside() {
+    fn set_damaged_peaks_aside(&self) {
+        if let Some(warning) = peaks::set_damaged_file_aside() {
             self.warn(warning);
         }
     }
@@ -256,11 +256,11 @@ impl Session<'_> {
     fn calibrate(&mut self, select: &str) {
         self.end(Some("stopped"));
         let measured = devices::open(select).and_then(|opened| {
-            let roof = roof::measure_again(&opened, |text| self.warn(text))?;
-            Ok((opened.info, roof))
+            let peaks = peaks::measure_again(&opened, |text| self.warn(text))?;
+            Ok((opened.info, peaks))
         });
         match measured {
-            Ok((device, roof)) => self.outlet.send(Event::Calibrated { device, roof }),
+            Ok((device, peaks)) => self.outlet.send(Event::Calibrated { device, peaks }),
             Err(error) => self.fail(0, FailedKind::Device, &error),
         }
     }
@@ -338,7 +338,7 @@ impl Session<'_> {
         let Some(mut opened) = self.prepare(request, device, &sides) else {
             return;
         };
-        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        peaks::measure_if_due(&mut opened, |text| self.warn(text));
         self.outlet.begin_run(false);
         match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired)),

@@ -25,7 +25,7 @@ use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
 use protocol::stats::roofline;
 use protocol::story::{RunDescription, RunStory};
-use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
+use protocol::{Device, Event, Num, Peaks, PhaseTimes, RunSpec, Slot, Started, Step, StepClocks};
 use statistics::Statistics;
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
@@ -71,7 +71,7 @@ pub(crate) fn start_event(
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: opened.roof.clone().map(Box::new),
+        peaks: opened.peaks.clone().map(Box::new),
         paired: false,
         matrix_cores: Format::for_run(config, opened.matrix_cores).on_matrix_cores(),
         request,
@@ -88,9 +88,9 @@ pub(crate) fn announce(started: Started, outlet: &EventSender) {
 }
 
 /// Returns the device's peaks that bound this run's products; `None` if the device was not measured.
-fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
+fn bounding_peaks(config: &RunConfig, opened: &OpenDevice) -> Option<Peaks> {
     let format = Format::for_run(config, opened.matrix_cores);
-    roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
+    roofline::bounding(opened.peaks.as_ref()?, format.on_matrix_cores())
 }
 
 /// A run in progress.
@@ -405,7 +405,7 @@ impl Trainer {
                 loss: Some(Num(loss)),
                 ..timed
             });
-            self.story.note(&event, 0);
+            self.story.on_event(&event, 0);
             if all || index == last || has_clocks || !loss.is_finite() {
                 self.outlet.send(event);
             }
@@ -438,7 +438,7 @@ impl Trainer {
 
     /// Sends an event and notes it in the run's story.
     fn emit(&mut self, event: Event) {
-        self.story.note(&event, 0);
+        self.story.on_event(&event, 0);
         self.outlet.send(event);
     }
 

@@ -128,7 +128,8 @@ pub struct TopKernel {
     pub gb_per_s: Option<f64>,
     pub flop_per_byte: Option<f64>,
     /// The share of the speed that the device's measured peaks allow at that intensity; 1 is all of it.
-    pub roof_share: Option<f64>,
+    #[serde(rename = "roof_share")]
+    pub peak_share: Option<f64>,
     /// The reason why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_work: Option<String>,

@@ -6,7 +6,7 @@ mod step;
 
 use serde::{Deserialize, Serialize};
 
-use super::roof::Roof;
+use super::peaks::Peaks;
 use super::run::{Device, RunSpec, Slot, is_zero};
 
 pub use finished::*;
@@ -53,7 +53,8 @@ pub struct DeviceInfo {
     /// A further note for a learner; it may be empty.
     pub note: String,
     /// The measured peaks; `None` if they are not known yet.
-    pub roof: Option<Roof>,
+    #[serde(rename = "roof")]
+    pub peaks: Option<Peaks>,
 }
 
 /// A run begins, or goes on with other knobs.
@@ -75,7 +76,8 @@ pub struct Started {
     /// The step at which the run begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
     /// The measured peaks of the device.
-    pub roof: Option<Box<Roof>>,
+    #[serde(rename = "roof")]
+    pub peaks: Option<Box<Peaks>>,
     /// True for one of two runs that are measured in turns: its steps begin at 0 and its times belong to the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,

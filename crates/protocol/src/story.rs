@@ -85,7 +85,7 @@ impl StreamStory {
     }
 
     /// Takes an event in. `at_ms` is the reader's clock in milliseconds.
-    pub fn hear(&mut self, event: &Event, at_ms: u64) {
+    pub fn on_event(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Hello(hello) => self.hello.clone_from(hello),
             Event::Load(load) => self.load = Some(load.clone()),
@@ -94,18 +94,18 @@ impl StreamStory {
             Event::Run(run) => self.begin(run.into(), at_ms),
             Event::Calibrated { .. } => {
                 for run in self.slots.iter_mut().chain(&mut self.earlier) {
-                    run.note(event, at_ms);
+                    run.on_event(event, at_ms);
                 }
             }
             Event::Pair(pair) => self.note_pair(pair),
             Event::Finished(finished) => match &finished.pair {
                 // The summary of a comparison belongs to no single run.
                 Some(pair) => self.note_pair(pair),
-                None => self.note(finished.slot, event, at_ms),
+                None => self.pass_on(finished.slot, event, at_ms),
             },
             other => {
                 if let Some(slot) = other.slot() {
-                    self.note(slot, other, at_ms);
+                    self.pass_on(slot, other, at_ms);
                 }
             }
         }
@@ -309,12 +309,12 @@ impl StreamStory {
             .find(|run| run.has_begun() && run.number == number)
     }
 
-    fn note(&mut self, slot: Slot, event: &Event, at_ms: u64) {
+    fn pass_on(&mut self, slot: Slot, event: &Event, at_ms: u64) {
         let in_pairs = self.paired[slot as usize];
         if let Some(run) = self.numbered(self.current[slot as usize]) {
             // The steps of pairs begin at 0 again, and must not change the curve of a run.
             if run.of_pairs || !(in_pairs && matches!(event, Event::Step(_))) {
-                run.note(event, at_ms);
+                run.on_event(event, at_ms);
             }
         }
     }
@@ -336,11 +336,11 @@ impl StreamStory {
     /// Gives A and B the best peaks that are known of their device, if it is one device.
     fn share_peaks(&mut self) {
         let [a, b] = self.slots.each_mut().map(|run| &mut run.description);
-        if let (Some(roof_a), Some(roof_b)) = (&mut a.roof, &mut b.roof)
+        if let (Some(peaks_a), Some(peaks_b)) = (&mut a.peaks, &mut b.peaks)
             && a.device == b.device
         {
-            **roof_a = better(roof_a.as_ref().clone(), roof_b.as_ref().clone());
-            roof_b.clone_from(roof_a);
+            **peaks_a = better(peaks_a.as_ref().clone(), peaks_b.as_ref().clone());
+            peaks_b.clone_from(peaks_a);
         }
     }
 }

@@ -11,8 +11,8 @@ use burn_wgpu::wgpu;
 use burn_wgpu::wgpu::util::DownloadBuffer;
 
 use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
-use super::super::{devices, roof};
-use protocol::{self, Roof};
+use super::super::{devices, peaks};
+use protocol::{self, Peaks};
 use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
 
 /// The reason why a call to the device failed.
@@ -47,7 +47,7 @@ pub(super) struct Gpu {
     /// The value of `--device` that selects the device.
     select: String,
     /// The measured peaks, once they have been asked for.
-    roof: OnceLock<Option<Roof>>,
+    peaks: OnceLock<Option<Peaks>>,
 }
 
 impl Gpu {
@@ -106,20 +106,20 @@ impl Gpu {
             lost,
             driver: found.driver(),
             select: found.select.clone(),
-            roof: OnceLock::new(),
+            peaks: OnceLock::new(),
         }))
     }
 
     /// Returns the device's measured peaks, from the file or measured now with the training engine's library; `None` if they cannot be
     /// measured.
-    pub(super) fn roof(&self) -> Option<&Roof> {
+    pub(super) fn peaks(&self) -> Option<&Peaks> {
         let known_or_measured = || {
-            roof::known(&self.info, &self.driver).or_else(|| {
+            peaks::known(&self.info, &self.driver).or_else(|| {
                 let opened = devices::open(&self.select).ok()?;
-                roof::known_or_measured(&opened, |_| ()).ok()
+                peaks::known_or_measured(&opened, |_| ()).ok()
             })
         };
-        self.roof.get_or_init(known_or_measured).as_ref()
+        self.peaks.get_or_init(known_or_measured).as_ref()
     }
 
     /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).

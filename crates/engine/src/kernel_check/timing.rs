@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
-use crate::roof::WARM_UP;
+use crate::peaks::WARM_UP;
 use protocol::reference::cost;
 use protocol::stats::sequential::{FIRST_LOOK, PairPlan};
 use protocol::stats::{robust, roofline};
@@ -115,8 +115,8 @@ fn work(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
     let flops = cost::flops(&trial.file.spec, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
     let bounding = gpu
-        .roof()
-        .and_then(|roof| roofline::bounding(roof, trial.file.spec.matrix_cores));
+        .peaks()
+        .and_then(|peaks| roofline::bounding(peaks, trial.file.spec.matrix_cores));
     let reached = roofline::rates(Some((flops, bytes)), ms * 1e-3, bounding.as_ref());
     KernelTime {
         flops,

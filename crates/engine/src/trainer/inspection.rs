@@ -19,7 +19,7 @@ use anyhow::Result;
 
 use super::super::observer::Profiled;
 use super::super::worker::Worker;
-use super::super::{allocator, audit, roof};
+use super::super::{allocator, audit, peaks};
 use super::Trainer;
 use protocol::config::Sync;
 use protocol::lints::longest_kernels_ms;
@@ -221,19 +221,19 @@ impl Trainer {
             return;
         }
         let began = Instant::now();
-        let before = self.opened.roof.clone();
+        let before = self.opened.peaks.clone();
         if before.is_none() {
             let name = &self.opened.info.name;
             let text = format!("the run waits while the peaks of {name} are measured, once");
             self.outlet.log("info", text);
         }
         let peak = allocator::peak();
-        roof::measure_if_due(&mut self.opened, |text| self.outlet.log("warn", text));
-        if self.opened.roof != before
-            && let Some(roof) = self.opened.roof.clone()
+        peaks::measure_if_due(&mut self.opened, |text| self.outlet.log("warn", text));
+        if self.opened.peaks != before
+            && let Some(peaks) = self.opened.peaks.clone()
         {
             let device = self.opened.info.clone();
-            self.emit(Event::Calibrated { device, roof });
+            self.emit(Event::Calibrated { device, peaks });
         }
         allocator::forget_since(peak);
         self.stats.pause_time += began.elapsed();

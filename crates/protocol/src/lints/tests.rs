@@ -9,7 +9,7 @@ fn lints_after(config: &RunConfig, event: &Event) -> Vec<Lint> {
         config: Some(config.clone()),
         ..RunDescription::default()
     });
-    run.note(event, 0);
+    run.on_event(event, 0);
     lints(&run)
 }
 
@@ -53,7 +53,7 @@ fn a_first_loss_is_judged_by_what_usual_initial_weights_lose() {
             ms: 1.0,
             ..Step::default()
         };
-        run.note(&Event::Step(step), 0);
+        run.on_event(&Event::Step(step), 0);
         let told = lints(&run).iter().any(|lint| lint.name == "first-loss");
         assert_eq!(told, is_told, "{first} of {classes} classes");
     }
@@ -139,7 +139,7 @@ fn lints_on_watched(
             phases: Some(phases),
             ..Step::default()
         });
-        run.note(&event, 0);
+        run.on_event(&event, 0);
     }
     names_of(lints(&run))
 }

@@ -3,7 +3,7 @@
 use crate::config::{Matmul, Precision, RunConfig, Sync};
 use crate::stats::roofline::bounding;
 use crate::units::digits;
-use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
+use crate::{Device, ForeignRun, Peaks, RunSpec, Slot, Started};
 
 /// The length of a step in seconds from which the step is announced before it is made.
 const LONG_STEP_S: f64 = 10.0;
@@ -31,7 +31,7 @@ pub struct RunDescription {
     pub entropy: Option<f64>,
     pub forward_flops: Option<f64>,
     /// The measured peaks of the device.
-    pub roof: Option<Box<Roof>>,
+    pub peaks: Option<Box<Peaks>>,
     /// True if products run on matrix cores.
     pub matrix_cores: bool,
     /// The number of steps to make; `None` for a run that goes on until it is stopped.
@@ -64,7 +64,7 @@ impl From<&Started> for RunDescription {
             ln_vocab: Some(started.ln_vocab),
             entropy: started.entropy,
             forward_flops: Some(started.forward_flops),
-            roof: started.roof.clone(),
+            peaks: started.peaks.clone(),
             matrix_cores: started.matrix_cores,
             steps: run.steps,
             from_step: started.from_step,
@@ -118,7 +118,7 @@ impl RunDescription {
             entropy: self.entropy,
             forward_flops: self.forward_flops?,
             from_step: self.from_step,
-            roof: self.roof.clone(),
+            peaks: self.peaks.clone(),
             paired: self.paired,
             matrix_cores: self.matrix_cores,
             request: self.request,
@@ -135,8 +135,8 @@ impl RunDescription {
     /// Returns a sentence about the time of a step of `config` on this run's device; `None` if the step is short, or if the device's peaks
     /// are not known.
     pub fn long_step(&self, config: &RunConfig) -> Option<String> {
-        let roof = bounding(self.roof.as_deref()?, self.matrix_cores)?;
-        let seconds = config.forecast_s(&roof);
+        let peaks = bounding(self.peaks.as_deref()?, self.matrix_cores)?;
+        let seconds = config.forecast_s(&peaks);
         let tflop = 3.0 * config.forward_flops() / 1e12;
         (seconds >= LONG_STEP_S).then(|| {
             format!(

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::description::RunDescription;
 use super::series::{Series, ThinCurve};
 use crate::stats::robust::{quantile, sorted};
-use crate::stats::roofline::{bounding, note_peaks, top};
+use crate::stats::roofline::{bounding, top, update_peaks};
 use crate::stats::typical::{times_of, typical};
 use crate::{
     Event, Evidence, Finished, GradSummary, Gradients, KernelRow, KernelSummary, Lint, Memory, Num,
@@ -138,7 +138,7 @@ impl RunStory {
     }
 
     /// Takes in an event of this run. `at_ms` is the reader's clock in milliseconds.
-    pub fn note(&mut self, event: &Event, at_ms: u64) {
+    pub fn on_event(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Step(step) => self.note_step(step, at_ms),
             Event::Throughput(throughput) => {
@@ -165,7 +165,9 @@ impl RunStory {
             },
             Event::Memory(memory) => self.memory = Some(memory.clone()),
             Event::Lints { lints, .. } => self.lints.clone_from(lints),
-            Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
+            Event::Calibrated { device, peaks } => {
+                update_peaks(&mut self.description, device, peaks)
+            }
             Event::Finished(finished) => {
                 self.show_newer();
                 self.lints.clone_from(&finished.lints);
@@ -198,10 +200,10 @@ impl RunStory {
     pub fn peak_flops(&self) -> Option<(f64, Option<f64>)> {
         let run = &self.description;
         let of_device = run
-            .roof
+            .peaks
             .as_deref()
-            .and_then(|roof| bounding(roof, run.matrix_cores))
-            .map(|roof| (roof.flops.best, roof.flops.load));
+            .and_then(|peaks| bounding(peaks, run.matrix_cores))
+            .map(|peaks| (peaks.flops.best, peaks.flops.load));
         let of_throughput = self
             .throughput
             .as_ref()
@@ -413,13 +415,13 @@ impl RunStory {
                 ..KernelSummary::default()
             };
         };
-        let roof = self.description.roof.as_deref();
+        let peaks = self.description.peaks.as_deref();
         KernelSummary {
             launches_per_step: kernels.launches,
             unique: kernels.unique,
             device_ms: kernels.device_ms,
             coverage: kernels.coverage,
-            top: kernels.rows.iter().map(|row| top(row, roof)).collect(),
+            top: kernels.rows.iter().map(|row| top(row, peaks)).collect(),
             // The times of a single profile are no medians.
             profiles: match self.profiles.len() {
                 0 | 1 => 0,

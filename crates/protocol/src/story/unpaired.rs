@@ -89,7 +89,7 @@ mod tests {
                 ms: ms(step),
                 ..Step::default()
             };
-            run.note(&Event::Step(step), 0);
+            run.on_event(&Event::Step(step), 0);
         }
         run
     }

@@ -44,7 +44,7 @@ fn state() -> impl Strategy<Value = TimingState> {
     ]
 }
 
-fn roof(peak: f64) -> Roof {
+fn peaks(peak: f64) -> Peaks {
     let rate = Rate {
         best: peak,
         median: peak,
@@ -53,7 +53,7 @@ fn roof(peak: f64) -> Roof {
         n: 9,
         load: Some(0.5),
     };
-    Roof {
+    Peaks {
         matrix_cores: None,
         flops: rate,
         bytes: rate,
@@ -320,7 +320,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 entropy,
                 forward_flops: 1e12,
                 from_step: parameters,
-                roof: entropy.map(roof).map(Box::new),
+                peaks: entropy.map(peaks).map(Box::new),
                 paired: tensors % 2 == 1,
                 matrix_cores: tensors % 3 == 1,
                 request: u64::from(tensors),
@@ -376,7 +376,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 driver: note.clone(),
                 timestamps,
                 note,
-                roof: None,
+                peaks: None,
             }
         });
     let failed_kind = prop_oneof![

@@ -33,7 +33,7 @@ use super::allocator;
 use super::devices::OpenDevice;
 use protocol::machine;
 use protocol::stats::roofline;
-use protocol::{Device, Roof};
+use protocol::{Device, Peaks};
 
 /// The most times that a device is measured because its repeats differ widely.
 const TRIES: u32 = 4;
@@ -48,9 +48,9 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// Roofs that could not be written to the file. This process keeps them.
-static UNWRITTEN: Mutex<Vec<cache::CachedRoof>> = Mutex::new(Vec::new());
+static UNWRITTEN: Mutex<Vec<cache::CachedPeaks>> = Mutex::new(Vec::new());
 
-fn unwritten() -> MutexGuard<'static, Vec<cache::CachedRoof>> {
+fn unwritten() -> MutexGuard<'static, Vec<cache::CachedPeaks>> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -60,32 +60,32 @@ pub fn set_damaged_file_aside() -> Option<String> {
 }
 
 /// Returns the kept roof of a device under this driver, and a sentence if the file was damaged.
-fn kept(device: &Device, driver: &str) -> (Option<cache::CachedRoof>, Option<String>) {
+fn kept(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<String>) {
     let (on_file, damage) = folder().map_or_else(Default::default, |folder| cache::read(&folder));
     let mut entries = unwritten().clone().into_iter().chain(on_file);
     (entries.find(|entry| entry.is_for(device, driver)), damage)
 }
 
 /// Returns the roof of a device under this driver, from this process or from the file; `None` if it was not measured.
-pub fn known(device: &Device, driver: &str) -> Option<Roof> {
-    kept(device, driver).0.map(|entry| entry.roof)
+pub fn known(device: &Device, driver: &str) -> Option<Peaks> {
+    kept(device, driver).0.map(|entry| entry.peaks)
 }
 
 /// Returns the known roof, or measures and keeps it. `warn` gets a sentence for each thing that goes wrong.
 ///
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
-pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
+pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Peaks> {
     let (kept, damage) = kept(&opened.info, &opened.driver);
     damage.into_iter().for_each(&mut warn);
     let Some(kept) = kept else {
         return keep(opened, measured(opened)?, 1, warn);
     };
-    if !is_due(&kept) || kept.roof.load().is_some() && !others_are_idle() {
-        return Ok(kept.roof);
+    if !is_due(&kept) || kept.peaks.load().is_some() && !others_are_idle() {
+        return Ok(kept.peaks);
     }
-    let roof = higher(kept.roof, measured(opened)?);
-    keep(opened, roof, kept.tries + 1, warn)
+    let peaks = higher(kept.peaks, measured(opened)?);
+    keep(opened, peaks, kept.tries + 1, warn)
 }
 
 /// Measures the peaks of an opened device if that is due. `warn` gets a sentence for each thing that goes wrong.
@@ -94,19 +94,19 @@ pub fn measure_if_due(opened: &mut OpenDevice, mut warn: impl FnMut(String)) {
         return;
     }
     match known_or_measured(opened, &mut warn) {
-        Ok(roof) => opened.roof = Some(roof),
+        Ok(peaks) => opened.peaks = Some(peaks),
         Err(error) => warn(format!("no peaks of {}: {error:#}", opened.info.name)),
     }
 }
 
 /// Returns true if a kept roof is to be measured again: other programs disturbed it, or its repeats differ widely and it was measured fewer than
 /// [`TRIES`] times.
-fn is_due(kept: &cache::CachedRoof) -> bool {
-    let roof = &kept.roof;
-    let mut rates = [&roof.flops, &roof.bytes]
+fn is_due(kept: &cache::CachedPeaks) -> bool {
+    let peaks = &kept.peaks;
+    let mut rates = [&peaks.flops, &peaks.bytes]
         .into_iter()
-        .chain(&roof.matrix_cores);
-    roof.load().is_some() || kept.tries < TRIES && rates.any(roofline::unsteady)
+        .chain(&peaks.matrix_cores);
+    peaks.load().is_some() || kept.tries < TRIES && rates.any(roofline::unsteady)
 }
 
 /// Returns true if other programs leave the cores idle, or the system does not report it.
@@ -138,7 +138,7 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
 ///
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
-pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
+pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Peaks> {
     let before = known(&opened.info, &opened.driver);
     if uses_cores(&opened.info) {
         wait_until_others_are_idle(&mut warn);
@@ -158,10 +158,10 @@ pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Resul
 }
 
 /// Returns the higher peaks of two measurements. If the earlier one has them all, its date stays too.
-fn higher(before: Roof, now: Roof) -> Roof {
+fn higher(before: Peaks, now: Peaks) -> Peaks {
     let better = roofline::better(before.clone(), now);
-    let peaks = |roof: &Roof| (roof.flops, roof.bytes, roof.matrix_cores);
-    if peaks(&better) == peaks(&before) {
+    let rates = |peaks: &Peaks| (peaks.flops, peaks.bytes, peaks.matrix_cores);
+    if rates(&better) == rates(&before) {
         before
     } else {
         better
@@ -177,26 +177,31 @@ fn uses_cores(device: &Device) -> bool {
 ///
 /// # Errors
 /// Fails when the device fails, or the result is not plausible.
-fn measured(opened: &OpenDevice) -> Result<Roof> {
+fn measured(opened: &OpenDevice) -> Result<Peaks> {
     let (measured, others) =
-        machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
+        machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::measure(opened))));
     // The arrays are large and are not needed again.
     allocator::release();
     allocator::reset_peak();
-    let mut roof = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
+    let mut peaks = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
     let load = others.filter(|share| uses_cores(&opened.info) && machine::disturbs(*share));
-    roof.flops.load = load;
-    roof.bytes.load = load;
-    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
-    Ok(roof)
+    peaks.flops.load = load;
+    peaks.bytes.load = load;
+    roofline::plausible(&peaks).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
+    Ok(peaks)
 }
 
 /// Keeps a roof in the file, or in this process if the file cannot be written. Returns the roof.
-fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut warn: impl FnMut(String)) -> Result<Roof> {
-    let entry = cache::CachedRoof {
+fn keep(
+    opened: &OpenDevice,
+    peaks: Peaks,
+    tries: u32,
+    mut warn: impl FnMut(String),
+) -> Result<Peaks> {
+    let entry = cache::CachedPeaks {
         device: opened.info.clone(),
         driver: opened.driver.clone(),
-        roof: roof.clone(),
+        peaks: peaks.clone(),
         tries,
     };
     unwritten().retain(|kept| !kept.is_for(&entry.device, &entry.driver));
@@ -207,7 +212,7 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut warn: impl FnMut(String
             "the measured peaks of this device are kept for this session only: {why}"
         ));
     }
-    Ok(roof)
+    Ok(peaks)
 }
 
 #[cfg(test)]
@@ -229,13 +234,13 @@ mod tests {
             (unsteady, TRIES, false),
             (disturbed, TRIES, true),
         ] {
-            let entry = cache::CachedRoof {
+            let entry = cache::CachedPeaks {
                 device: Device::default(),
                 driver: String::new(),
-                roof: Roof {
+                peaks: Peaks {
                     flops,
                     bytes: steady,
-                    ..Roof::default()
+                    ..Peaks::default()
                 },
                 tries,
             };

@@ -5,7 +5,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use protocol::machine::cores;
-use tiny_llama::ops::cpu::roof::{LANES, multiply_adds, triad};
+use tiny_llama::ops::cpu::peaks::{LANES, multiply_adds, triad};
 
 /// Repeats of one measurement on the CPU, and timed launches of each kernel on a GPU.
 pub(super) const REPEATS: usize = 9;

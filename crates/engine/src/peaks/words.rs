@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use protocol::Roof;
+use protocol::Peaks;
 use protocol::stats::roofline::repeats;
 
 /// Two measurements agree if they differ by no more than this share of the earlier one.
@@ -10,7 +10,7 @@ const AGREEMENT: f64 = 0.15;
 
 /// Returns a sentence for each peak that was measured far from the peak on file. It says which of the two is kept and why. `file` is the file
 /// with the peaks.
-pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<String> {
+pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<String> {
     let mut peaks = vec![
         ("arithmetic", &before.flops, &now.flops, "FLOP/s"),
         ("memory", &before.bytes, &now.bytes, "B/s"),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use protocol::Rate;
 
-    fn roof(flops: f64, bytes: f64) -> Roof {
+    fn peaks(flops: f64, bytes: f64) -> Peaks {
         let rate = |best: f64| Rate {
             best,
             median: 0.9 * best,
@@ -60,7 +60,7 @@ mod tests {
             n: 9,
             load: None,
         };
-        Roof {
+        Peaks {
             matrix_cores: None,
             flops: rate(flops),
             bytes: rate(bytes),
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn small_differences_are_not_reported() {
-        let before = roof(200e9, 20e9);
+        let before = peaks(200e9, 20e9);
         for (flops, bytes) in [(200e9, 20e9), (171e9, 22.9e9), (229e9, 17.1e9)] {
-            assert!(disagreements(&before, &roof(flops, bytes), None).is_empty());
+            assert!(disagreements(&before, &peaks(flops, bytes), None).is_empty());
         }
     }
 
     #[test]
     fn a_disagreement_says_which_peak_is_kept_and_why() {
-        let before = roof(200e9, 20e9);
+        let before = peaks(200e9, 20e9);
         let file = Path::new("/caches/roofs.json");
-        let sentences = disagreements(&before, &roof(140e9, 30e9), Some(file));
+        let sentences = disagreements(&before, &peaks(140e9, 30e9), Some(file));
         let [slower, faster] = sentences.as_slice() else {
             panic!("both lie apart: {sentences:?}");
         };
@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn an_empty_peak_is_not_compared() {
-        assert!(disagreements(&Roof::default(), &roof(1e9, 1e9), None).is_empty());
+        assert!(disagreements(&Peaks::default(), &peaks(1e9, 1e9), None).is_empty());
     }
 }
