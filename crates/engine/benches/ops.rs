@@ -53,9 +53,10 @@ fn main() {
 
 fn measure(args: &Args, select: &str) -> anyhow::Result<()> {
     let opened = devices::open(select)?;
-    let measured = peaks::known_or_measured(&opened, |note| eprintln!("ops: {note}"));
+    let measured = peaks::known_or_measured(&opened, |warning| eprintln!("ops: {warning}"));
     let config = RunConfig::preset(args.preset);
-    let (batch, context) = (config.train.batch, config.train.context);
+    let batch = config.train.batch;
+    let context = config.train.context;
     println!(
         "\n{} on {select}: {}, batch {batch}, context {context}, {} rounds",
         args.preset, opened.info.name, args.rounds

@@ -8,7 +8,7 @@ use burn::tensor::DeviceKind;
 use burn_wgpu::wgpu;
 use directories::BaseDirs;
 
-/// An adapter with its names.
+/// An adapter, and the names that burn and `--device` have for it.
 pub(crate) struct RankedAdapter {
     pub adapter: wgpu::Adapter,
     pub info: wgpu::AdapterInfo,
@@ -42,7 +42,8 @@ impl RankedAdapter {
         let driver = self.driver();
         match mesa_version(&driver) {
             Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
-                "{driver} is too old and crashes in a run; use --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
+                "{driver} is too old and crashes in a run; use --device cpu. \
+                 Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
             )),
             _ => Ok(()),
         }
@@ -66,7 +67,7 @@ fn mesa_version(driver: &str) -> Option<u32> {
 }
 
 /// Lists all adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU. The list is empty
-/// if a driver panics meanwhile.
+/// if a driver panics.
 pub(crate) fn adapters() -> Vec<RankedAdapter> {
     make_shader_folder();
     let list = |backends| {
@@ -87,11 +88,12 @@ pub(crate) fn adapters() -> Vec<RankedAdapter> {
     ranked(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
 }
 
-/// NVIDIA's driver keeps compiled shaders for later processes only if this folder exists when it is loaded. The folder makes the
-/// second start of an engine fast instead of the third; without it nothing else changes, so errors do not matter.
+/// Makes the folder in which NVIDIA's driver keeps compiled shaders for later processes. The driver uses it only if it exists when the driver is
+/// loaded. The folder makes the second start of an engine fast instead of the third; nothing else depends on it, so errors do not matter.
 fn make_shader_folder() {
-    let dirs = Path::new("/dev/nvidiactl").exists().then(BaseDirs::new);
-    if let Some(dirs) = dirs.flatten() {
+    if Path::new("/dev/nvidiactl").exists()
+        && let Some(dirs) = BaseDirs::new()
+    {
         let _ = std::fs::create_dir_all(dirs.cache_dir().join("nvidia/GLCache"));
     }
 }
@@ -112,7 +114,7 @@ fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
     let Some(chosen) = preferred.into_iter().find(has_adapter) else {
         return Vec::new();
     };
-    let mut classed: Vec<(usize, RankedAdapter)> = Vec::new();
+    let mut by_class: Vec<(usize, RankedAdapter)> = Vec::new();
     for adapter in all {
         let info = adapter.get_info();
         if info.backend != chosen {
@@ -125,7 +127,7 @@ fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
             wgpu::DeviceType::Other => (3, |_| DeviceKind::DefaultDevice),
             wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
         };
-        let earlier = classed.iter().filter(|(other, _)| *other == class).count();
+        let earlier = by_class.iter().filter(|(other, _)| *other == class).count();
         let adapter = RankedAdapter {
             timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
             kind: kind(earlier),
@@ -133,12 +135,12 @@ fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
             adapter,
             info,
         };
-        classed.push((class, adapter));
+        by_class.push((class, adapter));
     }
-    classed.sort_by_key(|(class, _)| *class);
+    by_class.sort_by_key(|(class, _)| *class);
     let mut gpus = 0;
     let mut ranked = Vec::new();
-    for (_, mut adapter) in classed {
+    for (_, mut adapter) in by_class {
         if adapter.on_cpu() {
             adapter.select = "vulkan-cpu".to_owned();
         } else {
@@ -160,8 +162,8 @@ fn gpu_name(index: usize) -> String {
 }
 
 /// The advice on what to install on a machine without a GPU.
-pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
-                              (Arch)";
+pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install \
+    mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
 
 /// Returns the adapter that `gpu`, `gpu:N` or `vulkan-cpu` names.
 ///
@@ -183,7 +185,8 @@ pub(crate) fn named<'a>(
         let names: Vec<_> = gpus.iter().map(|gpu| gpu.info.name.as_str()).collect();
         if names.is_empty() {
             format!(
-                "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. Without a GPU, {CPU_DRIVER}"
+                "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. \
+                 Without a GPU, {CPU_DRIVER}"
             )
         } else {
             let count = names.len();

@@ -28,7 +28,7 @@ pub struct OpenDevice {
     pub peaks_due: bool,
     /// The wgpu device and queue of a GPU; `None` on the CPU and for a driver that computes on the cores.
     pub gpu: Option<WgpuSetup>,
-    /// The learner's kernels that compute in models on it.
+    /// The learner's kernels that compute in models on this device.
     pub learner: LearnerKernels,
 }
 
@@ -43,20 +43,20 @@ pub fn probe() -> Vec<DeviceInfo> {
         note: "operations are timed by brackets on the host".to_owned(),
         peaks: None,
     };
-    let mut found = vec![cpu];
+    let mut devices = vec![cpu];
     for adapter in &adapters() {
         // `--device` has no name for a second driver that computes on the CPU.
-        if found.iter().all(|known| known.select != adapter.select) {
-            found.push(describe(adapter));
+        if devices.iter().all(|known| known.select != adapter.select) {
+            devices.push(describe(adapter));
         }
     }
-    found
+    devices
 }
 
 /// Opens `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
 ///
 /// # Errors
-/// Fails when there is no such device, or it cannot be opened. The error says which devices there are or what to do.
+/// Fails when there is no such device, or it cannot be opened. The error lists the devices or tells what to do.
 pub fn open(select: &str) -> Result<OpenDevice> {
     if select == "cpu" {
         return Ok(OpenDevice {

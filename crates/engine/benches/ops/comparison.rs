@@ -42,8 +42,8 @@ impl Comparison {
             if round % 2 == 1 {
                 order.reverse();
             }
-            for at in order {
-                samples[at].push(self.versions[at].sample(calls[at]));
+            for index in order {
+                samples[index].push(self.versions[index].sample(calls[index]));
             }
         }
         println!("{}", self.name);
@@ -51,7 +51,8 @@ impl Comparison {
         for (version, samples) in self.versions.iter().zip(&samples) {
             let ms = spread(samples);
             let per_s = 1e3 / ms.median;
-            let (flops, bytes) = (version.cost.flops * per_s, version.cost.bytes * per_s);
+            let flops = version.cost.flops * per_s;
+            let bytes = version.cost.bytes * per_s;
             println!(
                 "  {:<20} {:>9.4} {:>20} {:>8.1} {:>7.1} {:>9.2}  {}",
                 version.name,
@@ -91,7 +92,7 @@ fn share(flops: f64, bytes: f64, peaks: Option<&Peaks>) -> String {
     let Some(peaks) = peaks else {
         return "not measured".to_owned();
     };
-    let (share, of_memory) = shortest_seconds(peaks, flops, bytes);
-    let of = if of_memory { "bytes/s" } else { "FLOP/s" };
-    format!("{:.0} % of {of}", 100.0 * share)
+    let (share, memory_bound) = shortest_seconds(peaks, flops, bytes);
+    let unit = if memory_bound { "bytes/s" } else { "FLOP/s" };
+    format!("{:.0} % of {unit}", 100.0 * share)
 }
