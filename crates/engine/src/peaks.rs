@@ -1,4 +1,4 @@
-//! The measured peaks of each device, its roof. They are measured once for each device and driver, and kept in a file for later engines. The
+//! The measured peaks of each device. They are measured once for each device and driver, and kept in a file for later engines. The
 //! first run waits for them after its first step; a comparison waits for them before it begins. A peak that other programs disturbed is marked, and
 //! measured again once they are idle.
 //!
@@ -8,7 +8,7 @@
 //! takes half a second on two cores, and about as long on lavapipe. A GPU works for 1.5 s first, because an idle one keeps a fraction of its
 //! clock for a third of a second after work begins.
 //!
-//! Roofs are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. If the middle half spans more than a quarter of the
+//! Peaks are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. If the middle half spans more than a quarter of the
 //! median, up to three later engines measure again and keep the better one. `doctor --calibrate` measures again, keeps the higher of both and
 //! reports differences of more than 15 %. A damaged file is set aside, and impossible numbers are refused.
 //!
@@ -42,12 +42,12 @@ const LOAD_WINDOW: Duration = Duration::from_millis(250);
 /// The longest time that [`measure_again`] waits until other programs are idle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the folder of the file of roofs; `None` if this user has no folder for caches.
+/// Returns the folder of the file of peaks; `None` if this user has no folder for caches.
 fn folder() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
 }
 
-/// Roofs that could not be written to the file. This process keeps them.
+/// The peaks that could not be written to the file. They last as long as this process.
 static UNWRITTEN: Mutex<Vec<cache::CachedPeaks>> = Mutex::new(Vec::new());
 
 fn unwritten() -> MutexGuard<'static, Vec<cache::CachedPeaks>> {
@@ -59,19 +59,19 @@ pub fn set_damaged_file_aside() -> Option<String> {
     cache::read(&folder()?).1
 }
 
-/// Returns the kept roof of a device under this driver, and a sentence if the file was damaged.
+/// Returns the entry of a device under this driver, and a sentence if the file was damaged.
 fn kept(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<String>) {
     let (on_file, damage) = folder().map_or_else(Default::default, |folder| cache::read(&folder));
     let mut entries = unwritten().clone().into_iter().chain(on_file);
     (entries.find(|entry| entry.is_for(device, driver)), damage)
 }
 
-/// Returns the roof of a device under this driver, from this process or from the file; `None` if it was not measured.
+/// Returns the peaks of a device under this driver, from this process or from the file; `None` if the device was not measured.
 pub fn known(device: &Device, driver: &str) -> Option<Peaks> {
     kept(device, driver).0.map(|entry| entry.peaks)
 }
 
-/// Returns the known roof, or measures and keeps it. `warn` gets a sentence for each thing that goes wrong.
+/// Returns the known peaks, or measures and keeps them. `warn` gets a sentence for each thing that goes wrong.
 ///
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
@@ -99,7 +99,7 @@ pub fn measure_if_due(opened: &mut OpenDevice, mut warn: impl FnMut(String)) {
     }
 }
 
-/// Returns true if a kept roof is to be measured again: other programs disturbed it, or its repeats differ widely and it was measured fewer than
+/// Returns true if peaks are to be measured again: other programs disturbed them, or their repeats differ widely and they were measured fewer than
 /// [`TRIES`] times.
 fn is_due(kept: &cache::CachedPeaks) -> bool {
     let peaks = &kept.peaks;
@@ -125,7 +125,8 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
         if !warned {
             warned = true;
             warn(format!(
-                "other programs use {:.0} % of this machine: waiting up to {} s until they are idle",
+                "other programs use {:.0} % of this machine: \
+                 waiting up to {} s until they are idle",
                 100.0 * others,
                 PATIENCE.as_secs()
             ));
@@ -133,7 +134,7 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
     }
 }
 
-/// Measures the device even if a roof is on file, and keeps the higher peaks of both, because noise only slows. `warn` gets a sentence for each peak
+/// Measures the device even if its peaks are on file, and keeps the higher peaks of both, because noise only slows. `warn` gets a sentence for each peak
 /// that differs much, and for each thing that goes wrong.
 ///
 /// # Errors
@@ -191,7 +192,7 @@ fn measured(opened: &OpenDevice) -> Result<Peaks> {
     Ok(peaks)
 }
 
-/// Keeps a roof in the file, or in this process if the file cannot be written. Returns the roof.
+/// Keeps peaks in the file, or in this process if the file cannot be written. Returns them.
 fn keep(
     opened: &OpenDevice,
     peaks: Peaks,
@@ -221,7 +222,7 @@ mod tests {
     use protocol::stats::roofline::rate;
 
     #[test]
-    fn a_roof_that_is_disturbed_or_unsteady_is_measured_again() {
+    fn peaks_that_are_disturbed_or_unsteady_are_measured_again() {
         let steady = rate(1e9, &[1.0; 9]).expect("it took time");
         let unsteady = rate(1e9, &[1.0, 1.0, 2.0, 2.0, 4.0]).expect("it took time");
         let disturbed = protocol::Rate {

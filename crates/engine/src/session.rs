@@ -62,7 +62,7 @@ impl Work {
 
 struct Session<'a> {
     outlet: &'a EventSender,
-    /// The devices opened so far by their names. A runtime can be set up only once in a process.
+    /// The devices opened so far, by their values of `--device`. A runtime can be set up only once in a process.
     opened: BTreeMap<String, OpenDevice>,
     work: Work,
     /// Learners' kernels that joined the model since the last step.
@@ -78,15 +78,7 @@ struct Session<'a> {
 /// Serves commands until `quit` or the end of the input.
 pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     allocator::keep();
-    let mut session = Session {
-        outlet,
-        opened: BTreeMap::new(),
-        work: Work::Nothing,
-        swaps: Vec::new(),
-        learner: LearnerKernels::default(),
-        checks: CheckDevice::default(),
-        began: machine::read(),
-    };
+    let mut session = Session::new(outlet, Work::Nothing);
     loop {
         let next = if session.work.waits() {
             compile_progress::DEVICE.rest();
@@ -110,13 +102,25 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     session.end(Some("stopped"));
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn new(outlet: &'a EventSender, work: Work) -> Self {
+        Self {
+            outlet,
+            opened: BTreeMap::new(),
+            work,
+            swaps: Vec::new(),
+            learner: LearnerKernels::default(),
+            checks: CheckDevice::default(),
+            began: machine::read(),
+        }
+    }
+
     /// Carries out one command. Returns false if the reader speaks another protocol, which ends the session.
     fn carry_out(&mut self, command: Command) -> bool {
         match command {
             Command::Hello { protocol, threads } => {
                 if let Some(threads) = threads {
-                    // Nothing was computed yet. An error says that a limit was set before, and that limit stays.
+                    // Nothing was computed yet. This fails only if the number of threads was set before, and then it stays.
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
                     let _ = pool.build_global();
                 }
@@ -207,7 +211,8 @@ impl Session<'_> {
         }));
         if protocol != PROTOCOL {
             let reason = format!(
-                "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
+                "the reader speaks protocol {protocol}, this engine {PROTOCOL}; \
+                 update the older of the two programs"
             );
             self.fail(0, FailedKind::Usage, &anyhow!(reason));
         }
@@ -246,6 +251,7 @@ impl Session<'_> {
         self.outlet.log("warn", text);
     }
 
+    /// Sets a damaged file of peaks aside, and warns about it.
     fn set_damaged_peaks_aside(&self) {
         if let Some(warning) = peaks::set_damaged_file_aside() {
             self.warn(warning);
@@ -399,7 +405,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the work in progress and sends its summary. `why` says what cut it short.
+    /// Ends the work in progress and sends its summary. `why` is the reason if something cut the work short.
     fn end(&mut self, why: Option<&str>) {
         let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
@@ -450,23 +456,17 @@ mod tests {
     use protocol::config::{Preset, RunConfig};
 
     #[test]
-    fn a_pause_counts_in_no_average() {
+    fn the_time_of_a_pause_is_counted_apart() {
         let (outlet, _events) = EventSender::new();
         let opened = devices::open("cpu").expect("there is always one");
         let run = RunSpec::new("custom", &RunConfig::preset(Preset::Tiny));
         let trainer = Trainer::new(0, run, opened, outlet.clone()).expect("it fits");
         let before = trainer.stats.pause_time;
-        let mut session = Session {
-            outlet: &outlet,
-            opened: BTreeMap::new(),
-            work: Work::Training(Box::new(trainer)),
-            swaps: Vec::new(),
-            learner: LearnerKernels::default(),
-            checks: CheckDevice::default(),
-            began: machine::read(),
-        };
+        let mut session = Session::new(&outlet, Work::Training(Box::new(trainer)));
+
         session.pause();
         session.resume();
+
         let Work::Training(trainer) = session.work else {
             panic!("it goes on")
         };

@@ -24,8 +24,7 @@ impl Trainer {
         let peaks = bounding_peaks(config, &self.opened);
         let batch = config.train.batch as f64;
         let by_median = batch / (step_ms.median * 1e-3);
-        let elapsed = self.began.elapsed();
-        let wall = elapsed.saturating_sub(self.stats.pause_time);
+        let wall = self.began.elapsed().saturating_sub(self.stats.pause_time);
         let steps = self.stats.counted + self.stats.uncounted;
         let wall_samples_per_s = steps as f64 * batch / wall.as_secs_f64().max(1e-9);
         let synced = self.is_synchronised();
@@ -52,7 +51,7 @@ impl Trainer {
         })
     }
 
-    /// Names the clock that the step times are from.
+    /// Returns the name of the clock that the step times are from.
     fn clock(&self) -> &'static str {
         if self.is_synchronised() {
             "host-sync"
@@ -70,7 +69,8 @@ impl Trainer {
         }
     }
 
-    /// Waits for the device and returns the summary. `why` says what cut the run short; a run that ended by itself says so instead.
+    /// Waits for the device and returns the summary. `why` is the reason if a command cut the run short; a run that ended by itself has its own
+    /// reason.
     pub(crate) fn finish(mut self, why: Option<&str>) -> Finished {
         let _ = self.queue.sync();
         if !self.pending.is_empty() && self.end_reason.is_none() {
