@@ -180,7 +180,7 @@ fn uses_cores(device: &Device) -> bool {
 /// Fails when the device fails, or the result is not plausible.
 fn measured(opened: &OpenDevice) -> Result<Peaks> {
     let (measured, others) =
-        machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::measure(opened))));
+        machine::others_during(|| catch_unwind(AssertUnwindSafe(|| measure::measure(opened))));
     // The arrays are large and are not needed again.
     allocator::release();
     allocator::reset_peak();

@@ -412,7 +412,7 @@ impl<'a> Session<'a> {
             Work::Training(trainer) => trainer.finish(why),
             Work::Comparing(paired) => paired.finish(why),
         };
-        summary.others = machine::since(&self.began);
+        summary.others = machine::others_since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
         for opened in self.opened.values() {

@@ -177,8 +177,9 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
 
 /// Finds steps that spend much of their time on waiting for their batch, in which they compute nothing.
 fn waiting_for_data(run: &RunStory) -> Option<LintReason> {
-    let PhaseTimes { step, data, .. } = run.phases()?;
-    let data = data?;
+    let phases = run.phases()?;
+    let step = phases.step;
+    let data = phases.data?;
     (data > thresholds::WAITS_FOR_DATA * step).then(|| {
         (
             format!(
@@ -287,8 +288,8 @@ fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     ))
 }
 
-/// Finds a training of another program from step 0 whose loss has not changed. If the loss of guessing is known, `stuck_at_ln_vocab` says
-/// more.
+/// Finds a training of another program from step 0 whose loss has not changed. If the loss of guessing is known, `stuck_at_ln_vocab` has
+/// the better reason.
 fn loss_stuck(run: &RunStory) -> Option<LintReason> {
     let steps = run.loss.last()?.0.saturating_add(1);
     let from_step_0 = run.first_loss().is_some();
