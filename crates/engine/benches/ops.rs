@@ -62,7 +62,7 @@ fn measure(args: &Args, select: &str) -> anyhow::Result<()> {
         args.preset, opened.info.name, args.rounds
     );
     match &measured {
-        Ok(peaks) => println!("{} ({})", roofline::words(peaks), peaks.date),
+        Ok(peaks) => println!("{} ({})", roofline::describe(peaks), peaks.date),
         Err(why) => println!("peaks: not measured: {why:#}"),
     }
     // The engine's device thread runs its tasks inside the thread pool too.

@@ -30,7 +30,7 @@ impl Peaks {
     }
 }
 
-/// A rate per second, measured in several repeats. Noise only slows, so the best repeat is the peak; the others tell how sure it is.
+/// A rate per second, measured in several repeats. Noise only slows, so the best repeat is the peak; the others show how certain it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     pub best: f64,

@@ -21,7 +21,7 @@ pub struct KernelRow {
     /// The time of all calls in milliseconds.
     pub ms: f64,
     /// The beginning and the length of each call in nanoseconds. Beginnings count from the first call of the phase. Empty if the device
-    /// does not tell them.
+    /// does not report them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<(u64, u64)>,
     /// The floating-point operations of all calls, computed from the shapes.

@@ -1,4 +1,4 @@
-//! The story of a stream of events. Screen, report, summary, tables and lints read their figures here, and work out nothing from events.
+//! The story of a stream of events. Screen, report, summary, tables and lints read their figures here, and work nothing out from events.
 //!
 //! A [`RunStory`] has all figures of one run, and a figure is reached only through its run. A [`StreamStory`] has the runs of a stream.
 //! When a run begins, it decides to which run the next events belong:
@@ -84,7 +84,7 @@ impl StreamStory {
         }
     }
 
-    /// Takes an event in. `at_ms` is the reader's clock in milliseconds.
+    /// Adds an event to the story. `at_ms` is the reader's clock in milliseconds.
     pub fn on_event(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Hello(hello) => self.hello.clone_from(hello),
@@ -97,10 +97,10 @@ impl StreamStory {
                     run.on_event(event, at_ms);
                 }
             }
-            Event::Pair(pair) => self.note_pair(pair),
+            Event::Pair(pair) => self.keep_pair(pair),
             Event::Finished(finished) => match &finished.pair {
                 // The summary of a comparison belongs to no single run.
-                Some(pair) => self.note_pair(pair),
+                Some(pair) => self.keep_pair(pair),
                 None => self.pass_on(finished.slot, event, at_ms),
             },
             other => {
@@ -129,21 +129,24 @@ impl StreamStory {
         self.share_peaks();
     }
 
+    /// Begins a run that trains alone: a new run, or one that goes on.
     fn begin_run(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
         let from_step = run.from_step;
         let training = self.training.take();
-        let before = match (from_step, run.apart) {
-            (0, _) => None,
-            (_, false) => training,
-            (_, true) => self.current(slot).map(|own| Training {
+        let before = if from_step == 0 {
+            None
+        } else if run.apart {
+            self.current(slot).map(|own| Training {
                 number: own.number,
                 slot,
                 weights: own.weights,
-            }),
+            })
+        } else {
+            training
         };
         if let Some(before) = before
-            && let Some(trained) = self.numbered(before.number)
+            && let Some(trained) = self.run_mut(before.number)
         {
             trained.trained_to = Some(from_step);
         }
@@ -302,16 +305,17 @@ impl StreamStory {
     }
 
     /// Returns the run with this number; `None` if it was forgotten.
-    fn numbered(&mut self, number: u64) -> Option<&mut RunStory> {
+    fn run_mut(&mut self, number: u64) -> Option<&mut RunStory> {
         self.slots
             .iter_mut()
             .chain(&mut self.earlier)
             .find(|run| run.has_begun() && run.number == number)
     }
 
+    /// Passes an event on to the run that the events of a slot belong to.
     fn pass_on(&mut self, slot: Slot, event: &Event, at_ms: u64) {
         let in_pairs = self.paired[slot as usize];
-        if let Some(run) = self.numbered(self.current[slot as usize]) {
+        if let Some(run) = self.run_mut(self.current[slot as usize]) {
             // The steps of pairs begin at 0 again, and must not change the curve of a run.
             if run.of_pairs || !(in_pairs && matches!(event, Event::Step(_))) {
                 run.on_event(event, at_ms);
@@ -319,14 +323,15 @@ impl StreamStory {
         }
     }
 
-    fn note_pair(&mut self, pair: &Pair) {
+    /// Keeps a report of a comparison, which replaces the earlier ones of its stage.
+    fn keep_pair(&mut self, pair: &Pair) {
         if pair.n == 0 {
             return;
         }
         let stage = self.current(Slot::A).map_or(0, |run| run.description.stage);
         self.pairs.retain(|(other, _)| *other != stage);
         self.pairs.push((stage, pair.clone()));
-        if let Some(b) = self.numbered(self.current[Slot::B as usize])
+        if let Some(b) = self.run_mut(self.current[Slot::B as usize])
             && pair.done
         {
             b.pair = Some(pair.clone());

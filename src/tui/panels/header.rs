@@ -89,7 +89,7 @@ fn badge(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
         add(3, rest.to_owned(), theme.warning);
     }
     if let Some(peaks) = run.peaks.as_deref() {
-        add(4, format!(" · {}", roofline::words(peaks)), theme.dim);
+        add(4, format!(" · {}", roofline::describe(peaks)), theme.dim);
     }
     if app.devices.log.unseen > 0 {
         let key = keys::label(Action::Open(Overlay::Log), app);

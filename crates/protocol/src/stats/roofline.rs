@@ -2,9 +2,8 @@
 //! peaks, and how near a kernel comes to that.
 
 use super::robust::spread;
-use crate::story::RunDescription;
 use crate::units;
-use crate::{Device, KernelRow, Peaks, Rate, TopKernel};
+use crate::{KernelRow, Peaks, Rate, TopKernel};
 
 /// The limits of plausible peaks, in FLOP/s and bytes a second. No existing device is as fast; a stopped clock or a kernel that did not
 /// run would seem to be.
@@ -68,7 +67,7 @@ pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
 }
 
-/// Joins two measurements of one device. Noise only slows, so of each rate the measurement with the higher best counts. Only a peak that
+/// Joins two measurements of one device. Noise only slows, so each rate comes from the measurement whose best repeat is higher. Only a peak that
 /// was disturbed in both measurements stays marked as disturbed.
 pub fn better(before: Peaks, now: Peaks) -> Peaks {
     let higher = |a: Rate, b: Rate| Rate {
@@ -86,25 +85,18 @@ pub fn better(before: Peaks, now: Peaks) -> Peaks {
     }
 }
 
-/// Gives a run on `device` the peaks that were measured since it began. Higher peaks that the run has are kept.
-pub fn update_peaks(run: &mut RunDescription, device: &Device, peaks: &Peaks) {
-    if run.device.as_ref() == Some(device) {
-        let best = match run.peaks.take() {
-            Some(before) => better(*before, peaks.clone()),
-            None => peaks.clone(),
-        };
-        run.peaks = Some(Box::new(best));
-    }
-}
-
 /// Returns the peaks that limit work on matrix cores, or other work: `flops` of the result is the peak of that arithmetic. `None` if that
 /// was not measured.
 pub fn bounding(peaks: &Peaks, matrix_cores: bool) -> Option<Peaks> {
-    let mut peaks = peaks.clone();
-    if matrix_cores {
-        peaks.flops = peaks.matrix_cores?;
-    }
-    Some(peaks)
+    let flops = if matrix_cores {
+        peaks.matrix_cores?
+    } else {
+        peaks.flops
+    };
+    Some(Peaks {
+        flops,
+        ..peaks.clone()
+    })
 }
 
 /// Returns a rate with the spread of its repeats: `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`.
@@ -118,7 +110,7 @@ pub fn repeats(rate: &Rate, unit: &str) -> String {
 }
 
 /// Returns the peaks as a text, that of matrix cores between the other two: `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`.
-pub fn words(peaks: &Peaks) -> String {
+pub fn describe(peaks: &Peaks) -> String {
     let peak = |rate: &Rate, unit: &str| {
         let (divisor, prefix) = units::prefix(rate.best);
         format!("{} {prefix}{unit}", units::digits(rate.best / divisor, 3))
@@ -195,9 +187,9 @@ pub fn top(row: &KernelRow, peaks: Option<&Peaks>) -> TopKernel {
 
 /// Returns the speed of any work, in FLOP and bytes, that took `seconds`.
 pub fn rates(work: Option<(f64, f64)>, seconds: f64, peaks: Option<&Peaks>) -> RowRates {
-    let per_second = |work: Option<f64>| {
+    let over_time = |amount: Option<f64>| {
         if seconds > 0.0 {
-            work.map(|work| work / seconds)
+            amount.map(|amount| amount / seconds)
         } else {
             None
         }
@@ -216,12 +208,12 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, peaks: Option<&Peaks>) -> R
         MOST_OF_ARITHMETIC
     };
     RowRates {
-        flops_per_s: per_second(work.map(|(flops, _)| flops)),
-        bytes_per_s: per_second(work.map(|(_, bytes)| bytes)),
+        flops_per_s: over_time(work.map(|(flops, _)| flops)),
+        bytes_per_s: over_time(work.map(|(_, bytes)| bytes)),
         intensity: work
             .filter(|(_, bytes)| *bytes > 0.0)
             .map(|(flops, bytes)| flops / bytes),
-        share: per_second(shortest).filter(|share| *share <= most_share),
+        share: over_time(shortest).filter(|share| *share <= most_share),
         memory_bound,
     }
 }
@@ -235,7 +227,7 @@ mod tests {
     }
 
     /// Returns peaks of 100 MFLOP/s and 10 MB/s, which meet at 10 FLOP per byte.
-    fn peaks() -> Peaks {
+    fn example_peaks() -> Peaks {
         Peaks {
             flops: steady(100e6),
             bytes: steady(10e6),
@@ -266,16 +258,16 @@ mod tests {
 
     #[test]
     fn impossible_peaks_are_refused_with_a_reason() {
-        assert_eq!(plausible(&peaks()), Ok(()));
+        assert_eq!(plausible(&example_peaks()), Ok(()));
         for wrong in [0.0, f64::NAN, f64::INFINITY, 1e17] {
             let flops = Peaks {
                 flops: steady(wrong),
-                ..peaks()
+                ..example_peaks()
             };
             assert!(plausible(&flops).expect_err("refused").contains("f32 peak"));
             let bytes = Peaks {
                 bytes: steady(wrong),
-                ..peaks()
+                ..example_peaks()
             };
             assert!(
                 plausible(&bytes)
@@ -288,13 +280,16 @@ mod tests {
 
     #[test]
     fn memory_binds_below_the_ridge_and_arithmetic_above() {
-        assert_eq!(ridge(&peaks()), 10.0);
+        assert_eq!(ridge(&example_peaks()), 10.0);
         assert_eq!(
-            (ceiling(&peaks(), 2.0), ceiling(&peaks(), 50.0)),
+            (
+                ceiling(&example_peaks(), 2.0),
+                ceiling(&example_peaks(), 50.0)
+            ),
             (20e6, 100e6)
         );
-        assert_eq!(shortest_seconds(&peaks(), 100e6, 1e6), (1.0, false));
-        assert_eq!(shortest_seconds(&peaks(), 1e6, 10e6), (1.0, true));
+        assert_eq!(shortest_seconds(&example_peaks(), 100e6, 1e6), (1.0, false));
+        assert_eq!(shortest_seconds(&example_peaks(), 1e6, 10e6), (1.0, true));
     }
 
     fn row(ms: f64, flops: f64, bytes: f64) -> KernelRow {
@@ -308,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_row_reaches_a_share_of_what_its_intensity_allows() {
-        let reached = reached(&row(500.0, 10e6, 2.5e6), Some(&peaks()));
+        let reached = reached(&row(500.0, 10e6, 2.5e6), Some(&example_peaks()));
 
         let expected = RowRates {
             flops_per_s: Some(20e6),
@@ -324,13 +319,13 @@ mod tests {
     fn the_work_of_several_kernels_took_the_time_of_all_of_them() {
         let mut row = row(500.0, 10e6, 2.5e6);
         row.work_ms = Some(1000.0);
-        assert_eq!(reached(&row, Some(&peaks())).share, Some(0.25));
+        assert_eq!(reached(&row, Some(&example_peaks())).share, Some(0.25));
     }
 
     #[test]
     fn a_cache_can_be_faster_than_memory() {
         let row = row(100.0, 10e6, 2.5e6);
-        let mut peaks = peaks();
+        let mut peaks = example_peaks();
         assert_eq!(reached(&row, Some(&peaks)).share, Some(2.5));
 
         peaks.bytes.load = Some(0.6);
@@ -347,7 +342,7 @@ mod tests {
         };
         let peaks = Peaks {
             matrix_cores,
-            ..peaks()
+            ..example_peaks()
         };
         reached(&row, Some(&peaks)).share
     }
@@ -375,21 +370,24 @@ mod tests {
         };
         let in_another_row = row(5.0, 0.0, 0.0);
         for row in [unknown, in_another_row] {
-            assert_eq!(reached(&row, Some(&peaks())), RowRates::default());
+            assert_eq!(reached(&row, Some(&example_peaks())), RowRates::default());
         }
     }
 
     #[test]
     fn a_copy_has_bytes_and_no_arithmetic() {
         assert_eq!(
-            reached(&row(5.0, 0.0, 5e4), Some(&peaks())).share,
+            reached(&row(5.0, 0.0, 5e4), Some(&example_peaks())).share,
             Some(1.0)
         );
     }
 
     #[test]
     fn a_row_without_time_has_no_rate() {
-        assert_eq!(reached(&row(0.0, 0.0, 5e4), Some(&peaks())).share, None);
+        assert_eq!(
+            reached(&row(0.0, 0.0, 5e4), Some(&example_peaks())).share,
+            None
+        );
     }
 
     #[test]
@@ -398,10 +396,10 @@ mod tests {
             flops: steady(50e6),
             bytes: steady(20e6),
             matrix_cores: Some(steady(2e9)),
-            ..peaks()
+            ..example_peaks()
         };
 
-        let joined = better(before, peaks());
+        let joined = better(before, example_peaks());
 
         assert_eq!((joined.flops.best, joined.bytes.best), (100e6, 20e6));
         assert_eq!(joined.matrix_cores, Some(steady(2e9)));
@@ -414,7 +412,7 @@ mod tests {
                 load,
                 ..steady(best)
             },
-            ..peaks()
+            ..example_peaks()
         };
         // Each row has the FLOP/s and the load of the measurement before, of the one now, and of both joined.
         let cases = [
@@ -436,14 +434,14 @@ mod tests {
         let mut peaks = Peaks {
             flops: steady(265.4e9),
             bytes: steady(38.06e9),
-            ..peaks()
+            ..example_peaks()
         };
-        assert_eq!(words(&peaks), "peak 265 GFLOP/s, 38.1 GB/s");
+        assert_eq!(describe(&peaks), "peak 265 GFLOP/s, 38.1 GB/s");
 
         peaks.bytes.load = Some(0.4);
 
         assert_eq!(
-            words(&peaks),
+            describe(&peaks),
             "peak 265 GFLOP/s, 38.1 GB/s (measured under load)"
         );
     }

@@ -434,7 +434,7 @@ fn a_quick_step_is_not_announced() {
 }
 
 #[test]
-fn figures_of_pairs_tell_how_many_pairs_they_include() {
+fn figures_of_pairs_have_the_number_of_pairs_that_they_include() {
     let mut pair = Pair {
         n: 15,
         ratio: 1.009,
