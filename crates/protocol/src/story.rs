@@ -27,7 +27,7 @@ pub use phases::PhaseName;
 pub use ranks::{RankPhase, rank_phases};
 pub use run::{RunStory, StepReading};
 pub use series::{Bucket, Series, ThinCurve};
-pub use unpaired::{Unpaired, unpaired};
+pub use unpaired::{Unpaired, compare_unpaired};
 
 use crate::stats::roofline::better;
 use crate::{Event, Hello, Load, Pair, RankReading, Slot};

@@ -161,7 +161,8 @@ impl<'a> CheckWorker<'a> {
             (_, Some(_)) => None,
             (None, None) => Some(no_adapter()),
             (Some(gpu), None) => Some(format!(
-                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
+                "{} does not multiply 16×16 matrices of f16 with sums in f32; \
+                 a GPU with matrix cores does",
                 gpu.info.name
             )),
         };

@@ -89,7 +89,8 @@ impl Remarks {
             let message = match taken {
                 [true, true] => continue,
                 [false, _] => {
-                    "was true for every value that was tried: the check never saw a value that it refuses"
+                    "was true for every value that was tried: \
+                     the check never saw a value that it refuses"
                 }
                 [_, false] => {
                     "was false for every value that was tried: the code that it guards never ran"
@@ -320,20 +321,24 @@ impl KernelTrial<'_> {
             FindingKind::DivergentBarrier => at(
                 Kind::Barrier,
                 &format!(
-                    "{missing} invocations of a workgroup do not reach this barrier, and the others wait for them; move it out \
-                     of every `if` and loop that depends on the invocation's id, and behind no `return` of a part of the workgroup"
+                    "{missing} invocations of a workgroup do not reach this barrier, \
+                     and the others wait for them; move it out \
+                     of every `if` and loop that depends on the invocation's id, \
+                     and behind no `return` of a part of the workgroup"
                 ),
             ),
             FindingKind::DivergentSubgroup => at(
                 Kind::Barrier,
                 &format!(
-                    "{missing} invocations of a subgroup do not get here, and a matrix belongs to all of them together; move this out \
+                    "{missing} invocations of a subgroup do not get here, \
+                     and a matrix belongs to all of them together; move this out \
                      of every `if` and loop that depends on the invocation's id"
                 ),
             ),
             FindingKind::NonUniformValue => at(
                 Kind::Barrier,
-                "this value must be the same for all invocations of the workgroup, and is not; let all of them read the same element",
+                "this value must be the same for all invocations of the workgroup, and is not; \
+                 let all of them read the same element",
             ),
             FindingKind::Open(open) => at(
                 Kind::Open,
@@ -342,7 +347,8 @@ impl KernelTrial<'_> {
             FindingKind::UnwrittenRead => at(
                 Kind::ReadsUnwritten,
                 &format!(
-                    "reads `{element}` before any invocation has written it, and an output holds arbitrary numbers until then; sum in a \
+                    "reads `{element}` before any invocation has written it, \
+                     and an output holds arbitrary numbers until then; sum in a \
                      variable of the invocation, and store the sum once"
                 ),
             ),
@@ -384,10 +390,12 @@ impl KernelTrial<'_> {
                 "with no barrier between them; let only one invocation write the element"
             }
             Space::Workgroup => {
-                "with no barrier between them; put a workgroupBarrier() between the two, or let only one invocation write the element"
+                "with no barrier between them; put a workgroupBarrier() between the two, \
+                 or let only one invocation write the element"
             }
             _ => {
-                "with no barrier between them; put a storageBarrier() between the two, or let only one invocation write the element"
+                "with no barrier between them; put a storageBarrier() between the two, \
+                 or let only one invocation write the element"
             }
         };
         format!(
@@ -435,7 +443,8 @@ pub(super) fn too_long(shape: &str) -> KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),
         reason: format!(
-            "the kernel did not end at any size on the host, within {steps} million steps of a workgroup and {memory}; write it with as \
+            "the kernel did not end at any size on the host, \
+             within {steps} million steps of a workgroup and {memory}; write it with as \
              few loop iterations and as few variables of an invocation as the starter"
         ),
         ..KernelFault::default()

@@ -30,15 +30,20 @@ pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<St
         let date = &before.date;
         sentences.push(if change > 0.0 {
             format!(
-                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, which something else on this machine slowed: the \
+                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, \
+                 which something else on this machine slowed: the \
                  new peak is kept"
             )
         } else {
             let hint = file.map_or_else(String::new, |file| {
-                format!("; if the device did become slower, remove {} first", file.display())
+                format!(
+                    "; if the device did become slower, remove {} first",
+                    file.display()
+                )
             });
             format!(
-                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, which is kept, because other programs can \
+                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, \
+                 which is kept, because other programs can \
                  only slow a measurement. Measure again while nothing else runs{hint}"
             )
         });
@@ -86,7 +91,8 @@ mod tests {
             panic!("both lie apart: {sentences:?}");
         };
         for part in [
-            "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), 30 % below the 200.0 GFLOP/s",
+            "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), \
+             30 % below the 200.0 GFLOP/s",
             "of 2026-01-02, which is kept, because other programs can only slow a measurement",
             "remove /caches/roofs.json first",
         ] {
