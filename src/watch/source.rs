@@ -494,7 +494,10 @@ mod tests {
         );
         heard(&mut source);
         let [a, b] = [Slot::A, Slot::B].map(|slot| source.story().slot(slot));
-        assert_eq!((a.latest_loss(), b.latest_loss()), (Some(6.9), Some(6.8)));
+        assert_eq!(
+            [a, b].map(|run| run.loss.last().map(|(_, loss)| loss)),
+            [Some(6.9), Some(6.8)]
+        );
         assert_eq!(b.description.from_step, 1);
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use burn::cubecl::future::block_on;
 use burn::tensor::DeviceKind;
-use burn_wgpu::wgpu;
+use burn_wgpu::wgpu::{self, DeviceType};
 use directories::BaseDirs;
 
 /// An adapter, and the names that burn and `--device` have for it.
@@ -23,7 +23,7 @@ pub(crate) struct RankedAdapter {
 impl RankedAdapter {
     /// Returns true if the adapter computes on the CPU.
     pub(crate) fn on_cpu(&self) -> bool {
-        self.info.device_type == wgpu::DeviceType::Cpu
+        self.info.device_type == DeviceType::Cpu
     }
 
     /// Returns the adapter as a device of the protocol.
@@ -85,7 +85,7 @@ pub(crate) fn adapters() -> Vec<RankedAdapter> {
         }
         found
     };
-    ranked(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
+    ranked(&catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
 }
 
 /// Makes the folder in which NVIDIA's driver keeps compiled shaders for later processes. The driver uses it only if it exists when the driver is
@@ -98,8 +98,18 @@ fn make_shader_folder() {
     }
 }
 
+/// The types of adapters in the order of `gpu:N`, then drivers that compute on the CPU. Each has the name that burn has for the adapter with a
+/// number among those of its type.
+const TYPES: [(DeviceType, fn(usize) -> DeviceKind); 5] = [
+    (DeviceType::DiscreteGpu, DeviceKind::DiscreteGpu),
+    (DeviceType::IntegratedGpu, DeviceKind::IntegratedGpu),
+    (DeviceType::VirtualGpu, DeviceKind::VirtualGpu),
+    (DeviceType::Other, |_| DeviceKind::DefaultDevice),
+    (DeviceType::Cpu, |_| DeviceKind::Cpu),
+];
+
 /// Keeps the adapters of one graphics API, and orders and names them.
-fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
+fn ranked(all: &[wgpu::Adapter]) -> Vec<RankedAdapter> {
     // The library prefers APIs in this order.
     let preferred = [
         wgpu::Backend::Metal,
@@ -107,47 +117,31 @@ fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
         wgpu::Backend::Dx12,
         wgpu::Backend::Gl,
     ];
-    let has_adapter = |backend: &wgpu::Backend| {
-        all.iter()
-            .any(|adapter| adapter.get_info().backend == *backend)
-    };
-    let Some(chosen) = preferred.into_iter().find(has_adapter) else {
+    let infos: Vec<wgpu::AdapterInfo> = all.iter().map(wgpu::Adapter::get_info).collect();
+    let Some(chosen) = preferred
+        .into_iter()
+        .find(|backend| infos.iter().any(|info| info.backend == *backend))
+    else {
         return Vec::new();
     };
-    let mut by_class: Vec<(usize, RankedAdapter)> = Vec::new();
-    for adapter in all {
-        let info = adapter.get_info();
-        if info.backend != chosen {
-            continue;
+    let mut ranked: Vec<RankedAdapter> = Vec::new();
+    for (device_type, kind) in TYPES {
+        let of_type = all
+            .iter()
+            .zip(&infos)
+            .filter(|(_, info)| info.backend == chosen && info.device_type == device_type);
+        for (number, (adapter, info)) in of_type.enumerate() {
+            ranked.push(RankedAdapter {
+                timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
+                kind: kind(number),
+                select: match device_type {
+                    DeviceType::Cpu => "vulkan-cpu".to_owned(),
+                    _ => gpu_name(ranked.len()),
+                },
+                adapter: adapter.clone(),
+                info: info.clone(),
+            });
         }
-        let (class, kind): (usize, fn(usize) -> DeviceKind) = match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => (0, DeviceKind::DiscreteGpu),
-            wgpu::DeviceType::IntegratedGpu => (1, DeviceKind::IntegratedGpu),
-            wgpu::DeviceType::VirtualGpu => (2, DeviceKind::VirtualGpu),
-            wgpu::DeviceType::Other => (3, |_| DeviceKind::DefaultDevice),
-            wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
-        };
-        let earlier = by_class.iter().filter(|(other, _)| *other == class).count();
-        let adapter = RankedAdapter {
-            timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
-            kind: kind(earlier),
-            select: String::new(),
-            adapter,
-            info,
-        };
-        by_class.push((class, adapter));
-    }
-    by_class.sort_by_key(|(class, _)| *class);
-    let mut gpus = 0;
-    let mut ranked = Vec::new();
-    for (_, mut adapter) in by_class {
-        if adapter.on_cpu() {
-            adapter.select = "vulkan-cpu".to_owned();
-        } else {
-            adapter.select = gpu_name(gpus);
-            gpus += 1;
-        }
-        ranked.push(adapter);
     }
     ranked
 }

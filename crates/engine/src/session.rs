@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Profile { request } => match &mut self.work {
-                Work::Training(trainer) => trainer.request_profile(request),
+                Work::Training(trainer) => trainer.profile_request = Some(request),
                 _ if request == 0 => {}
                 _ => {
                     let error = anyhow!("no run is in progress, so there is no step to profile");

@@ -100,8 +100,8 @@ pub(crate) struct Trainer {
     pub spec: RunSpec,
     /// The number of the last command that started or changed the run.
     pub request: u64,
-    /// The number of the command that asked for a profile of the next step; `None` if none did.
-    profile_request: Option<u64>,
+    /// The number of the last command that asked for a profile of the next step; `None` if none did.
+    pub profile_request: Option<u64>,
     pub stats: Statistics,
     /// The time at which the present pause began; `None` while the run goes on.
     pub paused_since: Option<Instant>,
@@ -228,11 +228,6 @@ impl Trainer {
         self.stats = Statistics::default();
         self.began = Instant::now();
         self.announce()
-    }
-
-    /// Asks for a profile of the next step. If several commands wait for it, the profile carries the number of the last one.
-    pub(crate) fn request_profile(&mut self, request: u64) {
-        self.profile_request = Some(request);
     }
 
     fn slot(&self) -> Slot {

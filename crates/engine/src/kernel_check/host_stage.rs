@@ -17,6 +17,7 @@ const EVERY_KIND: f64 = 1e7;
 
 /// The runs of one file on the host, and the steps that are left for further ones. Each shape may take steps for its first kind of numbers; the
 /// other runs share the steps below.
+#[derive(Default)]
 struct HostStage {
     /// True if no device will run the file. The host then runs more steps.
     alone: bool,
@@ -62,10 +63,7 @@ impl CheckWorker<'_> {
             for_kinds: STEPS_DRAWN,
             for_text_sizes: STEPS_DRAWN,
             for_workgroups: STEPS_DRAWN,
-            ends: false,
-            access: Vec::new(),
-            remarks: Remarks::default(),
-            interpreted: Interpreted::default(),
+            ..HostStage::default()
         };
         let small_shapes = self.job.shapes.len().saturating_sub(1).max(1);
         for (number, text) in texts.iter().enumerate().take(small_shapes) {

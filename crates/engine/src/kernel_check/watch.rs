@@ -156,7 +156,7 @@ pub(super) fn watch(
                 && too_large(limit)
             {
                 let reason = format!("it used more than {} of memory", bytes(limit));
-                return give_up(state, reason);
+                return too_much(state, reason);
             }
             let spent = clock.spent();
             if state.running {
@@ -165,7 +165,7 @@ pub(super) fn watch(
                     && all.is_over(limit)
                 {
                     let reason = format!("{} at all sizes together", too_long(limit, "run"));
-                    return give_up(state, reason);
+                    return too_much(state, reason);
                 }
                 if !is_at_work {
                     ran = all;
@@ -180,7 +180,7 @@ pub(super) fn watch(
                 return if state.running {
                     endless(state, spent, limit)
                 } else if state.compiling {
-                    give_up(state, too_long(limit, "compile"))
+                    too_much(state, too_long(limit, "compile"))
                 } else {
                     not_checked(state, "the device could not be opened".to_owned())
                 };
@@ -218,13 +218,8 @@ fn too_long(limit: Duration, work: &str) -> String {
 }
 
 /// Reports that the kernel used too much time or memory. The line that did it is not known.
-fn give_up(state: CheckState, reason: String) -> KernelReport {
-    let fault = KernelFault {
-        kind: KernelFaultKind::TooMuch,
-        reason,
-        ..KernelFault::default()
-    };
-    ended(state, fault)
+fn too_much(state: CheckState, reason: String) -> KernelReport {
+    give_up(state, KernelFaultKind::TooMuch, 0.0, reason)
 }
 
 /// Reports that the launches at one size take too long.
@@ -235,23 +230,26 @@ fn endless(state: CheckState, spent: TimeUsed, limit: Duration) -> KernelReport 
     } else {
         format!("{:.0} s", spent.quiet.as_secs_f64())
     };
-    let fault = KernelFault {
-        kind: KernelFaultKind::Endless,
-        limit: seconds,
-        reason,
-        ..KernelFault::default()
-    };
-    ended(state, fault)
+    give_up(state, KernelFaultKind::Endless, seconds, reason)
 }
 
-/// Adds the fault to the present file's result, and asks for a new process.
-fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
-    let report = &mut state.report;
-    fault.shape = state.shape;
-    if let Some(result) = state.file.and_then(|file| report.files.get_mut(file)) {
-        result.fault = Some(fault);
+/// Adds a fault to the result of the present file, and asks for a new process.
+fn give_up(
+    mut state: CheckState,
+    kind: KernelFaultKind,
+    limit: f64,
+    reason: String,
+) -> KernelReport {
+    if let Some(result) = state.file.and_then(|file| state.report.files.get_mut(file)) {
+        result.fault = Some(KernelFault {
+            kind,
+            shape: state.shape,
+            limit,
+            reason,
+            ..KernelFault::default()
+        });
     }
-    report.restart = true;
+    state.report.restart = true;
     state.report
 }
 

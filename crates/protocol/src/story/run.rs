@@ -290,11 +290,6 @@ impl RunStory {
         }
     }
 
-    /// Returns the latest loss, finite or not.
-    pub fn latest_loss(&self) -> Option<f64> {
-        self.loss.last().map(|(_, loss)| loss)
-    }
-
     /// Returns the typical phases, or the phases of the last measured step if there are no typical ones yet.
     pub fn phases(&self) -> Option<PhaseTimes> {
         self.throughput
