@@ -5,7 +5,7 @@
 //! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %. On a
 //! GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the device
 //! only at its end. Every launch is observed, so the uncovered time is time in which the device waits for the host. On lavapipe the device is the
-//! host, and both take cores from each other. The figure then scatters around 100 %, or lies far below it if there are thousands of launches.
+//! host, and both take cores from each other. The figure then scatters around 100 %, or is far below it if there are thousands of launches.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -165,7 +165,7 @@ enum Timing {
 }
 
 impl Timing {
-    /// Returns when the launch ran, counted from `began`, and which clock says so. This waits until the device has finished it.
+    /// Returns the time at which the launch ran, counted from `began`, and the clock that measured it. This waits until the device has finished it.
     fn read(self, began: Instant) -> (Took, TimingMethod) {
         match self {
             Self::Unread(profile) => {

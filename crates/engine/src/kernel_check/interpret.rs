@@ -166,7 +166,7 @@ impl KernelTrial<'_> {
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
     ) -> TrialResult {
-        // Only a kernel that uses arrayLength depends on whether a buffer is longer than its tensor.
+        // Only a kernel that uses arrayLength notices that a buffer is longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
             let with_guard = HostLaunch {
                 ends: true,

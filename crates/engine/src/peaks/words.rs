@@ -1,4 +1,4 @@
-//! The sentences that tell where two measurements of one device disagree.
+//! The sentences about peaks on which two measurements of one device disagree.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use protocol::stats::roofline::repeats;
 /// Two measurements agree if they differ by no more than this share of the earlier one.
 const AGREEMENT: f64 = 0.15;
 
-/// Returns a sentence for each peak that was measured far from the peak on file. It says which of the two is kept and why. `file` is the file
+/// Returns a sentence for each peak that was measured far from the peak on file. It names the one that is kept, and why. `file` is the file
 /// with the peaks.
 pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<String> {
     let mut peaks = vec![
@@ -88,7 +88,7 @@ mod tests {
         let file = Path::new("/caches/roofs.json");
         let sentences = disagreements(&before, &peaks(140e9, 30e9), Some(file));
         let [slower, faster] = sentences.as_slice() else {
-            panic!("both lie apart: {sentences:?}");
+            panic!("both peaks differ: {sentences:?}");
         };
         for part in [
             "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), \
