@@ -31,8 +31,7 @@ pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<St
         sentences.push(if change > 0.0 {
             format!(
                 "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, \
-                 which something else on this machine slowed: the \
-                 new peak is kept"
+                 which something else on this machine slowed: the new peak is kept"
             )
         } else {
             let hint = file.map_or_else(String::new, |file| {
@@ -43,8 +42,8 @@ pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<St
             });
             format!(
                 "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, \
-                 which is kept, because other programs can \
-                 only slow a measurement. Measure again while nothing else runs{hint}"
+                 which is kept, because other programs can only slow a measurement. \
+                 Measure again while nothing else runs{hint}"
             )
         });
     }
