@@ -15,7 +15,7 @@ use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
-use super::rows::{self, TimedLaunch, Took};
+use super::rows::{self, LaunchTime, TimedLaunch};
 use super::texts::short_name;
 use super::wire::EventSender;
 use protocol::{Event, KernelRow};
@@ -151,7 +151,7 @@ fn timed_by_spans(spans: &[Span]) -> Vec<TimedLaunch> {
     let launch = |(index, span): (usize, &Span)| TimedLaunch {
         span: Some(index),
         kernel: span.row.version.to_owned(),
-        took: Took {
+        took: LaunchTime {
             start: Some(span.start),
             length: span.length,
         },
@@ -166,12 +166,12 @@ enum Timing {
 
 impl Timing {
     /// Returns the time at which the launch ran, counted from `began`, and the clock that measured it. This waits until the device has finished it.
-    fn read(self, began: Instant) -> (Took, TimingMethod) {
+    fn read(self, began: Instant) -> (LaunchTime, TimingMethod) {
         match self {
             Self::Unread(profile) => {
                 let method = profile.timing_method();
                 let ticks = burn::cubecl::future::block_on(profile.resolve());
-                let took = Took {
+                let took = LaunchTime {
                     start: ticks
                         .as_ref()
                         .map(|ticks| ticks.start_duration_since(began)),
@@ -180,7 +180,7 @@ impl Timing {
                 (took, method)
             }
             Self::Read(length, method) => {
-                let took = Took {
+                let took = LaunchTime {
                     start: None,
                     length,
                 };

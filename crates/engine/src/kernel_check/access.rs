@@ -27,8 +27,8 @@ pub(super) struct HostRun {
 #[derive(Default)]
 pub(super) struct AccessPattern {
     all: BTreeMap<Place, Tally>,
-    /// The accesses of the workgroup that runs now.
-    now: HashMap<Place, Tally>,
+    /// The accesses of the present workgroup.
+    in_workgroup: HashMap<Place, Tally>,
     has_stored: bool,
 }
 
@@ -58,13 +58,13 @@ type Place = (usize, usize, Option<u32>);
 
 impl Observer for AccessPattern {
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {
-        self.now.clear();
+        self.in_workgroup.clear();
         self.has_stored = false;
     }
 
     fn workgroup_end(&mut self, _id: [u32; 3]) {
         if self.has_stored {
-            for (place, tally) in self.now.drain() {
+            for (place, tally) in self.in_workgroup.drain() {
                 self.all.entry(place).or_default().add(tally);
             }
         }
@@ -74,7 +74,7 @@ impl Observer for AccessPattern {
         let span = &access.location.span;
         let binding = access.binding.map(|(_, binding)| binding);
         let tally = self
-            .now
+            .in_workgroup
             .entry((span.start, span.end, binding))
             .or_insert_with(|| Tally {
                 location: access.location.clone(),
