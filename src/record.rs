@@ -182,7 +182,7 @@ impl Recording {
                 Event::Finished(_) => finished = true,
                 _ => {}
             }
-            story.hear(&line.event, (line.t * 1e3) as u64);
+            story.on_event(&line.event, (line.t * 1e3) as u64);
             lines.push((line.t, range));
         }
         if lines.is_empty() {

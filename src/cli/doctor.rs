@@ -17,7 +17,7 @@ use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage}
 use protocol::machine;
 use protocol::stats::roofline::repeats;
 use protocol::stats::roofline::{ridge, unsteady};
-use protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
+use protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Peaks, Rate};
 
 /// The time that drivers may take to list their devices.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -126,7 +126,7 @@ pub(super) fn measure_peaks(
     command: &EngineCommand,
     select: &str,
     notes: &mut Vec<String>,
-) -> Result<Roof> {
+) -> Result<Peaks> {
     let calibrate = Command::Calibrate {
         device: select.to_owned(),
     };
@@ -134,7 +134,7 @@ pub(super) fn measure_peaks(
     let on_message = |message: &EngineMessage| {
         if let EngineMessage::Line(line, _) = message {
             match &line.event {
-                Event::Calibrated { roof, .. } => measured = Some(roof.clone()),
+                Event::Calibrated { peaks, .. } => measured = Some(peaks.clone()),
                 Event::Log(log) => notes.push(format!("{select}: {}", log.text)),
                 _ => {}
             }
@@ -211,7 +211,7 @@ impl DoctorReport {
     fn calibrate(&mut self, command: &EngineCommand) {
         for info in &mut self.devices {
             match measure_peaks(command, &info.select, &mut self.notes) {
-                Ok(roof) => info.roof = Some(roof),
+                Ok(peaks) => info.peaks = Some(peaks),
                 Err(error) => {
                     let select = &info.select;
                     self.to_do
@@ -261,7 +261,11 @@ impl DoctorReport {
             ));
         }
         for info in &self.devices {
-            if info.roof.as_ref().is_some_and(|roof| roof.load().is_some()) {
+            if info
+                .peaks
+                .as_ref()
+                .is_some_and(|peaks| peaks.load().is_some())
+            {
                 let select = &info.select;
                 found.push(format!(
                     "The peaks of {select} were measured beside other programs: `perflings doctor --calibrate` once they are quiet; \
@@ -319,7 +323,7 @@ impl DoctorReport {
                 driver.join(", ")
             );
             devices.push(vec![info.select.clone(), about]);
-            devices.push(vec![String::new(), peaks(info)]);
+            devices.push(vec![String::new(), describe_peaks(info)]);
         }
         for (index, line) in table::lines(&devices, false).into_iter().enumerate() {
             // The second line of each device has its peaks.
@@ -370,13 +374,13 @@ impl DoctorReport {
 }
 
 /// Returns a device's peaks in words, in one line.
-fn peaks(info: &DeviceInfo) -> String {
-    let Some(roof) = &info.roof else {
+fn describe_peaks(info: &DeviceInfo) -> String {
+    let Some(peaks) = &info.peaks else {
         return "peaks not measured yet; the first run does, or `perflings doctor --calibrate`"
             .to_owned();
     };
-    let rates = [Some(roof.flops), roof.matrix_cores, Some(roof.bytes)];
-    let noisy = match roof.load() {
+    let rates = [Some(peaks.flops), peaks.matrix_cores, Some(peaks.bytes)];
+    let noisy = match peaks.load() {
         Some(load) => format!(
             "; measured while other programs used {:.0} % of this machine: measure again on an idle one",
             100.0 * load
@@ -386,17 +390,17 @@ fn peaks(info: &DeviceInfo) -> String {
         }
         None => String::new(),
     };
-    let cores = match roof.matrix_cores {
+    let cores = match peaks.matrix_cores {
         Some(rate) => format!(" (matrix cores, f16: {})", repeats(&rate, "FLOP/s")),
         None => String::new(),
     };
     format!(
         "peak {}{cores}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
-        repeats(&roof.flops, "FLOP/s"),
-        repeats(&roof.bytes, "B/s"),
-        ridge(roof),
-        roof.clock,
-        roof.date
+        repeats(&peaks.flops, "FLOP/s"),
+        repeats(&peaks.bytes, "B/s"),
+        ridge(peaks),
+        peaks.clock,
+        peaks.date
     )
 }
 
@@ -440,7 +444,7 @@ mod tests {
             n: 9,
             load: None,
         };
-        let roof = Roof {
+        let peaks = Peaks {
             matrix_cores: None,
             flops: rate(61.23e12, 61e12),
             bytes: rate(4.01e12, 4e12),
@@ -448,24 +452,24 @@ mod tests {
             date: "2026-01-02".to_owned(),
         };
         let mut info = DeviceInfo {
-            roof: Some(roof),
+            peaks: Some(peaks),
             ..DeviceInfo::default()
         };
         assert_eq!(
-            peaks(&info),
+            describe_peaks(&info),
             "peak 61.2 TFLOP/s (9 repeats, middle half 61.0-61.2), 4.0 TB/s (9 repeats, middle half 4.0-4.0); \
              arithmetic binds from 15.3 FLOP/byte on; device clock, 2026-01-02"
         );
         // One repeat that is twice as fast as all others was alone on the machine.
-        if let Some(roof) = &mut info.roof {
-            roof.bytes.p25 = 2e12;
-            roof.bytes.p75 = 2.1e12;
+        if let Some(peaks) = &mut info.peaks {
+            peaks.bytes.p25 = 2e12;
+            peaks.bytes.p75 = 2.1e12;
         }
-        assert!(peaks(&info).ends_with("idle machine"));
-        if let Some(roof) = &mut info.roof {
-            roof.flops.load = Some(0.6);
+        assert!(describe_peaks(&info).ends_with("idle machine"));
+        if let Some(peaks) = &mut info.peaks {
+            peaks.flops.load = Some(0.6);
         }
-        assert!(peaks(&info).contains("while other programs used 60 % of this machine"));
-        assert!(peaks(&DeviceInfo::default()).contains("--calibrate"));
+        assert!(describe_peaks(&info).contains("while other programs used 60 % of this machine"));
+        assert!(describe_peaks(&DeviceInfo::default()).contains("--calibrate"));
     }
 }

@@ -52,9 +52,9 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     if let Some(cpu) = found.devices.iter().find(|info| info.select == DEVICE) {
         ready.cpu = Some(cpu.device.name.clone());
         match measure_peaks(&command, DEVICE, &mut found.notes) {
-            Ok(roof) => {
-                ready.gflops = Some(roof.flops.best / 1e9);
-                ready.busy.extend(roof.load().map(|load| {
+            Ok(peaks) => {
+                ready.gflops = Some(peaks.flops.best / 1e9);
+                ready.busy.extend(peaks.load().map(|load| {
                     let percent = 100.0 * load;
                     format!("other programs use {percent:.0} % of this machine: end them")
                 }));

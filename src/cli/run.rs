@@ -56,7 +56,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
-        story.hear(&line.event, 0);
+        story.on_event(&line.event, 0);
         show_progress(&meter, args.steps, &line.event);
         if args.json {
             out::json_line(text)?

@@ -170,7 +170,7 @@ fn longest_kernels(f: &Finished) -> Vec<String> {
     let rows = f.kernels.top.iter().take(3).map(|top| {
         let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
         let name = operations::name(&top.op, part, phase);
-        let rate = match (top.gflop_per_s, top.roof_share) {
+        let rate = match (top.gflop_per_s, top.peak_share) {
             (Some(gflop), Some(share)) => format!(
                 ", {} GFLOP/s, {:.0} % of the roof",
                 show(gflop, 1),

@@ -25,7 +25,7 @@ use crate::tui::{SessionEnd, terminal};
 use crate::watch::check::{CheckedFile, check};
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
-use protocol::story::{RunStory, StreamStory, unpaired};
+use protocol::story::{RunStory, StreamStory, compare_unpaired};
 use protocol::{Event, Finished};
 
 /// The text of `perflings.py`, which `--python` prints.
@@ -282,7 +282,7 @@ fn told(source: &WatchSource) -> Result<()> {
         Some(all) => all.iter().map(|run| summary::text(run, true)).collect(),
         None => vec![RunReport::from_story(story).sheet().markdown()],
     };
-    texts.extend(unpaired(a, b).map(|found| found.sentences().join(" ")));
+    texts.extend(compare_unpaired(a, b).map(|found| found.sentences().join(" ")));
     let trimmed: Vec<&str> = texts.iter().map(|text| text.trim_end()).collect();
     out::result(&trimmed.join("\n\n"))?;
     Ok(())

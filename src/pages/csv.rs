@@ -15,7 +15,7 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     );
     let mut story = StreamStory::default();
     for line in lines {
-        story.hear(&line.event, 0);
+        story.on_event(&line.event, 0);
         if let Event::Step(s) = line.event {
             let run = &story.slot(s.slot).description;
             let p = s.phases.as_ref();
@@ -38,14 +38,14 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     );
     let mut story = StreamStory::default();
     for line in lines {
-        story.hear(&line.event, 0);
+        story.on_event(&line.event, 0);
         let Event::Kernels(k) = line.event else {
             continue;
         };
-        let roof = story.slot(k.slot).description.roof.as_deref();
+        let peaks = story.slot(k.slot).description.peaks.as_deref();
         for r in &k.rows {
             let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
-            let reached = reached(r, roof);
+            let reached = reached(r, peaks);
             let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
             let no_work = r.no_work.as_deref().unwrap_or_default();
             #[rustfmt::skip] // One line for each group of columns.

@@ -289,7 +289,7 @@ mod tests {
             entropy: None,
             forward_flops: 1.0,
             from_step,
-            roof: None,
+            peaks: None,
             paired,
             matrix_cores: false,
             request: 0,
@@ -300,9 +300,9 @@ mod tests {
     fn played(runs: &[(f64, u64, bool, std::ops::Range<u64>)]) -> StreamStory {
         let mut story = StreamStory::default();
         for (peak, (rate, from, paired, made)) in (1..).zip(runs.iter().cloned()) {
-            story.hear(&begun(rate, from, paired), 0);
+            story.on_event(&begun(rate, from, paired), 0);
             steps(&mut story, made);
-            story.hear(
+            story.on_event(
                 &Event::Memory(Memory {
                     peak_bytes: Some(peak),
                     ..Memory::default()
@@ -320,7 +320,7 @@ mod tests {
                 loss: Some(Num(7.0 - step as f64 / 1000.0)),
                 ..Step::default()
             };
-            story.hear(&Event::Step(step), 0);
+            story.on_event(&Event::Step(step), 0);
         }
     }
 
@@ -338,10 +338,15 @@ mod tests {
         let mut story = played(&[(0.1, 0, false, 0..1)]);
         let calibrated = Event::Calibrated {
             device: Device::default(),
-            roof: Roof::default(),
+            peaks: Peaks::default(),
         };
-        story.hear(&calibrated, 0);
-        assert!(RunReport::from_story(&story).sections[0].run.roof.is_some());
+        story.on_event(&calibrated, 0);
+        assert!(
+            RunReport::from_story(&story).sections[0]
+                .run
+                .peaks
+                .is_some()
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ mod tests {
             entropy: None,
             forward_flops: 1.0,
             from_step: 0,
-            roof: None,
+            peaks: None,
             paired: false,
             matrix_cores: false,
             request: 0,

@@ -135,9 +135,9 @@ impl LiveEngine {
         let at_ms = (line.t * 1e3) as u64;
         let mut story = self.story.borrow_mut();
         if line.event.begins_sealed().or(asked) == Some(true) {
-            story.hear(&line.event.clone().covered(), at_ms);
+            story.on_event(&line.event.clone().covered(), at_ms);
         } else {
-            story.hear(&line.event, at_ms);
+            story.on_event(&line.event, at_ms);
         }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)

@@ -142,7 +142,7 @@ fn sweep(
                 "starts".clone_into(&mut sweep.done);
             }
             MeasureEvent::Line(line, _) => {
-                story.hear(&line.event, 0);
+                story.on_event(&line.event, 0);
                 let run = story.slot(Slot::A);
                 if let Some(device) = &run.description.device {
                     device_name.clone_from(&device.name);

@@ -181,7 +181,7 @@ impl WatchSource {
     }
 
     fn tell_at(&mut self, t: f64, event: Event) {
-        self.story.hear(&event, self.now_ms());
+        self.story.on_event(&event, self.now_ms());
         self.news
             .push_back(FromEngine::Line(StreamLine { t, event }));
     }
@@ -494,7 +494,10 @@ mod tests {
         );
         heard(&mut source);
         let [a, b] = [Slot::A, Slot::B].map(|slot| source.story().slot(slot));
-        assert_eq!((a.latest_loss(), b.latest_loss()), (Some(6.9), Some(6.8)));
+        assert_eq!(
+            [a, b].map(|run| run.loss.last().map(|(_, loss)| loss)),
+            [Some(6.9), Some(6.8)]
+        );
         assert_eq!(b.description.from_step, 1);
     }
 

@@ -90,7 +90,7 @@ fn good(is_good: bool) -> FigureState {
 
 fn loss(app: &App) -> RunFigure {
     let slot = app.shown_run().shown();
-    let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
+    let (Some((_, loss)), Some(ln_vocab)) = (slot.loss.last(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
     let limit = thresholds::highest_first_loss(ln_vocab);

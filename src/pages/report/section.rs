@@ -230,7 +230,7 @@ impl Section {
         if let Some(reason) = &k.reason {
             return vec![SheetBlock::Intro(format!("Kernels: {}.", absent(reason)))];
         }
-        let roof = self.run.roof.as_deref();
+        let peaks = self.run.peaks.as_deref();
         let figure = |value: Option<f64>, digits: usize| {
             or_dash(value, |x| format!("{:.digits$}", Digits(x)))
         };
@@ -244,33 +244,33 @@ impl Section {
                 ("phase", &|row| row.phase.clone()),
                 ("calls", &|row| row.calls.to_string()),
                 ("ms", &|row| format!("{:.3}", Digits(row.ms))),
-                ("GFLOP/s", &|row| giga(reached(row, roof).flops_per_s)),
-                ("GB/s", &|row| giga(reached(row, roof).bytes_per_s)),
-                ("FLOP/byte", &|row| figure(reached(row, roof).intensity, 2)),
+                ("GFLOP/s", &|row| giga(reached(row, peaks).flops_per_s)),
+                ("GB/s", &|row| giga(reached(row, peaks).bytes_per_s)),
+                ("FLOP/byte", &|row| figure(reached(row, peaks).intensity, 2)),
                 ("of the roof", &|row| {
-                    or_dash(reached(row, roof).share, percent)
+                    or_dash(reached(row, peaks).share, percent)
                 }),
             ],
         );
-        let roof_text = match roof {
+        let peaks_text = match peaks {
             None => format!(
                 "The roof: {}.",
                 absent("this device's peaks were not known")
             ),
-            Some(roof) => format!(
+            Some(peaks) => format!(
                 "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
                  A dash: the work is not known there, or it is faster than a peak that was measured beside other programs.",
-                Digits(roof.flops.best / 1e9),
-                roof.matrix_cores.map_or_else(String::new, |peak| {
+                Digits(peaks.flops.best / 1e9),
+                peaks.matrix_cores.map_or_else(String::new, |peak| {
                     format!(" ({:.1} in f16 on matrix cores)", Digits(peak.best / 1e9))
                 }),
-                Digits(roof.bytes.best / 1e9),
-                roof.date,
-                roof.clock,
-                roof.load().map_or("", |_| ", beside other programs"),
-                roof.flops.n,
-                Digits(roof.flops.median / 1e9),
-                Digits(roof.bytes.median / 1e9),
+                Digits(peaks.bytes.best / 1e9),
+                peaks.date,
+                peaks.clock,
+                peaks.load().map_or("", |_| ", beside other programs"),
+                peaks.flops.n,
+                Digits(peaks.flops.median / 1e9),
+                Digits(peaks.bytes.median / 1e9),
             ),
         };
         vec![
@@ -285,7 +285,7 @@ impl Section {
                 Digits(k.unbracketed_ms)
             )),
             SheetBlock::Table(table),
-            SheetBlock::Intro(roof_text),
+            SheetBlock::Intro(peaks_text),
         ]
     }
 }

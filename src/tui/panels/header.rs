@@ -88,8 +88,8 @@ fn badge(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
         add(0, format!(" · {short}"), theme.warning);
         add(3, rest.to_owned(), theme.warning);
     }
-    if let Some(roof) = run.roof.as_deref() {
-        add(4, format!(" · {}", roofline::words(roof)), theme.dim);
+    if let Some(peaks) = run.peaks.as_deref() {
+        add(4, format!(" · {}", roofline::describe(peaks)), theme.dim);
     }
     if app.devices.log.unseen > 0 {
         let key = keys::label(Action::Open(Overlay::Log), app);

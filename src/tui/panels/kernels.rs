@@ -15,7 +15,7 @@ use crate::tui::theme::Theme;
 use protocol::stats::roofline::{RowRates, reached};
 use protocol::story::RunStory;
 use protocol::units::{bytes, duration, ms, number, or_dash, percent};
-use protocol::{KernelRow, Roof, Slot, StepProfile};
+use protocol::{KernelRow, Peaks, Slot, StepProfile};
 
 /// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
@@ -70,7 +70,7 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
     let value = |row: &KernelRow| match cue.figure {
         KernelFigure::Share => Some(row.ms / whole),
-        KernelFigure::Rate => reached(row, table.roof).flops_per_s,
+        KernelFigure::Rate => reached(row, table.peaks).flops_per_s,
         KernelFigure::Bytes => row.bytes,
         KernelFigure::Calls => Some(f64::from(row.calls)),
         KernelFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
@@ -186,7 +186,7 @@ struct Table<'a> {
     kernels: &'a StepProfile,
     /// The profile of the other slot.
     other: Option<&'a StepProfile>,
-    roof: Option<&'a Roof>,
+    peaks: Option<&'a Peaks>,
     theme: &'a Theme,
     /// The width of the operation's name.
     name: usize,
@@ -240,7 +240,7 @@ impl<'a> Table<'a> {
             run,
             kernels,
             other,
-            roof: run.description.roof.as_deref(),
+            peaks: run.description.peaks.as_deref(),
             theme,
             name: name + room,
             kernel,
@@ -292,7 +292,7 @@ impl<'a> Table<'a> {
         let share = if whole > 0.0 { row.ms / whole } else { 0.0 };
         // The rest of the step has no calls and no rates.
         let (calls, reached) = if row.calls > 0 {
-            (row.calls.to_string(), reached(row, self.roof))
+            (row.calls.to_string(), reached(row, self.peaks))
         } else {
             (String::new(), RowRates::default())
         };

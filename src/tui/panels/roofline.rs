@@ -20,7 +20,7 @@ use crate::tui::theme::Theme;
 use protocol::stats::operations::operations;
 use protocol::stats::roofline::{bounding, reached, ridge};
 use protocol::units::{ms, number, or_dash, percent, rate};
-use protocol::{KernelRow, Roof, Slot};
+use protocol::{KernelRow, Peaks, Slot};
 
 /// The explanation of the panel.
 pub(super) const READING: &[&str] = &[
@@ -43,7 +43,7 @@ const SHORT: u16 = 7;
 const LOW: u16 = 3;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let roof = slots(app).find_map(|(_, run)| run.description.roof.as_deref());
+    let roof = slots(app).find_map(|(_, run)| run.description.peaks.as_deref());
     let aside = match roof {
         Some(roof) => {
             let under_load = roof.load().is_some();
@@ -133,13 +133,13 @@ struct Rows<'a> {
     shown: Vec<(Slot, KernelRow)>,
     /// The names of the operations. The index of a name is the index of its letter.
     names: Vec<String>,
-    roof: &'a Roof,
+    roof: &'a Peaks,
     theme: &'a Theme,
 }
 
 impl<'a> Rows<'a> {
     /// Collects the operations of both slots. Fails with the reason if there are none or the peaks are not known.
-    fn collect(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
+    fn collect(app: &App, roof: Option<&'a Peaks>, theme: &'a Theme) -> Result<Self, &'static str> {
         let mut shown: Vec<(Slot, KernelRow)> = Vec::new();
         for (slot, run) in slots(app) {
             if let Some(profile) = &run.kernels {
@@ -177,7 +177,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the roof of f32 and, if an operation ran on matrix cores, their roof.
-    fn roofs(&self) -> Vec<Roof> {
+    fn roofs(&self) -> Vec<Peaks> {
         let mut roofs = vec![self.roof.clone()];
         if self.shown.iter().any(|(_, row)| row.matrix_cores) {
             roofs.extend(bounding(self.roof, true));

@@ -11,7 +11,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::RankReading;
-use protocol::story::{PhaseName, RunDescription, RunStory, rank_phases, unpaired};
+use protocol::story::{PhaseName, RunDescription, RunStory, compare_unpaired, rank_phases};
 use protocol::units::{ms, percent, show};
 
 /// A figure that a program may report.
@@ -338,7 +338,7 @@ fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
         return;
     }
     w.heading("B beside A");
-    let Some(found) = unpaired(a, b) else {
+    let Some(found) = compare_unpaired(a, b) else {
         w.dim("B has too few steps yet.");
         return;
     };

@@ -48,8 +48,8 @@ macro_rules! simd {
 
 pub(crate) mod exp;
 pub mod format;
+pub mod peaks;
 pub(crate) mod reduce;
-pub mod roof;
 pub mod transpose;
 
 use std::marker::PhantomData;

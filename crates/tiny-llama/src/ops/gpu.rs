@@ -4,9 +4,9 @@
 #[cfg(test)]
 pub mod check;
 pub mod format;
+pub mod peaks;
 pub mod recording;
 pub mod reduce;
-pub mod roof;
 pub mod wgsl;
 
 use burn::backend::cubecl::dtype_to_elem_type;

@@ -10,7 +10,7 @@ use crate::tui::chart::axis::tick_label;
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use protocol::Roof;
+use protocol::Peaks;
 use protocol::stats::roofline::{ceiling, ridge};
 
 /// The mark of an operation.
@@ -34,7 +34,7 @@ const UNIT: f64 = 1e9;
 pub(super) struct RoofPlot<'a> {
     pub marks: Vec<Mark>,
     /// The roofs of arithmetic, the lower first. All have the same slope of memory.
-    pub roofs: Vec<Roof>,
+    pub roofs: Vec<Peaks>,
     /// The names of the slope and of each flat roof.
     pub names: Vec<String>,
     pub theme: &'a Theme,

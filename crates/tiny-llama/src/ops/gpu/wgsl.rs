@@ -69,7 +69,7 @@ const FILES: &[(&str, &str)] = files![
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
-    "gpu/wgsl/roof_matrix_cores.wgsl",
+    "gpu/wgsl/peak_matrix_cores.wgsl",
     "rope/rope.wgsl",
     "rope/rotated.wgsl",
     "swiglu/activation.wgsl",

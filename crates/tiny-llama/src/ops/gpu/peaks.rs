@@ -28,7 +28,7 @@ pub const fn outputs(groups: u32) -> usize {
 pub fn multiply_add(out: &CubeTensor, groups: u32, rounds: usize) {
     debug_assert!(out.meta.num_elements() >= outputs(groups));
     unsafe {
-        roof_multiply_add::launch_unchecked(
+        peak_multiply_add::launch_unchecked(
             &out.client,
             CubeCount::Static(groups, 1, 1),
             CubeDim::new_1d(THREADS as u32),
@@ -45,7 +45,7 @@ const FACTOR: f32 = 0.999;
 const TERM: f32 = 0.001;
 
 #[cube(launch_unchecked)]
-fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
+fn peak_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
     let factors = Float4::new(factor);
     let terms = Float4::new(term);
     let start = (UNIT_POS + CUBE_POS_X) as f32 * 1e-9;
@@ -101,7 +101,7 @@ fn matrix_program(rounds: usize) -> Program<Numbers> {
         ("operands", OPERANDS),
         ("threads", threads),
     ]);
-    Program::new("gpu/wgsl/roof_matrix_cores.wgsl", threads, own)
+    Program::new("gpu/wgsl/peak_matrix_cores.wgsl", threads, own)
 }
 
 /// Bytes that [`triad`] moves over `len` values: two read, one written.
@@ -115,7 +115,7 @@ pub fn triad(a: &CubeTensor, b: &CubeTensor, out: &CubeTensor, len: usize) {
     let vectors = len / 4;
     let groups = vectors.div_ceil(THREADS * 4).clamp(1, 16_384);
     unsafe {
-        roof_triad::launch_unchecked(
+        peak_triad::launch_unchecked(
             &out.client,
             CubeCount::Static(groups as u32, 1, 1),
             CubeDim::new_1d(THREADS as u32),
@@ -129,7 +129,7 @@ pub fn triad(a: &CubeTensor, b: &CubeTensor, out: &CubeTensor, len: usize) {
 }
 
 #[cube(launch_unchecked)]
-fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, stride: usize) {
+fn peak_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, stride: usize) {
     let half = Float4::new(0.5);
     let mut i = CUBE_POS_X as usize * THREADS + UNIT_POS as usize;
     while i < vectors {
