@@ -81,7 +81,7 @@ pub(super) fn values(all: &Products) -> Result<Value, Error> {
     let mut bindings = all.bindings();
     bindings.extend(halves.then(|| Binding {
         name: "largest".to_owned(),
-        of: "f32",
+        element: "f32",
     }));
     Ok(context! {
         notes => notes(&texts),
