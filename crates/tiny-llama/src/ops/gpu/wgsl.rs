@@ -53,18 +53,10 @@ const FILES: &[(&str, &str)] = files![
     "linear/matmul_swiglu_backward.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "linear/matmul_matrix_cores_body.wgsl",
-    "linear/matmul_matrix_cores_for_norm.wgsl",
+    "linear/matmul_matrix_cores_functions.wgsl",
     "linear/matmul_matrix_cores_halves.wgsl",
-    "linear/matmul_matrix_cores_inverse.wgsl",
-    "linear/matmul_matrix_cores_norm.wgsl",
-    "linear/matmul_matrix_cores_plain.wgsl",
-    "linear/matmul_matrix_cores_residual.wgsl",
-    "linear/matmul_matrix_cores_rope.wgsl",
-    "linear/matmul_matrix_cores_scales.wgsl",
-    "linear/matmul_matrix_cores_squares.wgsl",
-    "linear/matmul_matrix_cores_swiglu.wgsl",
-    "linear/matmul_matrix_cores_swiglu_backward.wgsl",
-    "linear/matmul_matrix_cores_tile.wgsl",
+    "linear/matmul_matrix_cores_operand.wgsl",
+    "linear/matmul_matrix_cores_store.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
@@ -148,10 +140,38 @@ pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, mini
     files.set_lstrip_blocks(true);
     files.set_undefined_behavior(UndefinedBehavior::Strict);
     files.add_global("eps", NORM_EPS);
+    files.add_filter("flow", flow);
+    files.add_filter("plus", plus);
     for (name, text) in FILES {
         files.add_template(name, text)?;
     }
     files.get_template(file)?.render(values)
+}
+
+/// The filter `flow` joins the lines of a text to lines of at most 118 columns, with `between` after each but the last. They are indented like the
+/// first line of the text.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a filter gets its own values"
+)]
+fn flow(text: String, between: Option<String>) -> String {
+    let text = text.trim_start_matches('\n');
+    let indent = text.len() - text.trim_start().len();
+    let lines = text.lines().map(|line| line.trim().to_owned());
+    let joined = flowed(lines, between.as_deref().unwrap_or_default(), indent);
+    format!("{:indent$}{joined}", "")
+}
+
+/// The filter `plus` writes an index `more` further than `index`: `x + 4u`, or `x` if `more` is 0.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a filter gets its own values"
+)]
+fn plus(index: String, more: usize) -> String {
+    match more {
+        0 => index,
+        _ => format!("{index} + {more}u"),
+    }
 }
 
 /// Joins statements or values to lines of at most 118 columns, with `between` after each but the last. Lines after the first begin at column
