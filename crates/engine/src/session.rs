@@ -31,7 +31,7 @@ use super::{allocator, peaks};
 use protocol::machine;
 use protocol::machine::ProcessorTime;
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The work that the engine does between two commands.
 enum Work {
@@ -81,7 +81,7 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     let mut session = Session::new(outlet, Work::Nothing);
     loop {
         let next = if session.work.waits() {
-            compile_progress::DEVICE.rest();
+            device_progress::DEVICE.rest();
             commands.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             commands.try_recv()
@@ -89,14 +89,14 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                compile_progress::DEVICE.begin();
+                device_progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        compile_progress::DEVICE.step();
+        device_progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));
