@@ -133,7 +133,7 @@ fn a_race_is_shown_as_the_two_accesses_that_make_it() {
     let access = run.steps[fault.step].accesses.iter();
     let rows = access.filter(|access| access.variable == "sums");
     let mut rows = rows.flat_map(|access| run.rows(fault.step, access));
-    assert!(rows.any(|row| row.fought.is_some()));
+    assert!(rows.any(|row| row.faulty_cell.is_some()));
 }
 
 #[test]

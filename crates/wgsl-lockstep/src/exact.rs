@@ -146,7 +146,7 @@ impl<'a> Interpreter<'a> {
             }
             let mut mask = Mask::full(self.lanes);
             mask.lanes.truncate((total - first).min(lanes) as usize);
-            self.begin(entry)?;
+            self.begin_workgroup(entry)?;
             self.call(0, &mut mask)?;
         }
         Ok(())
@@ -185,7 +185,7 @@ impl<'a> Interpreter<'a> {
                     return refuse("a vector of floats");
                 }
                 self.evaluate_plain(frame, handle, mask, out)?;
-                let written = Number::written(f(out.words[0]));
+                let written = Number::of_literal(f(out.words[0]));
                 if !written.is_exact() {
                     out.numbers = Some(Rc::new(vec![written; mask.total]));
                 }
@@ -215,7 +215,7 @@ impl<'a> Interpreter<'a> {
                         return Ok(true);
                     }
                     Divide => {
-                        zip(mask, out, [a, b], |a, b| a.over(b, accuracy));
+                        zip(mask, out, [a, b], |a, b| a.divided_by(b, accuracy));
                         return Ok(true);
                     }
                     Equal => |a, b| a == b,
@@ -271,7 +271,7 @@ impl<'a> Interpreter<'a> {
                 // Lanes often have the same arguments.
                 let mut last = ([Real::MISSING; 3], Number::default());
                 map(mask, out, |lane| {
-                    let here = numbers(lane).map(|number| number.closed(accuracy));
+                    let here = numbers(lane).map(|number| number.to_real(accuracy));
                     if here != last.0 {
                         last = (here, apply(here, accuracy).into());
                     }
@@ -291,7 +291,7 @@ impl<'a> Interpreter<'a> {
                 match node.scalar.kind {
                     ScalarKind::Float if !is_float(expr) => map(mask, out, |lane| {
                         let word = from.words[lane];
-                        Number::whole(if is_signed {
+                        Number::of_integer(if is_signed {
                             f64::from(word as i32)
                         } else {
                             f64::from(word)
@@ -368,7 +368,7 @@ impl<'a> Interpreter<'a> {
                         OUTSIDE => Number::exact(0.0),
                         word => match &kept[word as usize] {
                             Some(numbers) => numbers[lane],
-                            None => Number::held(own[word as usize * self.lanes + lane]),
+                            None => Number::of_word(own[word as usize * self.lanes + lane]),
                         },
                     }),
                 }
@@ -404,7 +404,7 @@ impl<'a> Interpreter<'a> {
                 let lanes = mask.lanes.iter().map(|lane| *lane as usize);
                 for lane in lanes.filter(|lane| to.words[*lane] != OUTSIDE) {
                     stored[to.words[lane] as usize / 4] = match scalar.kind {
-                        ScalarKind::Float => from.number(lane).closed(exact.accuracy),
+                        ScalarKind::Float => from.number(lane).to_real(exact.accuracy),
                         _ => Real::from_word(scalar, from.words[lane]),
                     };
                 }
@@ -426,7 +426,7 @@ impl<'a> Interpreter<'a> {
                             for lane in changed.iter().map(|lane| *lane as usize) {
                                 numbers[lane] = match &from.numbers {
                                     Some(numbers) => numbers[lane],
-                                    None => Number::held(values[lane]),
+                                    None => Number::of_word(values[lane]),
                                 };
                             }
                         }
@@ -476,7 +476,7 @@ fn zip(
         return map(mask, out, |lane| op(a.number(lane), b.number(lane)));
     }
     out.words.resize(mask.total, 0);
-    let held = |word: &u32| Number::held(*word);
+    let held = |word: &u32| Number::of_word(*word);
     let (left, right) = (a.words.iter().map(held), b.words.iter().map(held));
     let numbers = match (&a.numbers, &b.numbers) {
         (None, None) => left.zip(right).map(|(a, b)| op(a, b)).collect(),
@@ -495,11 +495,11 @@ fn function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
         Min => |[x, y, _], _| x.min(y),
         Max => |[x, y, _], _| x.max(y),
         Clamp => |[x, low, high], _| x.max(low).min(high),
-        Floor => |[x, ..], _| x.step(f64::floor),
-        Ceil => |[x, ..], _| x.step(f64::ceil),
-        Round => |[x, ..], _| x.step(f64::round_ties_even),
-        Trunc => |[x, ..], _| x.step(f64::trunc),
-        Sign => |[x, ..], _| x.step(|x| if x == 0.0 { x } else { x.signum() }),
+        Floor => |[x, ..], _| x.apply_steps(f64::floor),
+        Ceil => |[x, ..], _| x.apply_steps(f64::ceil),
+        Round => |[x, ..], _| x.apply_steps(f64::round_ties_even),
+        Trunc => |[x, ..], _| x.apply_steps(f64::trunc),
+        Sign => |[x, ..], _| x.apply_steps(|x| if x == 0.0 { x } else { x.signum() }),
         Exp => |[x, ..], _| x.exp(),
         Exp2 => |[x, ..], _| x.exp2(),
         Log => |[x, ..], accuracy| x.log(E, accuracy),
@@ -507,8 +507,8 @@ fn function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
         Pow => |[x, y, _], accuracy| x.power(y, accuracy),
         Sqrt => |[x, ..], _| x.sqrt(),
         InverseSqrt => |[x, ..], _| x.inverse_sqrt(),
-        Sin => |[x, ..], accuracy| x.wave(f64::sin, accuracy),
-        Cos => |[x, ..], accuracy| x.wave(f64::cos, accuracy),
+        Sin => |[x, ..], accuracy| x.sine_or_cosine(f64::sin, accuracy),
+        Cos => |[x, ..], accuracy| x.sine_or_cosine(f64::cos, accuracy),
         Tanh => |[x, ..], accuracy| x.tanh(accuracy),
         _ => return None,
     })

@@ -122,7 +122,7 @@ pub struct MemoryRow {
     /// The number of lanes that access each cell.
     pub lanes: [u16; CELLS],
     /// The cell that a fault is about.
-    pub fought: Option<usize>,
+    pub faulty_cell: Option<usize>,
 }
 
 /// The number of cells in a row; a cell has four bytes.
@@ -313,7 +313,7 @@ impl WorkgroupAccess {
     }
 
     /// Returns the accessed rows, ascending.
-    fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
+    fn rows(&self, faulty_cell: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
         let lowest = self
             .touched
@@ -337,7 +337,7 @@ impl WorkgroupAccess {
                 let row = rows.entry(row).or_insert_with(|| MemoryRow {
                     label: label(row),
                     lanes: [0; CELLS],
-                    fought: fought
+                    faulty_cell: faulty_cell
                         .filter(|byte| byte / LINE_BYTES == row)
                         .map(|byte| (byte % LINE_BYTES / 4) as usize),
                 });

@@ -42,7 +42,7 @@ pub struct Mutant {
 }
 
 /// Makes up to `count` different kernels from the given ones, with all operators in turn: right kernels if `right`, wrong ones otherwise. A
-/// wrong one may happen to compute the right result. `accepts` says whether a text is a valid program in place of the kernel with this
+/// wrong one may happen to compute the right result. `accepts` says whether a text is a valid shader in place of the kernel with this
 /// number. Equal seeds make equal kernels.
 pub fn make(
     kernels: &[&str],

@@ -63,7 +63,7 @@ impl CheckWorker<'_> {
                 };
                 let run = trial.interpret(&inputs, 0, launch)?;
                 *left = left.saturating_sub(run.report.steps);
-                if run.report.rounds > CPU_ROUNDS {
+                if run.report.iterations > CPU_ROUNDS {
                     interpreted.long.push(number);
                 }
                 if !run.report.complete {

@@ -30,7 +30,7 @@ pub struct Accuracy {
 
 impl Accuracy {
     /// Returns the absolute error of sin and cos within a turn.
-    const fn turn(self) -> f64 {
+    const fn sine_error(self) -> f64 {
         if self.device {
             1.0 / (1 << 11) as f64
         } else {
@@ -39,7 +39,7 @@ impl Accuracy {
     }
 
     /// Returns the absolute error of a logarithm between 0.5 and 2.
-    const fn log(self) -> f64 {
+    const fn log_error(self) -> f64 {
         if self.device {
             1.0 / (1 << 21) as f64
         } else {
@@ -48,7 +48,7 @@ impl Accuracy {
     }
 
     /// Returns the absolute error of tanh.
-    const fn tanh(self) -> f64 {
+    const fn tanh_error(self) -> f64 {
         if self.device { 1e-5 } else { 4.0 * ROUND }
     }
 }
@@ -131,7 +131,7 @@ impl Real {
     }
 
     /// Applies a function with steps. Near a step, a kernel may get either side.
-    pub(crate) fn step(self, apply: fn(f64) -> f64) -> Self {
+    pub(crate) fn apply_steps(self, apply: fn(f64) -> f64) -> Self {
         let [low, high] = [self.value - self.error, self.value + self.error].map(apply);
         Self {
             value: apply(self.value),
@@ -171,7 +171,7 @@ impl Real {
         let value = self.value.ln() * scale;
         let least = (self.value - self.error).max(0.0);
         let own = if (0.5..=2.0).contains(&self.value) {
-            accuracy.log()
+            accuracy.log_error()
         } else {
             LOGARITHM * value.abs()
         };
@@ -201,16 +201,16 @@ impl Real {
     }
 
     /// Applies sin or cos to an angle of any size.
-    pub(crate) fn wave(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
+    pub(crate) fn sine_or_cosine(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
         let value = apply(self.value);
         let slope = (1.0 - value * value).max(0.0).sqrt();
-        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.turn();
+        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.sine_error();
         Self { value, error }
     }
 
     pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
         let value = self.value.tanh();
-        Self::exact(value).off_by(self.error + accuracy.tanh())
+        Self::exact(value).off_by(self.error + accuracy.tanh_error())
     }
 
     #[inline]
@@ -239,7 +239,7 @@ impl Real {
 pub(crate) struct Number {
     pub(crate) value: f64,
     error: f64,
-    size: f64,
+    magnitude: f64,
     terms: f64,
 }
 
@@ -249,7 +249,7 @@ impl From<Real> for Number {
         Self {
             value: real.value,
             error: real.error,
-            size: real.value.abs(),
+            magnitude: real.value.abs(),
             terms: 1.0,
         }
     }
@@ -263,12 +263,12 @@ impl Number {
 
     /// Returns the number that a word holds exactly.
     #[inline]
-    pub(crate) fn held(word: u32) -> Self {
+    pub(crate) fn of_word(word: u32) -> Self {
         Self::exact(f(word).into())
     }
 
     /// Returns the number of a literal: one with many digits was rounded.
-    pub(crate) fn written(value: f32) -> Self {
+    pub(crate) fn of_literal(value: f32) -> Self {
         let real = Real::exact(value.into());
         match value.to_bits() & 0xff {
             0 => real.into(),
@@ -277,7 +277,7 @@ impl Number {
     }
 
     /// Returns an integer, rounded where an f32 does not hold it.
-    pub(crate) fn whole(value: f64) -> Self {
+    pub(crate) fn of_integer(value: f64) -> Self {
         let real = Real::exact(value);
         if f64::from(value as f32) == value {
             real.into()
@@ -294,7 +294,7 @@ impl Number {
     /// Returns the value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
     /// their number (Higham and Mary, 2019). What is cut off has one sign.
     #[inline]
-    pub(crate) fn closed(self, accuracy: Accuracy) -> Real {
+    pub(crate) fn to_real(self, accuracy: Accuracy) -> Real {
         let real = Real {
             value: self.value,
             error: self.error,
@@ -306,10 +306,10 @@ impl Number {
             return real.rounded(ROUND);
         }
         if accuracy.cuts_sums {
-            return real.off_by(2.0 * self.terms * ROUND * self.size);
+            return real.off_by(2.0 * self.terms * ROUND * self.magnitude);
         }
         let partial = (self.terms - 2.0).min(2.0 * self.terms.sqrt() + 2.0);
-        real.off_by(partial * ROUND * self.size).rounded(ROUND)
+        real.off_by(partial * ROUND * self.magnitude).rounded(ROUND)
     }
 
     #[inline]
@@ -332,7 +332,7 @@ impl Number {
         Self {
             value: self.value + other.value,
             error: self.error + other.error,
-            size: self.size + other.size,
+            magnitude: self.magnitude + other.magnitude,
             terms: self.terms + other.terms,
         }
     }
@@ -340,25 +340,27 @@ impl Number {
     const ZERO: Self = Self {
         value: 0.0,
         error: 0.0,
-        size: 0.0,
+        magnitude: 0.0,
         terms: 1.0,
     };
 
     #[inline(always)]
     pub(crate) fn times(self, other: Self, accuracy: Accuracy) -> Self {
-        self.closed(accuracy).product(other.closed(accuracy)).into()
+        self.to_real(accuracy)
+            .product(other.to_real(accuracy))
+            .into()
     }
 
     #[inline(always)]
-    pub(crate) fn over(self, other: Self, accuracy: Accuracy) -> Self {
-        self.closed(accuracy)
-            .quotient(other.closed(accuracy))
+    pub(crate) fn divided_by(self, other: Self, accuracy: Accuracy) -> Self {
+        self.to_real(accuracy)
+            .quotient(other.to_real(accuracy))
             .into()
     }
 
     /// Returns the number rounded to f16, if it has an error already.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
-        let Real { value, error } = self.closed(accuracy);
+        let Real { value, error } = self.to_real(accuracy);
         let value = f(half((value as f32).to_bits())).into();
         Real { value, error }.rounded(ROUND_HALF).into()
     }

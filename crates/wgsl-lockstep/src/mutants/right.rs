@@ -34,12 +34,13 @@ fn together(edit: TokenEdits) -> Vec<TokenEdits> {
     edits.into_iter().collect()
 }
 
-fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
-    let names = t.declared(&["let", "var", "const", ":"]);
-    let builtin = |at: usize| t.text(at.wrapping_sub(1)) == ".";
+fn rename(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+    let names = tokens.declared(&["let", "var", "const", ":"]);
+    let builtin = |at: usize| tokens.text(at.wrapping_sub(1)) == ".";
     let one = |style: &str| {
-        let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)) && !builtin(*at));
-        let new = |at: usize| (at..at + 1, style.replace("{}", t.text(at)));
+        let uses =
+            (0..tokens.list.len()).filter(|at| names.contains(&tokens.text(*at)) && !builtin(*at));
+        let new = |at: usize| (at..at + 1, style.replace("{}", tokens.text(at)));
         together(uses.map(new).collect())
     };
     let number = rng.below(100);
@@ -51,8 +52,11 @@ fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     styles.iter().flat_map(|style| one(style)).collect()
 }
 
-fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let ends = t.statements().into_iter().map(|statement| statement.end);
+fn comments(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let ends = tokens
+        .statements()
+        .into_iter()
+        .map(|statement| statement.end);
     let ends: Vec<usize> = ends.collect();
     let texts = [
         "\n\n\n",
@@ -69,24 +73,25 @@ fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Returns the variable, start, end and step of a loop that counts up by equal steps and whose iterations can run in any order.
-fn counted<'a>(t: &WgslTokens<'a>, head: &Loop) -> Option<[&'a str; 4]> {
-    let name = t.text(head.init.start + 1);
-    let up = t.text(head.update.start + 1) == "+=" && t.text(head.condition.start + 1) == "<";
+fn counted<'a>(tokens: &WgslTokens<'a>, head: &Loop) -> Option<[&'a str; 4]> {
+    let name = tokens.text(head.init.start + 1);
+    let up =
+        tokens.text(head.update.start + 1) == "+=" && tokens.text(head.condition.start + 1) == "<";
     let mut body = head.body.clone();
-    let ordered = body.any(|at| t.text(at).ends_with("Barrier") || t.text(at) == "break");
+    let ordered = body.any(|at| tokens.text(at).ends_with("Barrier") || tokens.text(at) == "break");
     (up && !ordered).then(|| {
         [
             name,
-            t.source(head.init.start + 3..head.init.end),
-            t.source(head.condition.start + 2..head.condition.end),
-            t.source(head.update.start + 2..head.update.end),
+            tokens.source(head.init.start + 3..head.init.end),
+            tokens.source(head.condition.start + 2..head.condition.end),
+            tokens.source(head.update.start + 2..head.update.end),
         ]
     })
 }
 
-fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|head| {
-        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
+fn backwards(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens.loops().into_iter().filter_map(|head| {
+        let ([name, start, end, step], body) = (counted(tokens, &head)?, tokens.source(head.body.clone()));
         let new = format!(
             "for (var left = select(0u, (({end}) - ({start}) + ({step}) - 1u) / ({step}), ({start}) < ({end})); left > 0u; left -= 1u) {{
                 let {name} = ({start}) + (left - 1u) * ({step});
@@ -98,9 +103,10 @@ fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     all.collect()
 }
 
-fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|head| {
-        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
+fn unroll(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens.loops().into_iter().filter_map(|head| {
+        let ([name, start, end, step], body) =
+            (counted(tokens, &head)?, tokens.source(head.body.clone()));
         let new = format!(
             "for (var both = {start}; both < {end}; both += 2u * ({step})) {{
                 {{ let {name} = both; {body} }}
@@ -113,33 +119,36 @@ fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
-fn other_loop(t: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
+fn other_loop(tokens: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
     let one = |head: Loop| {
         let new = words
-            .replace("{init}", t.source(head.init))
-            .replace("{condition}", t.source(head.condition))
-            .replace("{update}", t.source(head.update))
-            .replace("{body}", t.source(head.body));
+            .replace("{init}", tokens.source(head.init))
+            .replace("{condition}", tokens.source(head.condition))
+            .replace("{update}", tokens.source(head.update))
+            .replace("{body}", tokens.source(head.body));
         vec![(head.whole, new)]
     };
-    t.loops().into_iter().map(one).collect()
+    tokens.loops().into_iter().map(one).collect()
 }
 
-fn as_while(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    other_loop(t, "{ {init}; while ({condition}) { {body} {update}; } }")
+fn as_while(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    other_loop(
+        tokens,
+        "{ {init}; while ({condition}) { {body} {update}; } }",
+    )
 }
 
-fn as_loop(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn as_loop(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let words =
         "{ {init}; loop { if (!({condition})) { break; } {body} continuing { {update}; } } }";
-    other_loop(t, words)
+    other_loop(tokens, words)
 }
 
 /// Returns the indices that are more than a name, each with its statement.
-fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
-    let all = t.statements().into_iter().flat_map(|statement| {
+fn indices(tokens: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
+    let all = tokens.statements().into_iter().flat_map(|statement| {
         let within = statement.clone();
-        let inside = t
+        let inside = tokens
             .inside("[")
             .filter(move |index| within.contains(&index.start));
         inside.map(move |index| (statement.clone(), index))
@@ -147,29 +156,29 @@ fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
     all.filter(|(_, index)| index.len() > 1).collect()
 }
 
-fn hoist(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn hoist(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |(statement, index): (Range<usize>, Range<usize>)| {
-        let before = format!("let place = {};\n", t.source(index.clone()));
+        let before = format!("let place = {};\n", tokens.source(index.clone()));
         vec![
             (statement.start..statement.start, before),
             (index, "place".to_owned()),
         ]
     };
-    indices(t).into_iter().map(one).collect()
+    indices(tokens).into_iter().map(one).collect()
 }
 
-fn inline(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let changes = t.declared(&["var"]);
-    let lets = t.values().into_iter().filter(|(sign, value)| {
-        let constant = |at: usize| t.text(at) != "[" && !changes.contains(&t.text(at));
-        t.text(sign.wrapping_sub(2)) == "let" && value.clone().all(constant)
+fn inline(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let changes = tokens.declared(&["var"]);
+    let lets = tokens.values().into_iter().filter(|(sign, value)| {
+        let constant = |at: usize| tokens.text(at) != "[" && !changes.contains(&tokens.text(at));
+        tokens.text(sign.wrapping_sub(2)) == "let" && value.clone().all(constant)
     });
     let one = |(sign, value): (usize, Range<usize>)| {
-        let (name, whole) = (t.text(sign - 1), sign - 2..value.end + 1);
-        let uses = t
+        let (name, whole) = (tokens.text(sign - 1), sign - 2..value.end + 1);
+        let uses = tokens
             .all(name)
-            .filter(|at| !whole.contains(at) && t.text(at - 1) != ".");
-        let new = format!("({})", t.source(value));
+            .filter(|at| !whole.contains(at) && tokens.text(at - 1) != ".");
+        let new = format!("({})", tokens.source(value));
         let mut edit: TokenEdits = uses.map(|at| (at..at + 1, new.clone())).collect();
         edit.push((whole.clone(), String::new()));
         edit
@@ -177,33 +186,36 @@ fn inline(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     lets.map(one).collect()
 }
 
-fn commute(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t
+fn commute(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens
         .operators(3..5)
-        .filter(|at| matches!(t.text(*at), "+" | "*"));
+        .filter(|at| matches!(tokens.text(*at), "+" | "*"));
     let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
-        vec![(left.start..right.end, format!("{b} {} ({a})", t.text(at)))]
+        let (left, right) = tokens.operands(at);
+        let (a, b) = (tokens.source(left.clone()), tokens.source(right.clone()));
+        vec![(
+            left.start..right.end,
+            format!("{b} {} ({a})", tokens.text(at)),
+        )]
     };
     all.map(one).collect()
 }
 
-fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let products = t.operators(4..5).filter(|at| t.text(*at) == "*");
+fn fma(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let products = tokens.operators(4..5).filter(|at| tokens.text(*at) == "*");
     let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
+        let (left, right) = tokens.operands(at);
+        let (a, b) = (tokens.source(left.clone()), tokens.source(right.clone()));
         let (before, after) = (left.start - 1, right.end);
-        match (t.text(before), t.text(after)) {
+        match (tokens.text(before), tokens.text(after)) {
             ("+=", ";") => {
-                let sum = t.source(statement_start(t, before)..before);
+                let sum = tokens.source(statement_start(tokens, before)..before);
                 let new = format!("= fma({a}, {b}, {sum})");
                 Some(vec![(before..right.end, new)])
             }
             ("=" | "(", "+") => {
-                let (_, term) = t.operands(after);
-                let new = format!("fma({a}, {b}, {})", t.source(term.clone()));
+                let (_, term) = tokens.operands(after);
+                let new = format!("fma({a}, {b}, {})", tokens.source(term.clone()));
                 Some(vec![(left.start..term.end, new)])
             }
             _ => None,
@@ -212,23 +224,23 @@ fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     products.filter_map(one).collect()
 }
 
-fn statement_start(t: &WgslTokens<'_>, at: usize) -> usize {
-    let mut all = t.statements().into_iter();
+fn statement_start(tokens: &WgslTokens<'_>, at: usize) -> usize {
+    let mut all = tokens.statements().into_iter();
     all.find(|statement| statement.contains(&at))
         .map_or(at, |statement| statement.start)
 }
 
-fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t
+fn split(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens
         .values()
         .into_iter()
-        .filter(|(sign, _)| t.text(*sign) == "+=");
+        .filter(|(sign, _)| tokens.text(*sign) == "+=");
     let one = |(sign, value): (usize, Range<usize>)| {
-        let start = statement_start(t, sign);
-        let sum = t.source(start..sign);
+        let start = statement_start(tokens, sign);
+        let sum = tokens.source(start..sign);
         let new = format!(
             "let more = {};\n{sum} = more + {sum};",
-            t.source(value.clone())
+            tokens.source(value.clone())
         );
         vec![(start..value.end + 1, new)]
     };
@@ -236,115 +248,119 @@ fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Changes the workgroup size where each invocation works alone, or all share work in steps of `LANES`.
-fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let lanes = t
+fn workgroup_size(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let lanes = tokens
         .all("LANES")
-        .filter(|at| t.text(at.wrapping_sub(1)) == "const");
+        .filter(|at| tokens.text(at.wrapping_sub(1)) == "const");
     let lanes = lanes.map(|at| at + 4..at + 5);
-    let written = t
+    let written = tokens
         .calls("workgroup_size")
         .filter_map(|(_, sizes)| sizes.first().cloned());
     let places = lanes.chain(written).filter(|place| {
-        let is_number = t
+        let is_number = tokens
             .text(place.start)
             .starts_with(|c: char| c.is_ascii_digit());
-        is_number && t.all("coopMultiplyAdd").next().is_none()
+        is_number && tokens.all("coopMultiplyAdd").next().is_none()
     });
-    t.changed(places, &["32u", "128u", "256u"])
+    tokens.changed(places, &["32u", "128u", "256u"])
 }
 
-fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn helper(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |(_, index): (Range<usize>, Range<usize>)| {
         // The last `+` of the index, between u32 operands.
-        let plus = index.clone().rfind(|at| t.text(*at) == "+")?;
-        let (left, right) = t.operands(plus);
+        let plus = index.clone().rfind(|at| tokens.text(*at) == "+")?;
+        let (left, right) = tokens.operands(plus);
         let call = format!(
             "main_index({}, {})",
-            t.source(left.clone()),
-            t.source(right.clone())
+            tokens.source(left.clone()),
+            tokens.source(right.clone())
         );
         let function = "fn main_index(from: u32, by: u32) -> u32 { return from + by; }\n\n";
-        let entry = t.all("@").find(|at| t.text(at + 1) == "compute")?;
+        let entry = tokens
+            .all("@")
+            .find(|at| tokens.text(at + 1) == "compute")?;
         Some(vec![
             (left.start..right.end, call),
             (entry..entry, function.to_owned()),
         ])
     };
-    indices(t).into_iter().filter_map(one).collect()
+    indices(tokens).into_iter().filter_map(one).collect()
 }
 
 /// Writes `if (c) { return; } rest` as `if (!(c)) { rest }`.
-fn guard(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn guard(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |condition: Range<usize>| {
         let (open, first) = (condition.end + 1, condition.end + 5);
-        let returns = t.text(open + 1) == "return" && t.text(open + 3) == "}";
-        let last = t.list.len() - 1;
+        let returns = tokens.text(open + 1) == "return" && tokens.text(open + 3) == "}";
+        let last = tokens.list.len() - 1;
         (returns && first < last).then(|| {
             vec![
                 (
                     condition.clone(),
-                    format!("!({})", t.source(condition.clone())),
+                    format!("!({})", tokens.source(condition.clone())),
                 ),
                 (open + 1..open + 4, String::new()),
                 (last..last, "}\n".to_owned()),
             ]
         })
     };
-    t.conditions().into_iter().filter_map(one).collect()
+    tokens.conditions().into_iter().filter_map(one).collect()
 }
 
-fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let stores = t
+fn pointer(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let stores = tokens
         .values()
         .into_iter()
-        .filter(|(sign, _)| t.text(sign - 1) == "]");
+        .filter(|(sign, _)| tokens.text(sign - 1) == "]");
     let one = |(sign, _): (usize, Range<usize>)| {
-        let start = statement_start(t, sign);
-        let new = format!("let to = &{};\n*to ", t.source(start..sign));
+        let start = statement_start(tokens, sign);
+        let new = format!("let to = &{};\n*to ", tokens.source(start..sign));
         vec![(start..sign, new)]
     };
     stores.map(one).collect()
 }
 
-fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.values().into_iter().map(|(_, value)| value);
+fn uniform_load(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens.values().into_iter().map(|(_, value)| value);
     let first =
-        all.filter(|value| value.len() == 4 && matches!(t.text(value.start + 2), "0" | "0u"));
-    t.changed(first, &["workgroupUniformLoad(&{})"])
+        all.filter(|value| value.len() == 4 && matches!(tokens.text(value.start + 2), "0" | "0u"));
+    tokens.changed(first, &["workgroupUniformLoad(&{})"])
 }
 
-fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn constant(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |name: &str| {
-        let mut all = t.all(name);
+        let mut all = tokens.all(name);
         let declared = all.next()?;
-        let end = (declared..t.list.len()).find(|at| t.text(*at) == ";")?;
-        let value = format!("({})", t.source(declared + 4..end));
-        let uses = t.all(name).filter(|at| *at > end && t.text(at - 1) != ".");
+        let end = (declared..tokens.list.len()).find(|at| tokens.text(*at) == ";")?;
+        let value = format!("({})", tokens.source(declared + 4..end));
+        let uses = tokens
+            .all(name)
+            .filter(|at| *at > end && tokens.text(at - 1) != ".");
         Some(uses.map(|at| (at..at + 1, value.clone())).collect())
     };
-    let names = t.declared(&["const"]).into_iter();
+    let names = tokens.declared(&["const"]).into_iter();
     names
         .filter_map(one)
         .filter(|edit: &TokenEdits| !edit.is_empty())
         .collect()
 }
 
-fn more_barriers(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let calls = t.calls("workgroupBarrier").map(|(at, _)| at..at);
-    t.changed(calls, &["storageBarrier();\n", "workgroupBarrier();\n"])
+fn more_barriers(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let calls = tokens.calls("workgroupBarrier").map(|(at, _)| at..at);
+    tokens.changed(calls, &["storageBarrier();\n", "workgroupBarrier();\n"])
 }
 
-fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let buffers = t.all("storage").map(|at| t.text(at + 4));
+fn bounded(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let buffers = tokens.all("storage").map(|at| tokens.text(at + 4));
     let buffers: Vec<&str> = buffers.collect();
-    let all = t
+    let all = tokens
         .inside("[")
-        .filter(|index| buffers.contains(&t.text(index.start - 2)));
+        .filter(|index| buffers.contains(&tokens.text(index.start - 2)));
     let one = |index: Range<usize>| {
-        let buffer = t.text(index.start - 2);
+        let buffer = tokens.text(index.start - 2);
         let new = format!(
             "min({}, arrayLength(&{buffer}) - 1u)",
-            t.source(index.clone())
+            tokens.source(index.clone())
         );
         vec![(index, new)]
     };
@@ -352,23 +368,23 @@ fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Makes `var<workgroup> name: array<…>` a member of a struct.
-fn in_struct(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn in_struct(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (name, end) = (
-            t.text(at + 2),
-            (at..t.list.len()).find(|at| t.text(*at) == ";")?,
+            tokens.text(at + 2),
+            (at..tokens.list.len()).find(|at| tokens.text(*at) == ";")?,
         );
-        let ty = t.source(at + 4..end);
+        let ty = tokens.source(at + 4..end);
         let new =
             format!("struct Held {{ round: u32, {name}: {ty} }}\nvar<workgroup> held_in: Held;");
-        let uses = t
+        let uses = tokens
             .all(name)
-            .filter(|use_at| *use_at > end && t.text(use_at - 1) != ".");
+            .filter(|use_at| *use_at > end && tokens.text(use_at - 1) != ".");
         let mut edit: TokenEdits = uses
             .map(|at| (at..at + 1, format!("held_in.{name}")))
             .collect();
         edit.push((at.wrapping_sub(2)..end + 1, new));
         Some(edit)
     };
-    t.all("workgroup").filter_map(one).collect()
+    tokens.all("workgroup").filter_map(one).collect()
 }

@@ -1,5 +1,5 @@
 //! A WGSL text as tokens, with the structure that edits need: brackets, operands, statements and loops. Tokens have no types; naga
-//! decides whether an edited text is a valid program.
+//! decides whether an edited text is a valid shader.
 
 use std::ops::Range;
 

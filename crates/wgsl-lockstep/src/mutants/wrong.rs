@@ -35,37 +35,45 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
 /// The sizes that a learner may consider large.
 const CAPS: [u32; 10] = [16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024];
 
-fn barriers(t: &WgslTokens<'_>) -> Vec<usize> {
-    let calls = t.calls("workgroupBarrier").chain(t.calls("storageBarrier"));
+fn barriers(tokens: &WgslTokens<'_>) -> Vec<usize> {
+    let calls = tokens
+        .calls("workgroupBarrier")
+        .chain(tokens.calls("storageBarrier"));
     calls.map(|(at, _)| at).collect()
 }
 
-fn drop_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    t.changed(barriers(t).into_iter().map(|at| at..at + 4), &[""])
+fn drop_barrier(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    tokens.changed(barriers(tokens).into_iter().map(|at| at..at + 4), &[""])
 }
 
-fn other_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let other = |at: usize| match t.text(at) {
+fn other_barrier(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let other = |at: usize| match tokens.text(at) {
         "workgroupBarrier" => "storageBarrier",
         _ => "workgroupBarrier",
     };
-    let all = barriers(t).into_iter();
+    let all = barriers(tokens).into_iter();
     all.map(|at| vec![(at..at + 1, other(at).to_owned())])
         .collect()
 }
 
 /// Changes the bound of each comparison.
-fn bounds(t: &WgslTokens<'_>, changes: &[impl AsRef<str>]) -> Vec<TokenEdits> {
-    t.changed(t.operators(2..3).map(|at| t.operands(at).1), changes)
+fn bounds(tokens: &WgslTokens<'_>, changes: &[impl AsRef<str>]) -> Vec<TokenEdits> {
+    tokens.changed(
+        tokens.operators(2..3).map(|at| tokens.operands(at).1),
+        changes,
+    )
 }
 
-fn move_bound(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    bounds(t, &["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"])
+fn move_bound(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    bounds(
+        tokens,
+        &["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"],
+    )
 }
 
-fn cap(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+fn cap(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let cap = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())]);
-    bounds(t, &[0; 3].map(cap))
+    bounds(tokens, &[0; 3].map(cap))
 }
 
 /// Returns the words of a text in pairs.
@@ -75,31 +83,35 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Replaces each operator with the one beside it in the table.
-fn exchange(t: &WgslTokens<'_>, table: &[(&str, &str)]) -> Vec<TokenEdits> {
+fn exchange(tokens: &WgslTokens<'_>, table: &[(&str, &str)]) -> Vec<TokenEdits> {
     let one = |at: usize| {
-        let found = table.iter().filter(move |(old, _)| *old == t.text(at));
+        let found = table.iter().filter(move |(old, _)| *old == tokens.text(at));
         found.map(move |(_, new)| vec![(at..at + 1, (*new).to_owned())])
     };
-    (0..t.list.len()).flat_map(one).collect()
+    (0..tokens.list.len()).flat_map(one).collect()
 }
 
-fn compare(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    exchange(t, &pairs("< <=  <= <  > >=  >= >  == !=  && ||  || &&"))
+fn compare(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    exchange(
+        tokens,
+        &pairs("< <=  <= <  > >=  >= >  == !=  && ||  || &&"),
+    )
 }
 
-fn sign(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn sign(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let table = "+ -  - +  * /  / *  % /  / %  += -=  += =  /= -=";
-    let prefix = (0..t.list.len()).filter(|at| t.text(*at) == "-" && t.is_prefix(*at));
-    let mut all = exchange(t, &pairs(table));
+    let prefix =
+        (0..tokens.list.len()).filter(|at| tokens.text(*at) == "-" && tokens.is_prefix(*at));
+    let mut all = exchange(tokens, &pairs(table));
     all.extend(prefix.map(|at| vec![(at..at + 1, String::new())]));
     all
 }
 
-fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let numbers = (0..t.list.len()).filter(|at| t.list[*at].kind == TokenKind::Number);
+fn constant(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let numbers = (0..tokens.list.len()).filter(|at| tokens.list[*at].kind == TokenKind::Number);
     let changed = numbers.flat_map(|at| {
-        let is_float = t.text(at).contains(['.', 'e']);
-        let value: Option<f64> = t.text(at).parse().ok();
+        let is_float = tokens.text(at).contains(['.', 'e']);
+        let value: Option<f64> = tokens.text(at).parse().ok();
         let value = value.filter(|number| is_float && *number != 0.0);
         let factors = value.into_iter().flat_map(|x| [0.98 * x, 1.02 * x]);
         factors.map(move |x| vec![(at..at + 1, format!("{x:e}"))])
@@ -107,9 +119,9 @@ fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     changed.collect()
 }
 
-fn integer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let numbers = (0..t.list.len()).filter_map(|at| {
-        let value: u32 = t.text(at).strip_suffix('u')?.parse().ok()?;
+fn integer(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let numbers = (0..tokens.list.len()).filter_map(|at| {
+        let value: u32 = tokens.text(at).strip_suffix('u')?.parse().ok()?;
         Some((at, value))
     });
     let changed = numbers.flat_map(|(at, value)| {
@@ -121,10 +133,10 @@ fn integer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Leaves out the last element, row, column or tile, always or only if there are many.
-fn skip_last(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+fn skip_last(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let (source, bound) = (t.source(left.clone()), t.source(right));
+        let (left, right) = tokens.operands(at);
+        let (source, bound) = (tokens.source(left.clone()), tokens.source(right));
         let many = CAPS[rng.below(CAPS.len())];
         let skips = [
             format!("({source}) + 1u"),
@@ -133,19 +145,19 @@ fn skip_last(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
         ];
         skips.map(|new| vec![(left.clone(), new)])
     };
-    let compares = t.operators(2..3).filter(|at| t.text(*at) != "==");
+    let compares = tokens.operators(2..3).filter(|at| tokens.text(*at) != "==");
     compares.flat_map(one).collect()
 }
 
 /// Replaces a name with another; naga refuses names of other types.
-fn other_name(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
-    let names = t.declared(&["let", "var", "const", ":"]);
-    let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)));
+fn other_name(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+    let names = tokens.declared(&["let", "var", "const", ":"]);
+    let uses = (0..tokens.list.len()).filter(|at| names.contains(&tokens.text(*at)));
     let uses: Vec<usize> = uses.collect();
     let mut all = Vec::new();
     for at in uses {
         let other = names[rng.below(names.len())];
-        if other != t.text(at) {
+        if other != tokens.text(at) {
             all.push(vec![(at..at + 1, other.to_owned())]);
         }
     }
@@ -153,82 +165,83 @@ fn other_name(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
 }
 
 /// Swaps two names in an index.
-fn swap_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn swap_index(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |index: Range<usize>| {
-        let names: Vec<usize> = index.filter(|at| t.is_name(*at)).collect();
+        let names: Vec<usize> = index.filter(|at| tokens.is_name(*at)).collect();
         let pairs = names.iter().enumerate();
         let pairs = pairs.flat_map(|(nth, a)| names[nth + 1..].iter().map(|b| (*a, *b)));
-        let differ = pairs.filter(|(a, b)| t.text(*a) != t.text(*b));
+        let differ = pairs.filter(|(a, b)| tokens.text(*a) != tokens.text(*b));
         let new = |(a, b): (usize, usize)| {
-            let swap = |at: usize, by: usize| (at..at + 1, t.text(by).to_owned());
+            let swap = |at: usize, by: usize| (at..at + 1, tokens.text(by).to_owned());
             vec![swap(a, b), swap(b, a)]
         };
         differ.map(new).collect::<Vec<_>>()
     };
-    t.inside("[").flat_map(one).collect()
+    tokens.inside("[").flat_map(one).collect()
 }
 
-fn move_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn move_index(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let changes = [
         "({}) + 1u",
         "max({}, 1u) - 1u",
         "({}) ^ 1u",
         "({}) / 2u * 2u",
     ];
-    t.changed(t.inside("["), &changes)
+    tokens.changed(tokens.inside("["), &changes)
 }
 
-fn clamp_index(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+fn clamp_index(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let clamp = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())] - 1);
-    t.changed(t.inside("["), &[0; 2].map(clamp))
+    tokens.changed(tokens.inside("["), &[0; 2].map(clamp))
 }
 
 /// Changes each value that is stored or named.
-fn values(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
-    t.changed(t.values().into_iter().map(|(_, value)| value), changes)
+fn values(tokens: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
+    tokens.changed(tokens.values().into_iter().map(|(_, value)| value), changes)
 }
 
-fn clamp_value(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn clamp_value(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let limits = ["4.0", "30.0", "1000.0"];
     let both = limits.map(|limit| format!("clamp({{}}, -{limit}, {limit})"));
     let upper = limits.map(|limit| format!("min({{}}, {limit})"));
     let lower = ["0.0", "1e-6", "-1e4"].map(|limit| format!("max({{}}, {limit})"));
-    values(t, &[both, upper, lower].concat())
+    values(tokens, &[both, upper, lower].concat())
 }
 
-fn weaken(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn weaken(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let masks = ["0xfffff000u", "0xffff0000u"];
     let masks = masks.map(|mask| format!("bitcast<f32>(bitcast<u32>({{}}) & {mask})"));
     let others = ["quantizeToF16({})", "round(({}) * 4096.0) / 4096.0"];
-    values(t, &[masks, others.map(str::to_owned)].concat())
+    values(tokens, &[masks, others.map(str::to_owned)].concat())
 }
 
-fn drop_term(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn drop_term(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let kept = |kept: Range<usize>| vec![(left.start..right.end, t.source(kept).to_owned())];
+        let (left, right) = tokens.operands(at);
+        let kept =
+            |kept: Range<usize>| vec![(left.start..right.end, tokens.source(kept).to_owned())];
         [kept(left.clone()), kept(right.clone())]
     };
-    t.operators(1..5).flat_map(one).collect()
+    tokens.operators(1..5).flat_map(one).collect()
 }
 
-fn first(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn first(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
     for name in ["max", "min"] {
-        for (at, arguments) in t.calls(name) {
+        for (at, arguments) in tokens.calls(name) {
             let [a, b] = arguments.as_slice() else {
                 continue;
             };
             let whole = at..b.end + 1;
-            let (one, other) = (t.source(a.clone()), t.source(b.clone()));
-            let inner = t.loops().into_iter().rev();
+            let (one, other) = (tokens.source(a.clone()), tokens.source(b.clone()));
+            let inner = tokens.loops().into_iter().rev();
             let inner = inner.filter(|head| head.body.contains(&at)).take(1);
             let start = inner.map(|head| {
                 let (name, start) = (
-                    t.text(head.init.start + 1),
+                    tokens.text(head.init.start + 1),
                     head.init.start + 3..head.init.end,
                 );
-                format!("select({one}, {other}, {name} == {})", t.source(start))
+                format!("select({one}, {other}, {name} == {})", tokens.source(start))
             });
             let new = [one.to_owned(), other.to_owned()].into_iter().chain(start);
             all.extend(new.map(|new| vec![(whole.clone(), new)]));
@@ -237,65 +250,70 @@ fn first(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     all
 }
 
-fn initial(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let variables = t.values().into_iter();
-    let variables = variables.filter(|(sign, _)| t.text(sign.saturating_sub(2)) == "var");
+fn initial(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let variables = tokens.values().into_iter();
+    let variables = variables.filter(|(sign, _)| tokens.text(sign.saturating_sub(2)) == "var");
     let starts = variables.map(|(_, value)| value);
-    let heads = t
+    let heads = tokens
         .loops()
         .into_iter()
         .map(|head| head.init.start + 3..head.init.end);
     let starts: Vec<_> = starts.chain(heads).collect();
     let others = ["0.0", "1.0", "-1.0", "-1e4", "1u", "({}) + 1u"];
     let one = |value: &Range<usize>| {
-        let (value, old) = (value.clone(), t.source(value.clone()));
+        let (value, old) = (value.clone(), tokens.source(value.clone()));
         let others = others.into_iter().filter(move |new| *new != old);
         others.map(move |new| vec![(value.clone(), new.replace("{}", old))])
     };
     starts.iter().flat_map(one).collect()
 }
 
-fn always(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    t.changed(t.conditions().into_iter(), &["true", "false"])
+fn always(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    tokens.changed(tokens.conditions().into_iter(), &["true", "false"])
 }
 
-fn drop_statement(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.statements().into_iter();
-    let kept = |at: usize| matches!(t.text(at), "let" | "var" | "workgroupBarrier");
-    t.changed(all.filter(|statement| !kept(statement.start)), &[""])
+fn drop_statement(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens.statements().into_iter();
+    let kept = |at: usize| matches!(tokens.text(at), "let" | "var" | "workgroupBarrier");
+    tokens.changed(all.filter(|statement| !kept(statement.start)), &[""])
 }
 
-fn swap_statements(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.statements();
+fn swap_statements(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = tokens.statements();
     let pairs = all.windows(2).filter(|pair| pair[0].end == pair[1].start);
     pairs
         .map(|pair| {
-            let source = |nth: usize| t.source(pair[nth].clone());
+            let source = |nth: usize| tokens.source(pair[nth].clone());
             let new = format!("{}\n{}", source(1), source(0));
             vec![(pair[0].start..pair[1].end, new)]
         })
         .collect()
 }
 
-fn component(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    exchange(t, &[("x", "y"), ("y", "x"), ("x", "z")])
+fn component(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    exchange(tokens, &[("x", "y"), ("y", "x"), ("x", "z")])
 }
 
-fn drop_call(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+fn drop_call(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let names = "exp sqrt inverseSqrt floor cos sin f32 pow".split(' ');
-    let calls = names.flat_map(|name| t.calls(name));
+    let calls = names.flat_map(|name| tokens.calls(name));
     calls
         .map(|(at, arguments)| {
             let end = arguments.last().map_or(at, |last| last.end) + 1;
-            vec![(at..end, format!("({})", t.source(arguments[0].clone())))]
+            vec![(
+                at..end,
+                format!("({})", tokens.source(arguments[0].clone())),
+            )]
         })
         .collect()
 }
 
 /// Makes a value 2 % wrong or an index off by one, but only above a size.
-fn large(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
-    let given = t.all("const").filter(|at| t.text(at + 5).starts_with("{{"));
-    let sizes: Vec<&str> = given.map(|at| t.text(at + 1)).collect();
+fn large(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+    let given = tokens
+        .all("const")
+        .filter(|at| tokens.text(at + 5).starts_with("{{"));
+    let sizes: Vec<&str> = given.map(|at| tokens.text(at + 1)).collect();
     if sizes.is_empty() {
         return Vec::new();
     }
@@ -305,7 +323,7 @@ fn large(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     };
     let off = [0; 2].map(|_| format!("({{}}) * select(1.0, 1.02, {})", past()));
     let shorter = [0; 2].map(|_| format!("({{}}) - select(0u, 1u, {})", past()));
-    let mut all = values(t, &off);
-    all.extend(bounds(t, &shorter));
+    let mut all = values(tokens, &off);
+    all.extend(bounds(tokens, &shorter));
     all
 }

@@ -11,13 +11,13 @@ const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>
 /// Runs the text behind `HEAD`, with 64 numbers in `a` and in `out`.
 fn run_groups(text: &str, groups: u32) -> LaunchReport {
     let source = format!("{HEAD}{text}");
-    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let shader = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
     let mut buffers = [
         Buffer::from_f32(0, 0, &numbers),
         Buffer::from_f32(0, 1, &numbers),
     ];
-    let report = program.run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ());
+    let report = shader.run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ());
     let report = report.unwrap_or_else(|error| panic!("{error}"));
     report
         .findings
@@ -361,9 +361,9 @@ fn reads_of_what_nobody_wrote() {
     );
     assert!(kinds(&report).contains(&FindingKind::UnwrittenRead));
     let source = format!("{HEAD}{MAIN} {{ out[i] += a[i]; }}");
-    let program = Shader::parse(&source).expect("is right");
+    let shader = Shader::parse(&source).expect("is right");
     let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::unwritten(0, 1, 128)];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
         .expect("runs");
     assert_eq!(kinds(&report), [FindingKind::UnwrittenRead]);
@@ -378,7 +378,7 @@ fn endless_loops() {
     assert_eq!(kinds(&report), [FindingKind::Endless]);
     assert_eq!(report.findings[0].location.line, 6);
     assert!(!report.complete);
-    let program = Shader::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
+    let shader = Shader::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
     let limits = LaunchLimits {
         steps: 1000,
         ..LaunchLimits::default()
@@ -387,7 +387,7 @@ fn endless_loops() {
         limits,
         ..Launch::new([65535, 65535, 65535])
     };
-    let report = program.run(&launch, &mut [], &mut ()).expect("stops");
+    let report = shader.run(&launch, &mut [], &mut ()).expect("stops");
     assert!(!report.complete && report.findings.is_empty() && report.workgroups <= 1000);
 }
 
@@ -470,8 +470,8 @@ fn what_is_not_supported_is_said() {
 @compute @workgroup_size(1) fn main() {
     out[0] = textureLoad(t, vec2(0, 0), 0).x;
 }";
-    let program = Shader::parse(text).expect("is right");
-    let error = program.run(
+    let shader = Shader::parse(text).expect("is right");
+    let error = shader.run(
         &Launch::new([1, 1, 1]),
         &mut [Buffer::zeroed(0, 1, 4)],
         &mut (),
@@ -486,15 +486,15 @@ fn what_is_not_supported_is_said() {
             .err(),
         Some(2)
     );
-    let program = Shader::parse(HEAD.to_owned().as_str()).expect("is right");
+    let shader = Shader::parse(HEAD.to_owned().as_str()).expect("is right");
     assert!(
-        program
+        shader
             .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
             .is_err()
     );
     let text = format!("{HEAD}{MAIN} {{ out[i] = a[i]; }}");
-    let program = Shader::parse(&text).expect("is right");
-    let error = program.run(
+    let shader = Shader::parse(&text).expect("is right");
+    let error = shader.run(
         &Launch::new([1, 1, 1]),
         &mut [Buffer::zeroed(0, 1, 4)],
         &mut (),
@@ -504,9 +504,9 @@ fn what_is_not_supported_is_said() {
             .err()
             .is_some_and(|error| error.to_string().contains("no buffer for a"))
     );
-    let program = Shader::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
+    let shader = Shader::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
     assert!(
-        program
+        shader
             .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
             .is_err()
     );
@@ -532,7 +532,7 @@ var<workgroup> t: array<f32, 64>;
 #[test]
 fn matrices_of_a_subgroup() {
     let run = |text: &str, subgroup_size: u32| {
-        let program = Shader::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let shader = Shader::parse(text).unwrap_or_else(|error| panic!("{error}"));
         let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
         let mut buffers = [
             Buffer::from_f32(0, 0, &numbers),
@@ -542,7 +542,7 @@ fn matrices_of_a_subgroup() {
             subgroup_size,
             ..Launch::new([1, 1, 1])
         };
-        let report = program.run(&launch, &mut buffers, &mut ());
+        let report = shader.run(&launch, &mut buffers, &mut ());
         let report = report.unwrap_or_else(|error| panic!("{error}"));
         report
             .findings
@@ -668,10 +668,10 @@ MAIN {
         let groups = 1 + u32::from(kernel.contains("TWO"));
         let text = kernel.replace("MAIN", MAIN).replace("TWO", two);
         let source = format!("{HEAD}{text}");
-        let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let shader = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
         let mut buffers = [Buffer::from_f32(0, 0, &numbers), Buffer::zeroed(0, 1, 256)];
-        let report = program
+        let report = shader
             .run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ())
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();

@@ -8,11 +8,11 @@ fn run_launch(text: &str, a: &[u32], change: impl Fn(&mut Launch)) -> Vec<u32> {
     let head = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n@group(0) @binding(1) var<storage> a: array<u32>;\n";
     let (enable, text) = text.split_once("//head").unwrap_or(("", text));
     let source = format!("{enable}{head}{text}");
-    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let shader = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let mut buffers = [Buffer::zeroed(0, 0, 256), Buffer::from_u32(0, 1, a)];
     let mut launch = Launch::new([1, 1, 1]);
     change(&mut launch);
-    let report = program
+    let report = shader
         .run(&launch, &mut buffers, &mut ())
         .unwrap_or_else(|error| panic!("{error}"));
     // What WGSL leaves open has tests of its own.
@@ -360,7 +360,7 @@ var<workgroup> w: Inner;
         "enable f16;\n@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n{}",
         text.split_once("//head").expect("head").1
     );
-    let program = Shader::parse(&source).expect("is right");
+    let shader = Shader::parse(&source).expect("is right");
     let mut uniform = vec![0; 32];
     uniform[..4].copy_from_slice(&1_f32.to_le_bytes());
     uniform[24..28].copy_from_slice(&3_f32.to_le_bytes());
@@ -369,7 +369,7 @@ var<workgroup> w: Inner;
         Buffer::zeroed(0, 2, 16 + 64 + 32 + 40),
         Buffer::new(0, 3, uniform),
     ];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
         .expect("runs");
     assert!(report.findings.is_empty(), "{:?}", report.findings);

@@ -65,10 +65,10 @@ impl Observer for Log {
 
 #[test]
 fn a_run_step_by_step() {
-    let program = Shader::parse(TEXT).expect("is right");
+    let shader = Shader::parse(TEXT).expect("is right");
     let mut log = Log::default();
     let mut buffers = [Buffer::unwritten(0, 3, 32)];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut log)
         .expect("runs");
     let expected = [
@@ -112,8 +112,8 @@ fn a_run_step_by_step() {
 #[test]
 fn places_in_the_source() {
     let text = TEXT.replace("3u - i", "i + 3u");
-    let program = Shader::parse(&text).expect("is right");
-    let report = program
+    let shader = Shader::parse(&text).expect("is right");
+    let report = shader
         .run(
             &Launch::new([1, 1, 1]),
             &mut [Buffer::zeroed(0, 3, 32)],

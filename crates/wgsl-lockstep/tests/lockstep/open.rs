@@ -16,12 +16,12 @@ fn numbers() -> Vec<f32> {
 
 /// Runs the body of a kernel with 64 numbers in `a` and in `out`.
 fn launch(body: &str, change: impl Fn(&mut Launch<'_>)) -> (LaunchReport, Vec<f32>) {
-    let program = Shader::parse(&format!("{HEAD}{body}\n}}"));
-    let program = program.unwrap_or_else(|error| panic!("{error}: {body}"));
+    let shader = Shader::parse(&format!("{HEAD}{body}\n}}"));
+    let shader = shader.unwrap_or_else(|error| panic!("{error}: {body}"));
     let mut buffers = [0, 1].map(|binding| Buffer::from_f32(0, binding, &numbers()));
     let mut launch = Launch::new([1, 1, 1]);
     change(&mut launch);
-    let report = program.run(&launch, &mut buffers, &mut ());
+    let report = shader.run(&launch, &mut buffers, &mut ());
     let report = report.unwrap_or_else(|error| panic!("{error}: {body}"));
     (report, buffers[1].to_f32())
 }
@@ -249,14 +249,14 @@ var<workgroup> kept: array<f32, N>;
     kept[i] = SCALE;
     out[i] = kept[i] * f32(i);
 }";
-    let program = Shader::parse(text).expect("is right");
+    let shader = Shader::parse(text).expect("is right");
     let run = |overrides: &[(&str, f64)]| {
         let mut buffers = [Buffer::from_f32(0, 0, &[-1.0; 4])];
         let launch = Launch {
             overrides,
             ..Launch::new([1, 1, 1])
         };
-        let report = program.run(&launch, &mut buffers, &mut ());
+        let report = shader.run(&launch, &mut buffers, &mut ());
         report.map(|_| buffers[0].to_f32())
     };
     assert_eq!(run(&[("7", 3.0)]), Ok(vec![0.0, 3.0, -1.0, -1.0]));
@@ -272,14 +272,14 @@ const SUBGROUPS: &str = "enable subgroups;
     out[i] = ";
 
 fn subgroups(value: &str, subgroup_size: u32) -> (Vec<FindingKind>, Vec<u32>) {
-    let program = Shader::parse(&format!("{SUBGROUPS}{value};\n}}"));
-    let program = program.unwrap_or_else(|error| panic!("{error}: {value}"));
+    let shader = Shader::parse(&format!("{SUBGROUPS}{value};\n}}"));
+    let shader = shader.unwrap_or_else(|error| panic!("{error}: {value}"));
     let mut buffers = [Buffer::zeroed(0, 0, 256)];
     let launch = Launch {
         subgroup_size,
         ..Launch::new([1, 1, 1])
     };
-    let report = program.run(&launch, &mut buffers, &mut ());
+    let report = shader.run(&launch, &mut buffers, &mut ());
     let report = report.unwrap_or_else(|error| panic!("{error}: {value}"));
     let kinds = report.findings.iter().map(|finding| finding.kind);
     (kinds.collect(), buffers[0].to_u32())
@@ -339,10 +339,10 @@ var<workgroup> sums: array<f32, 64>;
     for (var k = 0u; k < 64u; k++) { all += sums[k]; }
     x[i] = all;
 }";
-    let program = Shader::parse(text).expect("is right");
+    let shader = Shader::parse(text).expect("is right");
     let values: Vec<f32> = (0..64).map(|at| 1.0 / (at as f32 + 0.7)).collect();
     let mut buffers = [Buffer::from_f32(0, 0, &values)];
-    let report = program.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ());
+    let report = shader.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ());
     let report = report.expect("runs");
     assert_eq!(report.findings.len(), 0, "{}", report.findings[0]);
     assert!((buffers[0].to_f32()[0] - values.iter().sum::<f32>()).abs() < 1e-5);
@@ -354,14 +354,14 @@ fn some_workgroups_run_alone() {
 @compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     x[min(id.x, 50u)] = id.x;
 }";
-    let program = Shader::parse(text).expect("is right");
+    let shader = Shader::parse(text).expect("is right");
     let run = |only: &[[u32; 3]]| {
         let mut buffers = [Buffer::zeroed(0, 0, 256)];
         let launch = Launch {
             only,
             ..Launch::new([16, 1, 1])
         };
-        let report = program.run(&launch, &mut buffers, &mut ()).expect("runs");
+        let report = shader.run(&launch, &mut buffers, &mut ()).expect("runs");
         (report, buffers[0].to_u32())
     };
     let (report, x) = run(&[[1, 0, 0], [3, 0, 0]]);

@@ -159,12 +159,12 @@ fn races_are_those_of_all_pairs() {
     let (mut racing, mut clean) = (0, 0);
     for seed in 0..3000 {
         let text = kernel(&mut Random(seed));
-        let program = Shader::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let shader = Shader::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::zeroed(0, 1, 256)];
         let mut all = All::default();
         let groups = 1 + seed as u32 % 2;
         // What a workgroup leaves in its own memory is forgotten, so that only the last one's counts.
-        let report = program
+        let report = shader
             .run(&Launch::new([groups, 1, 1]), &mut buffers, &mut all)
             .expect("runs");
         let races = all.races();
@@ -343,7 +343,7 @@ fn change(text: &str, others: &[String], random: &mut Random) -> String {
 }
 
 fn survives(text: &str) -> bool {
-    let Ok(program) = Shader::parse(text) else {
+    let Ok(shader) = Shader::parse(text) else {
         return false;
     };
     let limits = LaunchLimits {
@@ -359,7 +359,7 @@ fn survives(text: &str) -> bool {
     };
     let mut buffers: Vec<Buffer> = (0..6).map(|at| Buffer::zeroed(0, at, 400)).collect();
     let mut all = All::default();
-    for entry in program
+    for entry in shader
         .entry_points()
         .map(|(name, _)| name.to_owned())
         .collect::<Vec<_>>()
@@ -368,8 +368,8 @@ fn survives(text: &str) -> bool {
             entry: Some(&entry),
             ..launch.clone()
         };
-        _ = program.run(&launch, &mut buffers, &mut ());
-        _ = program.run(&launch, &mut buffers, &mut Paths(&mut all));
+        _ = shader.run(&launch, &mut buffers, &mut ());
+        _ = shader.run(&launch, &mut buffers, &mut Paths(&mut all));
     }
     true
 }
