@@ -1,4 +1,4 @@
-//! The arithmetic of numbers that carry their error. Every operation adds the rounding that WGSL allows.
+//! The arithmetic of numbers that carry their error. Every operation adds the rounding error that WGSL allows.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -16,20 +16,20 @@ const DIVIDE: f64 = 5.0 * ROUND;
 const ROOT: f64 = 9.0 * ROUND;
 /// Relative error of a logarithm far from 1: 3 ULP.
 const LOGARITHM: f64 = 6.0 * ROUND;
-/// A number far below those of a formula, which every bound includes: devices may replace a factor below the smallest normal f32 by 0.
+/// The smallest bound of a number that is not exact. Devices may replace a factor below the smallest normal f32 (1e-38) by 0.
 const SMALLEST: f64 = 1e-30;
 
-/// Where a kernel runs whose results a reference judges: WGSL lets a device be less exact than the host.
+/// The accuracy of the kernel whose results are judged. WGSL lets a device be less exact than the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accuracy {
-    /// True if `sin`, `cos`, `tanh` and logarithms are a device's.
+    /// True if `sin`, `cos`, `tanh` and logarithms are computed by a device.
     pub device: bool,
-    /// True if sums may be cut off in place of rounded, as on matrix cores.
+    /// True if sums may be truncated and not rounded, as on matrix cores.
     pub cuts_sums: bool,
 }
 
 impl Accuracy {
-    /// Returns the absolute error of sin and cos within a turn.
+    /// Returns the absolute error of sin and cos for angles from −π to π.
     const fn sine_error(self) -> f64 {
         if self.device {
             1.0 / (1 << 11) as f64
@@ -53,17 +53,17 @@ impl Accuracy {
     }
 }
 
-/// A value in f64, and how far a right kernel's result may be from it.
+/// A value in f64, with the error that a right kernel's result may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Real {
     /// The value.
     pub value: f64,
-    /// What f32 arithmetic may add to it.
+    /// The largest absolute error of f32 arithmetic.
     pub error: f64,
 }
 
 impl Real {
-    /// Stands for an element that was never written.
+    /// The mark of an element that was never written.
     pub(crate) const MISSING: Self = Self {
         value: 0.0,
         error: -1.0,
@@ -94,7 +94,7 @@ impl Real {
         }
     }
 
-    /// Returns how far a kernel's result may be off.
+    /// Returns the largest difference from `value` that a kernel's result may have. It is 0 only for an exact value that an f32 holds.
     pub fn bound(self) -> f64 {
         match self.error {
             error if error.is_nan() => f64::INFINITY,
@@ -130,7 +130,7 @@ impl Real {
         }
     }
 
-    /// Applies a function with steps. Near a step, a kernel may get either side.
+    /// Applies a step function such as `floor`. Near a step, a kernel may get the value of either side.
     pub(crate) fn apply_steps(self, apply: fn(f64) -> f64) -> Self {
         let [low, high] = [self.value - self.error, self.value + self.error].map(apply);
         Self {
@@ -146,7 +146,7 @@ impl Real {
         }
         let x = self.value.min(700.0);
         let value = x.exp();
-        // e^d − 1 is at most d + d² up to 1.
+        // For d up to 1, e^d − 1 is at most d + d².
         let error = match self.error {
             near @ ..1.0 => value * (near + near * near),
             far => (x + far).exp() - value,
@@ -169,13 +169,13 @@ impl Real {
     pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
         let scale = if base == 2.0 { LOG2_E } else { 1.0 };
         let value = self.value.ln() * scale;
-        let least = (self.value - self.error).max(0.0);
+        let smallest = (self.value - self.error).max(0.0);
         let own = if (0.5..=2.0).contains(&self.value) {
             accuracy.log_error()
         } else {
             LOGARITHM * value.abs()
         };
-        Self::exact(value).off_by(scale * self.error / least + own)
+        Self::exact(value).off_by(scale * self.error / smallest + own)
     }
 
     /// Returns x^y as WGSL defines it: 2^(y·log2 x).
@@ -195,12 +195,12 @@ impl Real {
 
     pub(crate) fn inverse_sqrt(self) -> Self {
         let value = self.value.sqrt().recip();
-        let least = (self.value - self.error).max(0.0);
-        let error = least.sqrt().recip() - value;
+        let smallest = (self.value - self.error).max(0.0);
+        let error = smallest.sqrt().recip() - value;
         Self { value, error }.rounded(ROOT)
     }
 
-    /// Applies sin or cos to an angle of any size.
+    /// Applies `f64::sin` or `f64::cos` to an angle of any size.
     pub(crate) fn sine_or_cosine(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
         let value = apply(self.value);
         let slope = (1.0 - value * value).max(0.0).sqrt();
@@ -228,18 +228,21 @@ impl Real {
     #[inline]
     fn quotient(self, other: Self) -> Self {
         let value = self.value / other.value;
-        let least = (other.value.abs() - other.error).max(0.0);
-        let error = (self.error + value.abs() * other.error) / least;
+        let smallest = (other.value.abs() - other.error).max(0.0);
+        let error = (self.error + value.abs() * other.error) / smallest;
         Self { value, error }.rounded(DIVIDE)
     }
 }
 
-/// A sum of terms, often of one: its value, the error of the terms, the sum of their magnitudes, and how many there are.
+/// A sum of terms; a number that is no sum has one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Number {
     pub(crate) value: f64,
+    /// The sum of the terms' errors.
     error: f64,
+    /// The sum of the terms' absolute values.
     magnitude: f64,
+    /// The number of terms.
     terms: f64,
 }
 
@@ -255,7 +258,7 @@ impl From<Real> for Number {
     }
 }
 
-// The operations of sums are inlined where they fill the numbers of all lanes: a result in memory makes each lane wait.
+// The operations of sums are inlined into the loops over lanes: a result that goes through memory would make each lane wait.
 impl Number {
     pub(crate) fn exact(value: f64) -> Self {
         Real::exact(value).into()
@@ -267,7 +270,7 @@ impl Number {
         Self::exact(f(word).into())
     }
 
-    /// Returns the number of a literal: one with many digits was rounded.
+    /// Returns the number of a literal. A literal whose low bits are not 0 was probably rounded.
     pub(crate) fn of_literal(value: f32) -> Self {
         let real = Real::exact(value.into());
         match value.to_bits() & 0xff {
@@ -291,8 +294,8 @@ impl Number {
         self.error == 0.0 && self.terms == 1.0
     }
 
-    /// Returns the value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
-    /// their number (Higham and Mary, 2019). What is cut off has one sign.
+    /// Returns the value with the error of adding its terms in any order. Rounding errors have either sign, so their sum grows with the square
+    /// root of their number (Higham and Mary, 2019). Truncation errors have one sign.
     #[inline]
     pub(crate) fn to_real(self, accuracy: Accuracy) -> Real {
         let real = Real {
@@ -320,7 +323,7 @@ impl Number {
         }
     }
 
-    /// Returns the sum, whose terms are those of both numbers; 0 is no term.
+    /// Returns the sum, with the terms of both numbers. A number that is exactly 0 adds no term.
     #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         if self == Self::ZERO {
@@ -358,7 +361,7 @@ impl Number {
             .into()
     }
 
-    /// Returns the number rounded to f16, if it has an error already.
+    /// Returns a number that has an error, rounded to f16.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
         let Real { value, error } = self.to_real(accuracy);
         let value = f(half((value as f32).to_bits())).into();
