@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInner};
+use naga::{
+    AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, SubgroupOperation, TypeInner,
+};
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
@@ -10,6 +12,7 @@ use super::execute::copy_lanes;
 use super::finding::{Finding, FindingKind, NO_VARIABLE, OtherAccess};
 use super::interpreter::{EarlyEnd, Interpreter};
 use super::memory::{Conflict, Epochs, LaneAccess};
+use super::subgroup::combined;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Unwritten};
 
@@ -476,21 +479,18 @@ fn store_own(own: &mut [u32], to: &LaneValues, words: &[u32], mask: &Mask, all: 
 
 /// Returns the value that memory holds after an atomic function.
 fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
-    let signed = scalar.kind == ScalarKind::Sint;
-    match fun {
-        AtomicFunction::Add if scalar.kind == ScalarKind::Float => (f(old) + f(value)).to_bits(),
+    let operation = match fun {
+        AtomicFunction::Add => SubgroupOperation::Add,
+        AtomicFunction::And => SubgroupOperation::And,
+        AtomicFunction::ExclusiveOr => SubgroupOperation::Xor,
+        AtomicFunction::InclusiveOr => SubgroupOperation::Or,
+        AtomicFunction::Min => SubgroupOperation::Min,
+        AtomicFunction::Max => SubgroupOperation::Max,
         AtomicFunction::Subtract if scalar.kind == ScalarKind::Float => {
-            (f(old) - f(value)).to_bits()
+            return (f(old) - f(value)).to_bits();
         }
-        AtomicFunction::Add => old.wrapping_add(value),
-        AtomicFunction::Subtract => old.wrapping_sub(value),
-        AtomicFunction::And => old & value,
-        AtomicFunction::ExclusiveOr => old ^ value,
-        AtomicFunction::InclusiveOr => old | value,
-        AtomicFunction::Min if signed => (old as i32).min(value as i32) as u32,
-        AtomicFunction::Max if signed => (old as i32).max(value as i32) as u32,
-        AtomicFunction::Min => old.min(value),
-        AtomicFunction::Max => old.max(value),
-        AtomicFunction::Exchange { .. } => value,
-    }
+        AtomicFunction::Subtract => return old.wrapping_sub(value),
+        AtomicFunction::Exchange { .. } => return value,
+    };
+    combined(operation, scalar, old, value)
 }

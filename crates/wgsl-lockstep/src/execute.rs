@@ -12,20 +12,12 @@ use super::{AccessKind, Arrival, StatementStart};
 const MOST_NESTED: usize = 250;
 
 /// Lanes that jumped out of the innermost loop, and wait where it ends or goes on.
+#[derive(Default)]
 struct Jumps {
     /// Lanes that left the innermost loop or switch.
     broken: Mask,
     /// Lanes that left an iteration of the innermost loop.
     continued: Mask,
-}
-
-impl Jumps {
-    fn new(lanes: usize) -> Self {
-        Self {
-            broken: Mask::empty(lanes),
-            continued: Mask::empty(lanes),
-        }
-    }
 }
 
 impl<'a> Interpreter<'a> {
@@ -102,7 +94,7 @@ impl<'a> Interpreter<'a> {
             let steps = local.len() as u64 / 1024;
             self.count_steps(steps)?;
         }
-        let mut jumps = Jumps::new(self.lanes);
+        let mut jumps = Jumps::default();
         self.run_block(frame, &code.function.body, mask, &mut jumps)
     }
 
@@ -301,7 +293,7 @@ impl<'a> Interpreter<'a> {
             SwitchValue::Default => None,
         };
         let named: Vec<u32> = cases.iter().filter_map(word).collect();
-        let mut inner = Jumps::new(self.lanes);
+        let mut inner = Jumps::default();
         // Lanes that fall through into the next case.
         let mut falling = Mask::empty(self.lanes);
         for case in cases {
@@ -330,7 +322,7 @@ impl<'a> Interpreter<'a> {
         span: Span,
         mask: &mut Mask,
     ) -> Result<(), EarlyEnd> {
-        let mut jumps = Jumps::new(self.lanes);
+        let mut jumps = Jumps::default();
         self.loops.push(RunningLoop {
             span,
             iterations: 0,

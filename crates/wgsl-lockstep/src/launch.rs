@@ -7,7 +7,7 @@ use super::{Liberty, Location};
 /// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
 pub const STACK_BYTES: usize = 256 << 20;
 
-/// The sizes that subgroups have on devices.
+/// The sizes that subgroups have on devices. A shader with operations of subgroups runs once more with each of them.
 pub const SUBGROUP_SIZES: [u32; 4] = [8, 32, 64, 128];
 
 /// One run of a shader. [`Launch::new`] fills in the usual values.
@@ -27,8 +27,6 @@ pub struct Launch<'a> {
     pub without_products: bool,
     /// The number of invocations in a subgroup.
     pub subgroup_size: u32,
-    /// Further subgroup sizes. A shader with operations of subgroups runs once more with each of them.
-    pub other_subgroups: &'a [u32],
     /// The limits at which the run ends early.
     pub limits: LaunchLimits,
 }
@@ -91,7 +89,6 @@ impl Launch<'_> {
             liberties: [false; Liberty::ALL.len()],
             without_products: false,
             subgroup_size: 32,
-            other_subgroups: &SUBGROUP_SIZES,
             limits: LaunchLimits::default(),
         }
     }

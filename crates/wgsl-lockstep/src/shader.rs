@@ -18,7 +18,7 @@ use super::flow::Flow;
 use super::layout::Layout;
 use super::{
     Buffer, Finding, FindingKind, Invocation, Launch, LaunchReport, Observer, OpenResult, RunError,
-    prepare,
+    SUBGROUP_SIZES, prepare,
 };
 
 /// A parsed and validated shader.
@@ -135,7 +135,7 @@ impl Shader {
     }
 
     /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
-    /// more with each of `Launch::other_subgroups`, and a result that differs is a finding. Buffers and counts are those of
+    /// more with each of [`SUBGROUP_SIZES`], and a result that differs is a finding. Buffers and counts are those of
     /// `Launch::subgroup_size`.
     ///
     /// # Errors
@@ -151,13 +151,13 @@ impl Shader {
         }
         let before = buffers.to_vec();
         let mut report = self.run_once(launch, buffers, observer)?;
-        for subgroup_size in launch.other_subgroups {
+        for subgroup_size in SUBGROUP_SIZES {
             let Some(location) = report.subgroups.clone() else {
                 break;
             };
             let mut found = before.clone();
             let launch = Launch {
-                subgroup_size: *subgroup_size,
+                subgroup_size,
                 ..launch.clone()
             };
             let other = self.run_once(&launch, &mut found, &mut ())?;
@@ -168,7 +168,7 @@ impl Shader {
                 finding.variable = self
                     .variable(buffer)
                     .and_then(|(_, variable)| variable.name.clone());
-                finding.count = u64::from(*subgroup_size);
+                finding.count = u64::from(subgroup_size);
                 report.findings.push(finding);
                 break;
             }
@@ -254,30 +254,28 @@ fn uses_subgroups(function: &Function) -> bool {
 
 /// Overwrites `subgroups` with spaces in the `enable` directives of a source: naga supports the operations but not the word.
 fn without_subgroups(source: &str) -> String {
-    const WORD: &str = "subgroups";
-    let mut bytes = source.as_bytes().to_vec();
-    for (start, _) in source.match_indices("enable ") {
+    const ENABLE: &str = "enable ";
+    let mut known = source.to_owned();
+    for (start, _) in source.match_indices(ENABLE) {
         let Some(length) = source[start..].find(';') else {
             break;
         };
-        let directive = &source[start..start + length];
-        let Some(at) = directive.find(WORD) else {
+        let mut names: Vec<&str> = source[start + ENABLE.len()..start + length]
+            .split(',')
+            .collect();
+        let count = names.len();
+        names.retain(|name| name.trim() != "subgroups");
+        if names.len() == count {
             continue;
-        };
-        let is_alone = directive["enable ".len()..].trim() == WORD;
-        let last = directive[..at].trim_end();
-        let place = match (is_alone, last.strip_suffix(',')) {
-            (true, _) => start..start + length + 1,
-            (false, Some(before)) => start + before.len()..start + at + WORD.len(),
-            (false, None) => {
-                let comma = directive[at..].find(',');
-                let length = comma.map_or(WORD.len(), |comma| comma + 1);
-                start + at..start + at + length
-            }
-        };
-        bytes[place].fill(b' ');
+        }
+        let mut directive = String::new();
+        if !names.is_empty() {
+            directive = format!("{ENABLE}{};", names.join(","));
+        }
+        directive += &" ".repeat(length + 1 - directive.len());
+        known.replace_range(start..=start + length, &directive);
     }
-    String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned())
+    known
 }
 
 /// Returns the offset of each line's first byte.

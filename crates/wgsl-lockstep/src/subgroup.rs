@@ -161,7 +161,7 @@ fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
 }
 
 /// Returns the result of an operation on two values.
-fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
+pub(crate) fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
     use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
     match (op, scalar.kind) {
         (Add, ScalarKind::Float) => (f(a) + f(b)).to_bits(),

@@ -28,46 +28,66 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("a struct of workgroup memory", in_struct),
 ];
 
+/// Returns one edit for each change, which changes all places at once. In a change, `{}` is replaced by the old text.
+fn change_all(
+    tokens: &WgslTokens<'_>,
+    places: &[Range<usize>],
+    changes: &[&str],
+) -> Vec<TokenEdits> {
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for change in changes {
+        let new = |place: &Range<usize>| change.replace("{}", tokens.source(place.clone()));
+        all.push(
+            places
+                .iter()
+                .map(|place| (place.clone(), new(place)))
+                .collect(),
+        );
+    }
+    all
+}
+
+/// Returns an edit that replaces a name by `new` outside of its declaration.
+fn replace_uses(
+    tokens: &WgslTokens<'_>,
+    name: &str,
+    declaration: &Range<usize>,
+    new: &str,
+) -> TokenEdits {
+    tokens
+        .all(name)
+        .filter(|token| !declaration.contains(token) && !tokens.is_member(*token))
+        .map(|token| (token..token + 1, new.to_owned()))
+        .collect()
+}
+
 /// Gives all variables other names, in one of several styles.
 fn rename(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let names = tokens.declared(&["let", "var", "const", ":"]);
-    let uses: Vec<usize> = (0..tokens.list.len())
+    let uses: Vec<Range<usize>> = (0..tokens.list.len())
         .filter(|token| names.contains(&tokens.text(*token)) && !tokens.is_member(*token))
+        .map(|token| token..token + 1)
         .collect();
     let with_number = format!("_{{}}{}", rng.below(100));
-    if uses.is_empty() {
-        return Vec::new();
-    }
-    ["main_{}", &with_number, "größe_{}"]
-        .into_iter()
-        .map(|style| {
-            uses.iter()
-                .map(|token| (*token..token + 1, style.replace("{}", tokens.text(*token))))
-                .collect()
-        })
-        .collect()
+    change_all(tokens, &uses, &["main_{}", &with_number, "größe_{}"])
 }
 
 /// Adds blank lines or a comment behind every statement.
 fn comments(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let statements = tokens.statements();
-    if statements.is_empty() {
-        return Vec::new();
-    }
-    [
+    let statements = tokens.statements().into_iter();
+    let ends: Vec<Range<usize>> = statements
+        .map(|statement| statement.end..statement.end)
+        .collect();
+    let texts = [
         "\n\n\n",
         " // fn main() { workgroupBarrier(); for (;;) {} }\n",
         " /* /* x[i] */ @workgroup_size(1) */ ",
         "\r\n\t",
-    ]
-    .into_iter()
-    .map(|text| {
-        statements
-            .iter()
-            .map(|statement| (statement.end..statement.end, text.to_owned()))
-            .collect()
-    })
-    .collect()
+    ];
+    change_all(tokens, &ends, &texts)
 }
 
 /// The parts of a loop that counts up.
@@ -212,13 +232,10 @@ fn inline(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         if tokens.text(sign.wrapping_sub(2)) != "let" || !value.clone().all(is_constant) {
             continue;
         }
+        let name = tokens.text(sign - 1);
         let declaration = sign - 2..value.end + 1;
         let new = format!("({})", tokens.source(value));
-        let mut edit: TokenEdits = tokens
-            .all(tokens.text(sign - 1))
-            .filter(|token| !declaration.contains(token) && !tokens.is_member(*token))
-            .map(|token| (token..token + 1, new.clone()))
-            .collect();
+        let mut edit = replace_uses(tokens, name, &declaration, &new);
         edit.push((declaration, String::new()));
         all.push(edit);
     }
@@ -228,7 +245,7 @@ fn inline(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 /// Writes `a + b` as `b + (a)`.
 fn exchange_operands(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     tokens
-        .operators(3..5)
+        .operators()
         .filter(|operator| matches!(tokens.text(*operator), "+" | "*"))
         .map(|operator| {
             let (left, right) = tokens.operands(operator);
@@ -263,7 +280,7 @@ fn fma(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         }
     };
     tokens
-        .operators(4..5)
+        .operators()
         .filter(|operator| tokens.text(*operator) == "*")
         .filter_map(with_fma)
         .collect()
@@ -383,14 +400,10 @@ fn uniform_load(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 /// Replaces the name of a constant with its value.
 fn constant(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let with_value = |name: &str| {
-        let declared = tokens.all(name).next()?;
-        let end = (declared..tokens.list.len()).find(|token| tokens.text(*token) == ";")?;
-        let value = format!("({})", tokens.source(declared + 4..end));
-        let edit: TokenEdits = tokens
-            .all(name)
-            .filter(|token| *token > end && !tokens.is_member(*token))
-            .map(|token| (token..token + 1, value.clone()))
-            .collect();
+        let start = tokens.all(name).next()?;
+        let end = (start..tokens.list.len()).find(|token| tokens.text(*token) == ";")?;
+        let value = format!("({})", tokens.source(start + 4..end));
+        let edit = replace_uses(tokens, name, &(start..end), &value);
         (!edit.is_empty()).then_some(edit)
     };
     let names = tokens.declared(&["const"]).into_iter();
@@ -427,14 +440,11 @@ fn in_struct(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
         let name = tokens.text(space + 2);
         let end = (space..tokens.list.len()).find(|token| tokens.text(*token) == ";")?;
         let ty = tokens.source(space + 4..end);
+        let declaration = space.wrapping_sub(2)..end + 1;
+        let mut edit = replace_uses(tokens, name, &declaration, &format!("held_in.{name}"));
         let new =
             format!("struct Held {{ round: u32, {name}: {ty} }}\nvar<workgroup> held_in: Held;");
-        let mut edit: TokenEdits = tokens
-            .all(name)
-            .filter(|token| *token > end && !tokens.is_member(*token))
-            .map(|token| (token..token + 1, format!("held_in.{name}")))
-            .collect();
-        edit.push((space.wrapping_sub(2)..end + 1, new));
+        edit.push((declaration, new));
         Some(edit)
     };
     tokens.all("workgroup").filter_map(with_struct).collect()

@@ -181,12 +181,16 @@ impl<'a> WgslTokens<'a> {
         (0..self.list.len()).filter(move |token| self.text(*token) == text)
     }
 
-    /// Returns the binary operators with a precedence in `levels`: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
-    pub(crate) fn operators(&self, levels: Range<u8>) -> impl Iterator<Item = usize> + '_ {
-        (1..self.list.len()).filter(move |token| {
-            precedence(self.text(*token)).is_some_and(|level| levels.contains(&level))
-                && !self.is_prefix(*token)
-        })
+    /// Returns the binary operators.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = usize> + '_ {
+        (1..self.list.len())
+            .filter(|token| precedence(self.text(*token)).is_some() && !self.is_prefix(*token))
+    }
+
+    /// Returns the comparisons among the binary operators.
+    pub(crate) fn comparisons(&self) -> impl Iterator<Item = usize> + '_ {
+        self.operators()
+            .filter(|token| precedence(self.text(*token)) == Some(COMPARISON))
     }
 
     /// Returns true if a sign is a unary operator.
@@ -408,11 +412,14 @@ fn number_length(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
+/// The precedence of comparisons.
+const COMPARISON: u8 = 2;
+
 /// Returns the precedence of a binary operator; products have the highest.
 fn precedence(sign: &str) -> Option<u8> {
     match sign {
         "||" | "&&" => Some(1),
-        "<" | ">" | "<=" | ">=" | "==" | "!=" => Some(2),
+        "<" | ">" | "<=" | ">=" | "==" | "!=" => Some(COMPARISON),
         "+" | "-" => Some(3),
         "*" | "/" | "%" => Some(4),
         _ => None,

@@ -40,33 +40,24 @@ fn large_size(rng: &mut Rng) -> u32 {
     LARGE_SIZES[rng.below(LARGE_SIZES.len())]
 }
 
-/// Returns the tokens of the barriers' names.
-fn barriers<'t>(tokens: &'t WgslTokens<'_>) -> impl Iterator<Item = usize> + 't {
-    tokens
-        .calls("workgroupBarrier")
-        .chain(tokens.calls("storageBarrier"))
-        .map(|(name, _)| name)
-}
-
 fn drop_barrier(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    tokens.changed(barriers(tokens).map(|name| name..name + 4), &[""])
+    let workgroup = tokens.calls("workgroupBarrier");
+    let calls = workgroup.chain(tokens.calls("storageBarrier"));
+    tokens.changed(calls.map(|(name, _)| name..name + 4), &[""])
 }
 
 fn other_barrier(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let table = [
-        ("workgroupBarrier", "storageBarrier"),
-        ("storageBarrier", "workgroupBarrier"),
-    ];
-    barriers(tokens)
-        .flat_map(|name| exchange(tokens, name, &table))
-        .collect()
+    exchange(
+        tokens,
+        "workgroupBarrier storageBarrier, storageBarrier workgroupBarrier",
+    )
 }
 
 /// Changes the bound of each comparison.
 fn bounds(tokens: &WgslTokens<'_>, changes: &[impl AsRef<str>]) -> Vec<TokenEdits> {
     let bounds = tokens
-        .operators(2..3)
-        .map(|operator| tokens.operands(operator).1);
+        .comparisons()
+        .map(|comparison| tokens.operands(comparison).1);
     tokens.changed(bounds, changes)
 }
 
@@ -80,49 +71,30 @@ fn cap_bound(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     bounds(tokens, &caps)
 }
 
-/// Replaces a token by each text that the table has beside it.
-fn exchange(tokens: &WgslTokens<'_>, token: usize, table: &[(&str, &str)]) -> Vec<TokenEdits> {
-    let text = tokens.text(token);
-    table
-        .iter()
-        .filter(|(old, _)| *old == text)
-        .map(|(_, new)| vec![(token..token + 1, (*new).to_owned())])
-        .collect()
-}
-
-/// Replaces every token by each text that the table has beside it.
-fn exchange_all(tokens: &WgslTokens<'_>, table: &[(&str, &str)]) -> Vec<TokenEdits> {
-    (0..tokens.list.len())
-        .flat_map(|token| exchange(tokens, token, table))
-        .collect()
+/// Replaces tokens by others. The table has pairs of an old and a new text: `< <=, <= <`.
+fn exchange(tokens: &WgslTokens<'_>, table: &str) -> Vec<TokenEdits> {
+    let pairs: Vec<(&str, &str)> = table
+        .split(", ")
+        .filter_map(|pair| pair.split_once(' '))
+        .collect();
+    let mut all = Vec::new();
+    for token in 0..tokens.list.len() {
+        for (old, new) in &pairs {
+            if tokens.text(token) == *old {
+                all.push(vec![(token..token + 1, (*new).to_owned())]);
+            }
+        }
+    }
+    all
 }
 
 fn other_comparison(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let table = [
-        ("<", "<="),
-        ("<=", "<"),
-        (">", ">="),
-        (">=", ">"),
-        ("==", "!="),
-        ("&&", "||"),
-        ("||", "&&"),
-    ];
-    exchange_all(tokens, &table)
+    exchange(tokens, "< <=, <= <, > >=, >= >, == !=, && ||, || &&")
 }
 
 fn other_sign(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let table = [
-        ("+", "-"),
-        ("-", "+"),
-        ("*", "/"),
-        ("/", "*"),
-        ("%", "/"),
-        ("/", "%"),
-        ("+=", "-="),
-        ("+=", "="),
-        ("/=", "-="),
-    ];
-    let mut all = exchange_all(tokens, &table);
+    let table = "+ -, - +, * /, / *, % /, / %, += -=, += =, /= -=";
+    let mut all = exchange(tokens, table);
     for token in 0..tokens.list.len() {
         if tokens.text(token) == "-" && tokens.is_prefix(token) {
             all.push(vec![(token..token + 1, String::new())]);
@@ -173,7 +145,7 @@ fn change_integer(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 /// Leaves out the last element, row, column or tile: always, or only if there are many.
 fn skip_last(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
-    for comparison in tokens.operators(2..3) {
+    for comparison in tokens.comparisons() {
         if tokens.text(comparison) == "==" {
             continue;
         }
@@ -268,7 +240,7 @@ fn weaken_type(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 /// Keeps only one operand of each operator.
 fn drop_term(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
-    for operator in tokens.operators(1..5) {
+    for operator in tokens.operators() {
         let (left, right) = tokens.operands(operator);
         let whole = left.start..right.end;
         for kept in [left, right] {
@@ -354,22 +326,13 @@ fn swap_statements(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
 }
 
 fn other_component(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    exchange_all(tokens, &[("x", "y"), ("y", "x"), ("x", "z")])
+    exchange(tokens, "x y, y x, x z")
 }
 
 /// Replaces the call of a function by its first argument.
 fn drop_call(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
-    for function in [
-        "exp",
-        "sqrt",
-        "inverseSqrt",
-        "floor",
-        "cos",
-        "sin",
-        "f32",
-        "pow",
-    ] {
+    for function in "exp sqrt inverseSqrt floor cos sin f32 pow".split(' ') {
         for (name, arguments) in tokens.calls(function) {
             let end = arguments.last().map_or(name, |last| last.end) + 1;
             let argument = tokens.source(arguments[0].clone());
