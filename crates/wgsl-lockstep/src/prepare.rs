@@ -29,8 +29,9 @@ pub(crate) fn run(
     };
     let mut entries = module.entry_points.iter().enumerate();
     let Some((index, entry)) = entries.find(|(_, entry)| wanted(entry)) else {
-        let name = launch.entry.unwrap_or_default();
-        return Err(RunError::Misfit(format!("no compute entry point {name}")));
+        let name = launch.entry.map(|name| format!(" {name}"));
+        let why = format!("no compute entry point{}", name.unwrap_or_default());
+        return Err(RunError::Misfit(why));
     };
     let info = shader.info.get_entry_point(index);
     let used = |handle: Handle<GlobalVariable>| !info[handle].is_empty();
