@@ -211,7 +211,7 @@ fn cells(row: &MemoryRow, w: &ProseWriter<'_>) -> Vec<(&'static str, Style)> {
     let mark = |(cell, lanes): (usize, &u16)| {
         let count = COUNTS.get(usize::from(*lanes)).copied().unwrap_or("+");
         match lanes {
-            _ if row.fought == Some(cell) => (theme.symbols.bad, theme.bad),
+            _ if row.faulty_cell == Some(cell) => (theme.symbols.bad, theme.bad),
             0 => (count, theme.dim),
             _ => (count, theme.strong),
         }
