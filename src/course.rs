@@ -73,7 +73,8 @@ pub struct Agenda {
 #[serde(deny_unknown_fields)]
 pub struct AgendaPart {
     pub minutes: u32,
-    pub what: String,
+    #[serde(rename = "what")]
+    pub topic: String,
     #[serde(default)]
     pub stages: Vec<u32>,
 }

@@ -134,7 +134,7 @@ pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check,
         "part" => (Metric::Part(named("part", &raw.part)?), presence()?),
         "ratio" => (Metric::Ratio, test(file, path, &raw)?),
         name => {
-            if !metric::known(name) {
+            if !metric::is_known(name) {
                 let figures = metric::METRICS.iter().map(|metric| metric.name);
                 let all = figures.chain(["ratio", "lint", "part", "quiz"]);
                 return Err(file.unknown(&at("metric"), "metric", name, all));
@@ -174,17 +174,17 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileEr
         .into_iter()
         .filter_map(|(key, test)| Some((key, test?)));
     let Some((first, test)) = given.next() else {
-        let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
-        return Err(file.fault(path, format!("{what}; write one of them")));
+        let message = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
+        return Err(file.fault(path, format!("{message}; write one of them")));
     };
     if let Some((second, _)) = given.next() {
-        let what = format!("a check has one condition, this has `{first}` and `{second}`");
-        return Err(file.fault(&at(second), format!("{what}; write two checks")));
+        let message = format!("a check has one condition, this has `{first}` and `{second}`");
+        return Err(file.fault(&at(second), format!("{message}; write two checks")));
     }
     if let Some(Target::Named(name)) = test.target() {
         let known = match name.strip_prefix("formula.") {
             Some(name) => formula::find(name).is_some(),
-            None => metric::known(name),
+            None => metric::is_known(name),
         };
         if !known {
             let formulas = formula::FORMULAS

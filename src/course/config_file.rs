@@ -30,16 +30,16 @@ pub struct FileError {
     /// The column in characters, from 1; 0 if the line says enough.
     pub column: usize,
     /// The fault, and what to write instead.
-    pub what: String,
+    pub message: String,
 }
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = sanitize::bounded(&self.what, MAX_SHOWN);
+        let message = sanitize::bounded(&self.message, MAX_SHOWN);
         match (self.line, self.column) {
-            (0, _) => write!(f, "{}: {what}", self.path),
-            (line, 0) => write!(f, "{}:{line}: {what}", self.path),
-            (line, column) => write!(f, "{}:{line}:{column}: {what}", self.path),
+            (0, _) => write!(f, "{}: {message}", self.path),
+            (line, 0) => write!(f, "{}:{line}: {message}", self.path),
+            (line, column) => write!(f, "{}:{line}:{column}: {message}", self.path),
         }
     }
 }
@@ -47,12 +47,12 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    pub fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
+    pub fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             line,
             column: 0,
-            what: what.into(),
+            message: message.into(),
         }
     }
 }
@@ -89,18 +89,23 @@ pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
 }
 
 /// Explains why a text is not TOML, from the message and the place of the parser's error.
-pub fn not_toml(path: &str, text: &str, message: &str, span: Option<Range<usize>>) -> FileError {
+pub fn not_toml(
+    path: &str,
+    text: &str,
+    parser_message: &str,
+    span: Option<Range<usize>>,
+) -> FileError {
     let parsed_line = span.map(|span| line_of(text, span.start));
-    if message.contains("recurs") {
+    if parser_message.contains("recurs") {
         // The parser does not say where a key has too many parts.
         let has_many_parts = |line: &str| line.matches('.').count() >= NESTED;
         let long_line = || Some(text.lines().position(has_many_parts)? + 1);
         let line = parsed_line.or_else(long_line).unwrap_or(0);
-        let what = format!("is nested too deeply; write at most {NESTED} levels");
-        return FileError::new(path, line, what);
+        let message = format!("is nested too deeply; write at most {NESTED} levels");
+        return FileError::new(path, line, message);
     }
-    let what = format!("is not valid TOML: {}", message.trim());
-    FileError::new(path, parsed_line.unwrap_or(0), what)
+    let message = format!("is not valid TOML: {}", parser_message.trim());
+    FileError::new(path, parsed_line.unwrap_or(0), message)
 }
 
 /// Reads the configuration at `path`. Keys that it does not set have the values of its preset.
@@ -110,7 +115,7 @@ pub fn load(path: &Path) -> Result<RunConfig, FileError> {
 
 /// Reads a configuration from a text. `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
-    let fail = |line, what: String| FileError::new(path, line, what);
+    let fail = |line, message: String| FileError::new(path, line, message);
     let document = Document::parse(text)
         .map_err(|error| not_toml(path, text, error.message(), error.span()))?;
 
@@ -141,16 +146,16 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     // The preset comes first, wherever it stands in the file: it sets sizes that other keys may change.
     found.sort_by_key(|(key, ..)| key != "preset");
     for (key, value, line) in &found {
-        let knob = Knob::find(key).map_err(|what| fail(*line, what))?;
+        let knob = Knob::find(key).map_err(|message| fail(*line, message))?;
         knob.set(&mut config, value)
-            .map_err(|what| fail(*line, what))?;
+            .map_err(|message| fail(*line, message))?;
     }
     if let Some(problem) = config.problems().first() {
         let line = found
             .iter()
             .find(|(key, ..)| key == problem.key)
             .map_or(0, |(.., line)| *line);
-        return Err(FileError::new(path, line, &problem.what));
+        return Err(FileError::new(path, line, &problem.message));
     }
     Ok(config)
 }

@@ -69,15 +69,15 @@ impl CourseContext {
             let is_same =
                 |text: String| embedded::text(&shown).is_some_and(|own| hash(&own) == hash(&text));
             if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(is_same) {
-                let what = "is not the one inside the program, which is used; write `--course .` to use this one";
-                self.course.problems.push(FileError::new(shown, 0, what));
+                let message = "is not the one inside the program, which is used; write `--course .` to use this one";
+                self.course.problems.push(FileError::new(shown, 0, message));
             }
             for file in exercise.files() {
                 let path = format!("{}/{}", exercise.path, file.name);
-                if let Err(what) = within(folder, Path::new(&path))
+                if let Err(message) = within(folder, Path::new(&path))
                     && files::is_taken(&folder.join(&path))
                 {
-                    self.course.problems.push(FileError::new(path, 0, what));
+                    self.course.problems.push(FileError::new(path, 0, message));
                 }
             }
         }
@@ -203,7 +203,7 @@ impl CourseContext {
     }
 
     /// Returns the folder of an exercise in a copy of the course that `init` made, where the learner may edit it as well.
-    pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
+    pub fn folder_in_copy(&self, exercise: &Exercise) -> Option<PathBuf> {
         match &self.source {
             CourseFiles::Embedded => None,
             CourseFiles::Folder { root, .. } => Some(root.join(&exercise.path)),
@@ -212,7 +212,7 @@ impl CourseContext {
 
     /// Returns the learner's configuration of a stage with its path: their copy of the file, or the starter that they edited in place.
     /// If they edited neither, it is the starter of the course, without a path.
-    pub fn learner(
+    pub fn learner_config(
         &self,
         stage: &Stage,
         preset: Option<Preset>,

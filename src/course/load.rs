@@ -20,11 +20,13 @@ impl Course {
     pub fn open(source: &CourseFiles) -> Self {
         let loader = Loader::new(source);
         let mut course = Self::default();
-        let head = loader.usable(head(&loader)).unwrap_or_else(|| CourseToml {
-            id: "course".to_owned(),
-            title: "A course without a title".to_owned(),
-            agenda: Vec::new(),
-        });
+        let head = loader
+            .ok_or_report(head(&loader))
+            .unwrap_or_else(|| CourseToml {
+                id: "course".to_owned(),
+                title: "A course without a title".to_owned(),
+                agenda: Vec::new(),
+            });
         course.id = head.id;
         course.title = head.title;
         course.agendas = head.agenda;
@@ -35,9 +37,9 @@ impl Course {
         }
         course.stages.sort_by_key(|stage| stage.number);
         if course.stages.is_empty() {
-            let what =
+            let message =
                 "holds no stage that can be used; add a folder like `01-name` with a stage.toml";
-            loader.fail("exercises", 0, what);
+            loader.report_at("exercises", 0, message);
         }
         let glossary = "lessons/glossary.md";
         if source.exists(glossary) {
@@ -83,18 +85,18 @@ impl Course {
                         entries.iter().all(|entry| !entry.name.starts_with(&prefix))
                     };
                     let free = (1..100).find(is_free).unwrap_or(99);
-                    let what = format!(
+                    let message = format!(
                         "number {number} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
                         other.path, stage.id
                     );
-                    loader.fail(&path, stage.id_line, what);
+                    loader.report_at(&path, stage.id_line, message);
                 } else if self.is_free(loader, &stage.id, &path, stage.id_line) {
                     self.stages.push(stage);
                 }
             }
             Some(FolderKind::Exercise) => {
                 let path = format!("exercises/{folder}/exercise.toml");
-                if let Some(exercise) = loader.usable(exercise::read(loader, folder))
+                if let Some(exercise) = loader.ok_or_report(exercise::read(loader, folder))
                     && self.is_free(loader, &exercise.id, &path, 1)
                 {
                     self.exercises.push(exercise);
@@ -106,11 +108,11 @@ impl Course {
                     .iter()
                     .map(|kind| format!("`{}01-name`", kind.letter))
                     .collect();
-                let what = format!(
+                let message = format!(
                     "folder `{folder}` is neither a stage nor an exercise; name it like `07-name`, {}",
                     examples.join(" or ")
                 );
-                loader.fail("exercises", 0, what);
+                loader.report_at("exercises", 0, message);
             }
         }
     }
@@ -121,8 +123,8 @@ impl Course {
         let exercises = self.exercises.iter().map(|one| (&one.id, &one.path));
         let other = stages.chain(exercises).find(|(known, _)| *known == id);
         if let Some((_, other)) = other {
-            let what = format!("id `{id}` is taken by `{other}`; choose another");
-            loader.fail(path, line, what);
+            let message = format!("id `{id}` is taken by `{other}`; choose another");
+            loader.report_at(path, line, message);
         }
         other.is_none()
     }
@@ -203,7 +205,7 @@ fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
 }
 
 fn one_lesson(loader: &Loader<'_>, path: &str) -> Option<Lesson> {
-    let raw = loader.usable(loader.text(path))?;
+    let raw = loader.ok_or_report(loader.text(path))?;
     let parsed = lesson::parse(&raw, &loader.source.shown(path));
     for problem in parsed.problems {
         loader.report(problem);

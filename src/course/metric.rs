@@ -30,17 +30,17 @@ pub fn value(name: &str, finished: &Finished) -> Option<f64> {
 }
 
 /// Returns the number of digits after the point, and the unit.
-pub fn form(name: &str) -> (usize, &'static str) {
+pub fn decimals_and_unit(name: &str) -> (usize, &'static str) {
     find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
 }
 
 /// Returns true for the name of a metric or of the time of a part.
-pub fn known(name: &str) -> bool {
+pub fn is_known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
 /// Returns true for a figure that follows from the times of many steps. Its median still changes after few steps.
-pub fn of_step_times(name: &str) -> bool {
+pub fn depends_on_step_times(name: &str) -> bool {
     let is_time = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
     name.starts_with("phases.") || find(name).is_some_and(is_time)
 }

@@ -2,11 +2,13 @@
 //! measured is `not measured yet`; an unknown name is an error of the course.
 
 mod pieces;
-mod told;
+mod sentences;
 
 pub use pieces::{TextPiece, apart, measured, pieces};
 use protocol::units::show;
-pub use told::{NO_FIGURE, figure, fill_known, notice, told, unsaid};
+pub use sentences::{
+    NO_FIGURE, figure, fill_known, fill_with_notices, first_omitted_sentence, notice,
+};
 
 use super::save_file::letter;
 use super::{formula, metric};
@@ -81,8 +83,8 @@ pub fn problem(name: &str) -> Option<String> {
         "formula" => formula::find(rest).is_some(),
         "pair" => PAIR.contains(&rest),
         "prediction" => ["choice", "estimate"].contains(&rest),
-        "ratio" => metric::known(rest),
-        _ => RUNS.contains(&head) && (metric::known(rest) || TEXTS.contains(&rest)),
+        "ratio" => metric::is_known(rest),
+        _ => RUNS.contains(&head) && (metric::is_known(rest) || TEXTS.contains(&rest)),
     };
     if is_known {
         return None;
@@ -181,7 +183,7 @@ pub fn settled(name: &str, from: &FigureSources<'_>, steps: u64) -> Option<f64> 
     let is_early = name.split_once('.').is_some_and(|(head, figure)| {
         from.run(head).is_some_and(|run| match figure {
             "loss_last" => run.steps < steps,
-            _ => metric::of_step_times(figure) && !times_are_settled(run),
+            _ => metric::depends_on_step_times(figure) && !times_are_settled(run),
         })
     });
     number(name, from).filter(|value| value.is_finite() && !is_early)

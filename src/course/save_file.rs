@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
+pub use store::{Busy, directory, explain_write_error, load, save, save_or_restore, times};
 
 /// The state of a stage, from new to passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,19 +68,19 @@ pub struct StageProgress {
 impl StageProgress {
     /// Records an answer about a recorded run, and returns true if the exercise is passed. Only the first answer can pass it: after a
     /// wrong answer few choices are left, so a right one only counts as seen.
-    pub fn note_finding(&mut self, choice: usize, right: bool) -> bool {
+    pub fn record_answer(&mut self, choice: usize, right: bool) -> bool {
         let first = *self
             .prediction
             .get_or_insert(Prediction::Choice { choice, right });
         let was_found = matches!(first, Prediction::Choice { right: true, .. });
         if right {
-            self.note_tried(was_found);
+            self.record_attempt(was_found);
         }
         self.state == StageState::Passed
     }
 
     /// Records that the stage or exercise was seen, or passed. A state that was reached before stays.
-    pub fn note_tried(&mut self, passed: bool) {
+    pub fn record_attempt(&mut self, passed: bool) {
         let reached = if passed {
             StageState::Passed
         } else {
@@ -180,7 +180,7 @@ pub struct Calibration {
 impl Calibration {
     /// Returns the counts in a sentence, with the points that the ranges earned and could have earned. Questions that were never asked are
     /// left out.
-    pub fn said(&self, points: Option<(u32, u32)>) -> String {
+    pub fn sentence(&self, points: Option<(u32, u32)>) -> String {
         let earned = match points {
             Some((points, possible)) => format!(", {points} of {possible} points"),
             None => String::new(),

@@ -68,7 +68,12 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
             name += set.split_once('=').map_or(set.as_str(), |(_, value)| value);
         }
         let run = point.run.as_ref();
-        let figure = |name| Some(show(metric::value(name, run.ok()?)?, metric::form(name).0));
+        let figure = |name| {
+            Some(show(
+                metric::value(name, run.ok()?)?,
+                metric::decimals_and_unit(name).0,
+            ))
+        };
         let mut cells: Vec<_> = sweep.metrics.iter().map(|name| figure(name)).collect();
         let mut why = run.err().cloned();
         if has_speeds {

@@ -13,8 +13,8 @@ pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String 
 
 /// Returns the problem for a line in which something was removed.
 pub fn escape_removed(shown: &str, line: usize) -> FileError {
-    let what = "holds a control character, a terminal escape or an invisible character, which was removed; write plain text";
-    FileError::new(shown, line, what)
+    let message = "holds a control character, a terminal escape or an invisible character, which was removed; write plain text";
+    FileError::new(shown, line, message)
 }
 
 /// Returns a short name for the content of a text: its FNV-1a hash of 64 bits, with `\n` as line endings.

@@ -51,8 +51,13 @@ pub(super) fn open<R>(
     let source = loader.text(path)?;
     let shown = loader.source.shown(path);
     let root = DeTable::parse(&source).map_err(|error| {
-        let what = not_toml("", &source, error.message(), error.span()).what;
-        fault(&shown, &source, error.span().map(|span| span.start), &what)
+        let message = not_toml("", &source, error.message(), error.span()).message;
+        fault(
+            &shown,
+            &source,
+            error.span().map(|span| span.start),
+            &message,
+        )
     })?;
     let mut file = TomlFile {
         shown,
@@ -90,7 +95,7 @@ impl TomlFile<'_> {
             };
             // A key that is missing because it is misspelt is told once.
             let field = error.message().strip_prefix("missing field ");
-            let misspelt = |field| faults.iter().any(|fault| fault.what.ends_with(field));
+            let misspelt = |field| faults.iter().any(|fault| fault.message.ends_with(field));
             if !field.is_some_and(misspelt) {
                 faults.push(self.explain(&error, keys));
             }
@@ -114,12 +119,12 @@ impl TomlFile<'_> {
     }
 
     /// Returns the error for a fault of the key at `path`, or of the nearest table around it.
-    pub fn fault(&self, path: &str, what: impl AsRef<str>) -> FileError {
+    pub fn fault(&self, path: &str, message: impl AsRef<str>) -> FileError {
         fault(
             &self.shown,
             self.source,
             Some(self.place(path)),
-            what.as_ref(),
+            message.as_ref(),
         )
     }
 
@@ -189,7 +194,14 @@ impl TomlFile<'_> {
         open.reverse();
         while let Some((key, value)) = open.pop() {
             let at = value.span().start;
-            let fail = |what: &str| Err(fault(shown, source, Some(at), &format!("`{key}` {what}")));
+            let fail = |message: &str| {
+                Err(fault(
+                    shown,
+                    source,
+                    Some(at),
+                    &format!("`{key}` {message}"),
+                ))
+            };
             match value.get_mut() {
                 DeValue::String(words) => {
                     let (plain, removed) = sanitize::without_escapes(words);
@@ -227,13 +239,13 @@ impl TomlFile<'_> {
             .rsplit('.')
             .next()
             .unwrap_or_default();
-        let message = error.message();
+        let original = error.message();
         let word = |start| {
-            let (word, known) = message.strip_prefix(start)?.split_once("`, expected ")?;
+            let (word, known) = original.strip_prefix(start)?.split_once("`, expected ")?;
             let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             Some((word, nearest(word, known.iter().copied()), known))
         };
-        let what = if let Some((word, _, mut known)) = word("unknown field `") {
+        let message = if let Some((word, _, mut known)) = word("unknown field `") {
             // The other keys are those of the whole file, not of a table in it.
             if path.is_empty() {
                 known.extend(others);
@@ -242,16 +254,16 @@ impl TomlFile<'_> {
         } else if let Some((word, near, known)) = word("unknown variant `") {
             let all = known.join("\", \"");
             format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes \"{all}\"")
-        } else if let Some(field) = message.strip_prefix("missing field ") {
+        } else if let Some(field) = original.strip_prefix("missing field ") {
             format!("{field} is missing; write it here")
         } else {
-            format!("`{key}`: {message}")
+            format!("`{key}`: {original}")
         };
         fault(
             &self.shown,
             self.source,
             error.span().map(|span| span.start),
-            &what,
+            &message,
         )
     }
 }
@@ -276,7 +288,7 @@ fn remove_inside(value: &mut DeValue<'_>, start: usize) -> bool {
 }
 
 /// Returns an error with the line and the column of a byte offset.
-fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError {
+fn fault(shown: &str, source: &str, at: Option<usize>, message: &str) -> FileError {
     let before = source.get(..at.unwrap_or(0)).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     FileError {
@@ -284,7 +296,7 @@ fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError 
         ..FileError::new(
             shown,
             line_of(source, before.len()),
-            sanitize::one_line(what),
+            sanitize::one_line(message),
         )
     }
 }

@@ -76,7 +76,7 @@ fn judge(
     let wanted = check.test == Test::Present;
     let (asked, found) = match &check.metric {
         Metric::Figure(name) => {
-            let decimals = metric::form(name).0.min(4);
+            let decimals = metric::decimals_and_unit(name).0.min(4);
             let asked = format!("{name} {}", known.asked(&check.test, decimals));
             (asked, known.figure(name, check, measured, steps))
         }

@@ -88,7 +88,7 @@ fn read_again(
 ) -> bool {
     let folder = path.rsplit('/').next().unwrap_or_default();
     let mut loader = Loader::new(source);
-    loader.instead = originals;
+    loader.replacements = originals;
     course.stages.retain(|stage| stage.path != path);
     course.exercises.retain(|exercise| exercise.path != path);
     course.broken.retain(|broken| broken.folder != folder);

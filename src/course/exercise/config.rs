@@ -102,7 +102,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     set(&mut changed, assignment)?;
     match changed.problems().first() {
         None => Ok(changed),
-        Some(problem) => Err(problem.what.clone()),
+        Some(problem) => Err(problem.message.clone()),
     }
 }
 
@@ -185,9 +185,9 @@ pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
     let mut found = Answers::new();
     for (key, value) in &parse(&text, path)? {
         let words = words(value.get_ref()).ok_or_else(|| {
-            let what = "takes a number, a quoted word or a list of words";
+            let message = "takes a number, a quoted word or a list of words";
             let line = line_of(&text, value.span().start);
-            FileError::new(path, line, format!("`{}` {what}", key.get_ref()))
+            FileError::new(path, line, format!("`{}` {message}", key.get_ref()))
         })?;
         if !words.is_empty() && !words.iter().any(|word| word == "?") {
             found.insert(key.get_ref().to_string(), words);
@@ -229,14 +229,14 @@ pub fn split(text: &str) -> Vec<String> {
 /// If an answer is given already, or if a key is missing.
 pub fn check_starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
     if let Some(key) = answers(raw, path)?.keys().next() {
-        let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
-        return Err(FileError::new(path, 0, what));
+        let message = format!("answers `{key}` already; a starter writes {key} = \"?\"");
+        return Err(FileError::new(path, 0, message));
     }
     let keys = parse(raw, path)?;
     for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {
         if !keys.contains_key(key.as_str()) {
-            let what = format!("does not ask for `{key}`; write {key} = \"?\"");
-            return Err(FileError::new(path, 0, what));
+            let message = format!("does not ask for `{key}`; write {key} = \"?\"");
+            return Err(FileError::new(path, 0, message));
         }
     }
     Ok(())
@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(found["all"], ["b", "a"]);
         let error = read("a = 1\nb = [").expect_err("not TOML");
         assert!(error.starts_with("answer.toml:2: is not valid"), "{error}");
-        let what = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
-        assert_eq!(read("a = 1\nb = true\n"), Err(what.to_owned()));
+        let message = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
+        assert_eq!(read("a = 1\nb = true\n"), Err(message.to_owned()));
     }
 
     #[test]

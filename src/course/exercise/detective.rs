@@ -55,15 +55,15 @@ impl Detective {
     ) -> Result<Self, FileError> {
         let mut head = recording.lines().map_while(event);
         let Some(Event::Hello(hello)) = head.next() else {
-            let what =
+            let message =
                 "is not a recording; write one with `perflings run --config FILE --record FILE`";
-            return Err(FileError::new(file, 1, what));
+            return Err(FileError::new(file, 1, message));
         };
         let device = head.find_map(|event| Some(event.begins_run()?.device.clone()));
-        let what = "starts no run; record one with `perflings run --config FILE --record FILE`";
+        let message = "starts no run; record one with `perflings run --config FILE --record FILE`";
         Ok(Self {
             question,
-            device: device.ok_or_else(|| FileError::new(&file, 0, what))?,
+            device: device.ok_or_else(|| FileError::new(&file, 0, message))?,
             recording: recording.into(),
             file,
             date: hello.date,
@@ -148,7 +148,7 @@ impl Detective {
 
     /// Reads every line of the recording, and returns its first fault; `None` if it has no fault.
     pub fn problem(&self) -> Option<FileError> {
-        let fault = |line, what: &str| Some(FileError::new(&self.file, line, what));
+        let fault = |line, message: &str| Some(FileError::new(&self.file, line, message));
         if self.profile.is_some() {
             return None;
         }
@@ -165,10 +165,10 @@ impl Detective {
         let is_plain = |knob: &&Knob| (knob.get)(&config) == (knob.get)(&plain);
         let knob = self.knobs().find(is_plain)?;
         let value = (knob.get)(&config);
-        let what = "the preset's value: `hide` hides nothing there";
+        let message = "the preset's value: `hide` hides nothing there";
         fault(
             0,
-            &format!("was recorded with {} = {value}, {what}", knob.path),
+            &format!("was recorded with {} = {value}, {message}", knob.path),
         )
     }
 }
@@ -241,8 +241,8 @@ fn about(folder: &ExerciseFolder<'_>, found: DetectiveToml) -> Result<Detective,
     check_keys(file, "hide", &found.hide)?;
     let name = found.recording.as_deref().unwrap_or("run.jsonl");
     if !plain_file(name, &["jsonl"]) {
-        let what = "name a .jsonl file beside exercise.toml";
-        return Err(file.fault("recording", format!("`recording` is `{name}`; {what}")));
+        let message = "name a .jsonl file beside exercise.toml";
+        return Err(file.fault("recording", format!("`recording` is `{name}`; {message}")));
     }
     let path = folder.path_of(name);
     let recording = folder.loader.text(&path)?;

@@ -55,11 +55,11 @@ impl Kernels {
     pub(super) fn problems(&self, toml: &str) -> Vec<FileError> {
         let mut found = Vec::new();
         for Kernel { file, spec } in &self.kernels {
-            let mut fail = |what| found.push(FileError::new(toml, 0, what));
+            let mut fail = |message| found.push(FileError::new(toml, 0, message));
             let name = &file.name;
             if file.starter == file.solution {
-                let what = "and its solution say the same; the starter must hold a task";
-                fail(format!("{name} {what}"));
+                let message = "and its solution say the same; the starter must hold a task";
+                fail(format!("{name} {message}"));
             }
             for text in [&file.starter, &file.solution, &spec.reference] {
                 if let Some(shape) = self.shapes.first()

@@ -16,7 +16,7 @@ use protocol::config::unknown;
 pub struct ParsedLesson {
     pub lesson: Lesson,
     pub problems: Vec<FileError>,
-    pub marks: Vec<LessonReference>,
+    pub references: Vec<LessonReference>,
 }
 
 /// Something that a lesson refers to and that must exist, with its line.
@@ -105,10 +105,10 @@ impl Builder<'_> {
             Event::Text(text) => self.text(&text),
             Event::Code(text) => {
                 if text.starts_with("perflings ") {
-                    self.mark(LessonReferenceKind::Command, &text);
+                    self.refer_to(LessonReferenceKind::Command, &text);
                 }
                 if names_exercise(&text) {
-                    self.mark(LessonReferenceKind::Exercise, &text);
+                    self.refer_to(LessonReferenceKind::Exercise, &text);
                 }
                 self.spans.push(TextSpan::Code(text.into_string()));
             }
@@ -273,27 +273,27 @@ impl Builder<'_> {
                 let line_number = self.line() + i;
                 let command = line.trim_start_matches("$ ").trim();
                 if is_shell && command.starts_with("perflings") {
-                    self.mark_at(line_number, LessonReferenceKind::Command, command);
+                    self.refer_at(line_number, LessonReferenceKind::Command, command);
                 }
-                self.mark_at(line_number, LessonReferenceKind::Code, line);
+                self.refer_at(line_number, LessonReferenceKind::Code, line);
             }
             return;
         }
         if self.key {
-            self.mark(LessonReferenceKind::Key, text);
+            self.refer_to(LessonReferenceKind::Key, text);
             self.spans.push(TextSpan::Code(text.to_owned()));
             return;
         }
         if let Some((label, to)) = &mut self.link {
             label.push_str(text);
             let to = to.clone();
-            self.mark(LessonReferenceKind::Link, &to);
+            self.refer_to(LessonReferenceKind::Link, &to);
             return;
         }
         for piece in placeholder::pieces(text) {
             match piece {
                 TextPiece::Name(name) => {
-                    self.mark(LessonReferenceKind::Placeholder, name);
+                    self.refer_to(LessonReferenceKind::Placeholder, name);
                     self.spans.push(TextSpan::Placeholder(name.to_owned()));
                 }
                 TextPiece::Text(text) => self.plain_text(text),
@@ -335,17 +335,19 @@ impl Builder<'_> {
         }
     }
 
-    fn mark(&mut self, kind: LessonReferenceKind, text: &str) {
-        self.mark_at(self.line(), kind, text);
+    fn refer_to(&mut self, kind: LessonReferenceKind, text: &str) {
+        self.refer_at(self.line(), kind, text);
     }
 
-    fn mark_at(&mut self, line: usize, kind: LessonReferenceKind, text: &str) {
+    fn refer_at(&mut self, line: usize, kind: LessonReferenceKind, text: &str) {
         let text = text.to_owned();
-        self.out.marks.push(LessonReference { line, kind, text });
+        self.out
+            .references
+            .push(LessonReference { line, kind, text });
     }
 
-    fn problem(&mut self, what: String) {
-        let problem = FileError::new(self.path, self.line(), what);
+    fn problem(&mut self, message: String) {
+        let problem = FileError::new(self.path, self.line(), message);
         self.out.problems.push(problem);
     }
 }

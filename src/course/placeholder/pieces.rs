@@ -41,7 +41,7 @@ pub fn apart(name: &str, x: f64) -> String {
 
 /// Writes the value of a metric with its unit. Times below 0.1 ms are in µs.
 pub fn measured(name: &str, value: f64) -> String {
-    let (mut decimals, mut unit) = metric::form(name);
+    let (mut decimals, mut unit) = metric::decimals_and_unit(name);
     let mut x = value;
     if unit == "ms" && x.abs() < 0.1 && x != 0.0 {
         x *= 1e3;

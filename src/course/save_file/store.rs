@@ -70,23 +70,23 @@ pub(super) type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file. What other programs recorded stays.
 pub fn save(dir: &Path, changes: &[ProgressChange]) -> SaveResult {
-    save_knowing(dir, &Progress::default(), changes, Busy::GoOn)
+    save_or_restore(dir, &Progress::default(), changes, Busy::GoOn)
 }
 
 /// Merges changes into the file. If the file is lost or damaged, the `known` progress is written again.
-pub fn save_knowing(
+pub fn save_or_restore(
     dir: &Path,
     known: &Progress,
     changes: &[ProgressChange],
     busy: Busy,
 ) -> SaveResult {
-    let failed = |error: io::Error| FileError::new(shown(dir), 0, in_words(&error));
+    let failed = |error: io::Error| FileError::new(shown(dir), 0, explain_write_error(&error));
     fs::create_dir_all(dir).map_err(failed)?;
     let _lock = lock(dir, busy).map_err(failed)?;
     let is_missing = !files::is_taken(&dir.join(FILE));
     let (mut document, damage) = read_or_previous(dir).map_err(|error| {
-        let what = format!("{FILE} {}", error.what);
-        FileError { what, ..error }
+        let message = format!("{FILE} {}", error.message);
+        FileError { message, ..error }
     })?;
     if is_missing || damage.is_some() {
         for change in known.as_changes() {
@@ -101,7 +101,7 @@ pub fn save_knowing(
 }
 
 /// Explains in a few words why something cannot be written.
-pub fn in_words(error: &io::Error) -> String {
+pub fn explain_write_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
         ErrorKind::QuotaExceeded => "your share of the disk is full".to_owned(),
@@ -154,7 +154,8 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     if !files::is_taken(&path) {
         return Ok(None);
     }
-    let fault = |line, what: &str| FileError::new(shown(&path), line, sanitize::one_line(what));
+    let fault =
+        |line, message: &str| FileError::new(shown(&path), line, sanitize::one_line(message));
     let bytes = files::read(&path, MAX_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => ReadError::Damaged(fault(0, &error.to_string())),
         ErrorKind::InvalidInput => ReadError::Refused(fault(0, &error.to_string())),
@@ -163,7 +164,7 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     let text = decode(bytes, &shown(&path)).map_err(ReadError::Damaged)?;
     let document = Document::parse(&text).map_err(|error| {
         let error = not_toml("", &text, error.message(), error.span());
-        ReadError::Damaged(fault(error.line, &error.what))
+        ReadError::Damaged(fault(error.line, &error.message))
     })?;
     Ok(Some(document))
 }
@@ -179,19 +180,22 @@ fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileErr
     let aside = match files::set_aside(&dir.join(FILE), "damaged-") {
         Ok(aside) => aside,
         Err(error) => {
-            damage.what += &format!("; it could not be set aside: {}", in_words(&error));
+            damage.message += &format!(
+                "; it could not be set aside: {}",
+                explain_write_error(&error)
+            );
             return Ok((previous.unwrap_or_default(), Some(damage)));
         }
     };
-    damage.what += &format!("; it was set aside as {}", shown(&aside));
-    damage.what += match &previous {
+    damage.message += &format!("; it was set aside as {}", shown(&aside));
+    damage.message += match &previous {
         Some(_) => ", and progress is as it was before the last change",
         None => ", and progress starts from zero",
     };
     if let Some(document) = &previous
         && let Err(error) = write(dir, document)
     {
-        damage.what += &format!("; it is not written yet: {}", in_words(&error));
+        damage.message += &format!("; it is not written yet: {}", explain_write_error(&error));
     }
     Ok((previous.unwrap_or_default(), Some(damage)))
 }

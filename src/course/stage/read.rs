@@ -46,57 +46,58 @@ pub(in crate::course) fn read(loader: &Loader<'_>, folder: &str, number: u32) ->
         Ok(stage)
     });
     // All three are read before one of them ends the reading, so that every problem is reported.
-    let stage = loader.usable(read);
-    let broken = loader.usable(side(CONFIG));
-    let fixed = loader.usable(side(&format!("solution/{CONFIG}")));
+    let stage = loader.ok_or_report(read);
+    let broken = loader.ok_or_report(side(CONFIG));
+    let fixed = loader.ok_or_report(side(&format!("solution/{CONFIG}")));
     let mut stage = stage?;
     (stage.files[0].starter, stage.broken) = broken?;
     (stage.files[0].solution, stage.fixed) = fixed?;
     stage.number = number;
     stage.path = path;
     let problems = scope_problems(&stage);
-    for what in &problems {
-        loader.fail(&toml, 0, what);
+    for message in &problems {
+        loader.report_at(&toml, 0, message);
     }
     problems.is_empty().then_some(stage)
 }
 
 /// Checks the values of a `stage.toml`, and fills in those that may be left out. All faults are reported, not only the first.
 fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(), FileError> {
-    let fault = |path: &str, what: String| file.keep(Err(file.fault(path, what)));
+    let fault = |path: &str, message: String| file.keep(Err(file.fault(path, message)));
     check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz);
     file.keep(check_question(file, "prediction", &stage.prediction));
     if let Some(estimate) = &stage.estimate {
-        if let Some(what) = placeholder::problem(&estimate.of) {
-            fault("estimate.of", what);
+        if let Some(message) = placeholder::problem(&estimate.of) {
+            fault("estimate.of", message);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
-            let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
-            fault("estimate.from", what.to_owned());
+            let message = "the scale needs `from` below `to`, and above 0 when `log = true`";
+            fault("estimate.from", message.to_owned());
         }
     }
     let mut panels = stage.evidence.iter().map(|pointer| pointer.panel);
     if let Some(at) = panels.position(|panel| panel == Panel::Lesson) {
-        let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
-        fault(&format!("evidence.{at}.panel"), what.to_owned());
+        let message = "`panel` cannot be \"lesson\"; name a panel that shows figures";
+        fault(&format!("evidence.{at}.panel"), message.to_owned());
     }
     let can_hide = |name: &String| HIDES.contains(&name.as_str()) || Panel::from_str(name).is_ok();
     if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
         let all = HIDES.join(", ");
-        let what = format!("`hides` names `{name}`; name a panel, or one of {all}");
-        fault("hides", what);
+        let message = format!("`hides` names `{name}`; name a panel, or one of {all}");
+        fault("hides", message);
     }
     for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
-            let what =
+            let message =
                 format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}");
-            fault(&format!("beat.{at}.say"), what);
+            fault(&format!("beat.{at}.say"), message);
         }
     }
     if stage.varies.is_empty() {
-        let what = "`varies` names no key; list the keys under learner, such as [\"model.init\"]";
-        fault("varies", what.to_owned());
+        let message =
+            "`varies` names no key; list the keys under learner, such as [\"model.init\"]";
+        fault("varies", message.to_owned());
     }
     file.keep(check_keys(file, "varies", &stage.varies));
     file.keep(check_keys(file, "offers", &stage.offers));
@@ -105,19 +106,19 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
     }
     let is_missing = |path: &&String| !stage.offers.contains(path);
     if let Some(path) = stage.varies.iter().find(is_missing) {
-        let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
-        fault("offers", what);
+        let message = format!("`offers` lacks `{path}`, which `varies` names; add it");
+        fault("offers", message);
     }
     if stage.checks_toml.is_empty() {
-        let what = "has no check; write at least one `[[check]]`";
-        fault("check", what.to_owned());
+        let message = "has no check; write at least one `[[check]]`";
+        fault("check", message.to_owned());
     }
     stage.files.retain(|file| file.name != CONFIG);
     stage.files.insert(0, CONFIG.to_owned().into());
     for StageFile { name, .. } in &stage.files {
         if !plain_file(name, &["toml", "wgsl"]) {
-            let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
-            fault("files", format!("`files` names `{name}`; {what}"));
+            let message = "name files beside stage.toml, such as \"kernel.wgsl\"";
+            fault("files", format!("`files` names `{name}`; {message}"));
         }
     }
     let own = format!("{folder}.md");
@@ -126,8 +127,8 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
     }
     if !plain_file(&stage.lesson_file, &["md"]) {
         let name = &stage.lesson_file;
-        let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
-        fault("lesson", what);
+        let message = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
+        fault("lesson", message);
     }
     for (at, raw) in std::mem::take(&mut stage.checks_toml)
         .into_iter()
@@ -152,9 +153,9 @@ pub(in crate::course) fn check_head(
 ) {
     file.keep(check_id(file, id, example));
     if hints.len() != 3 {
-        let what = "write exactly 3, the last all but gives it away";
-        let what = format!("has {} hints; {what}", hints.len());
-        file.keep(Err(file.fault("hints", what)));
+        let message = "write exactly 3, the last all but gives it away";
+        let message = format!("has {} hints; {message}", hints.len());
+        file.keep(Err(file.fault("hints", message)));
     }
     for (at, question) in quiz.iter().enumerate() {
         file.keep(check_question(file, &format!("quiz.{at}"), question));
@@ -170,8 +171,8 @@ pub(in crate::course) fn check_id(
     if plain_name(id) {
         return Ok(());
     }
-    let what = "`id` takes lower-case letters, digits and `-`, such as";
-    Err(file.fault("id", format!("{what} \"{example}\"")))
+    let message = "`id` takes lower-case letters, digits and `-`, such as";
+    Err(file.fault("id", format!("{message} \"{example}\"")))
 }
 
 /// Refuses a question without exactly four choices. `path` is the key of the question.
@@ -184,8 +185,8 @@ pub(in crate::course) fn check_question(
     if choices == 4 {
         return Ok(());
     }
-    let what = format!("has {choices} choices; write 4, a to d");
-    Err(file.fault(&format!("{path}.choices"), what))
+    let message = format!("has {choices} choices; write 4, a to d");
+    Err(file.fault(&format!("{path}.choices"), message))
 }
 
 /// Refuses a path in the list `key` that is not a key of a configuration.
@@ -212,11 +213,11 @@ fn scope_problems(stage: &Stage) -> Vec<String> {
             "{both} say the same; the starter must hold the fault"
         )];
     }
-    let what = "add it to `varies` or make it equal";
+    let message = "add it to `varies` or make it equal";
     differs
         .iter()
         .filter(|path| !stage.varies.iter().any(|varied| varied == *path))
-        .map(|path| format!("{both} differ in `{path}`; {what}"))
+        .map(|path| format!("{both} differ in `{path}`; {message}"))
         .collect()
 }
 

@@ -8,14 +8,15 @@ use crate::thresholds;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub key: &'static str,
-    pub what: String,
+    pub message: String,
 }
 
 impl RunConfig {
     /// Returns all reasons why this configuration cannot run. Each has the key at fault, what is wrong and what to write instead.
     pub fn problems(&self) -> Vec<ConfigProblem> {
         let mut found = Vec::new();
-        let mut report = |key: &'static str, what: String| found.push(ConfigProblem { key, what });
+        let mut report =
+            |key: &'static str, message: String| found.push(ConfigProblem { key, message });
         for knob in KNOBS {
             if let Some(problem) = knob.problem(self) {
                 report(knob.path, problem);
@@ -123,7 +124,7 @@ mod tests {
         let mut config = RunConfig::preset(Preset::Tiny);
         change(&mut config);
         let first = config.problems().into_iter().next()?;
-        Some((first.key, first.what))
+        Some((first.key, first.message))
     }
 
     #[test]

@@ -60,9 +60,9 @@ pub(super) fn config_check(
         let named = text("of", &raw.of)?;
         if !all.contains(&named) {
             let near = nearest(&named, all.iter().map(String::as_str));
-            let what =
+            let message =
                 format!("which is not in the sweep's `{place}`; the nearest there is `{near}`");
-            return Err(file.fault(&at("of"), format!("`of` names `{named}`, {what}")));
+            return Err(file.fault(&at("of"), format!("`of` names `{named}`, {message}")));
         }
         Ok(named)
     };
@@ -77,8 +77,8 @@ pub(super) fn config_check(
         },
         "order" => {
             if changes < 2 {
-                let what = "`order` needs changes to rank; write at least two `[[rank]]`";
-                return Err(file.fault(&at("metric"), what));
+                let message = "`order` needs changes to rank; write at least two `[[rank]]`";
+                return Err(file.fault(&at("metric"), message));
             }
             ConfigMetric::Order {
                 at_most: raw.at_most.unwrap_or(0.0) as u64,
@@ -86,7 +86,7 @@ pub(super) fn config_check(
         }
         "speed" => ConfigMetric::Speed { of: of("values")? },
         name => {
-            if !metric::known(name) {
+            if !metric::is_known(name) {
                 let own = OWN_METRICS.into_iter();
                 let all = metric::METRICS.iter().map(|metric| metric.name);
                 return Err(file.unknown(&at("metric"), "metric", name, own.chain(all)));
@@ -96,8 +96,8 @@ pub(super) fn config_check(
                 (None, Some(least), None) => FigureTest::AtLeast(least),
                 (None, None, Some(most)) => FigureTest::AtMost(most),
                 _ => {
-                    let what = "a figure needs one of `within`, `at-least`, `at-most`";
-                    return Err(file.fault(path, format!("{what}; write one of them")));
+                    let message = "a figure needs one of `within`, `at-least`, `at-most`";
+                    return Err(file.fault(path, format!("{message}; write one of them")));
                 }
             };
             ConfigMetric::Figure {

@@ -32,14 +32,14 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let path = folder.path_of("config.toml");
     let config = folder.loader.config(&path, &text)?;
     let try_set = |path: &str, assignment: &str| {
-        apply(&config, assignment).map_err(|what| file.fault(path, what))
+        apply(&config, assignment).map_err(|message| file.fault(path, message))
     };
     let sweep = found.sweep;
     let rank = found.rank;
     if let Some(sweep) = &sweep {
         if sweep.values.len() < 2 {
-            let what = "`values` needs at least two values to compare";
-            return Err(file.fault("sweep.values", what));
+            let message = "`values` needs at least two values to compare";
+            return Err(file.fault("sweep.values", message));
         }
         for value in &sweep.values {
             try_set("sweep.values", &format!("{}={value}", sweep.key))?;
@@ -48,19 +48,19 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
             try_set("sweep.with", set)?;
         }
         let mut metrics = sweep.metrics.iter();
-        if let Some(name) = metrics.find(|name| !metric::known(name)) {
+        if let Some(name) = metrics.find(|name| !metric::is_known(name)) {
             let known = metric::METRICS.iter().map(|metric| metric.name);
             return Err(file.unknown("sweep.metrics", "metric", name, known));
         }
     } else if rank.is_empty() {
-        let what = "varies nothing; write a `[sweep]` or several `[[rank]]`";
-        return Err(file.fault("sweep", what));
+        let message = "varies nothing; write a `[sweep]` or several `[[rank]]`";
+        return Err(file.fault("sweep", message));
     }
     for (at, change) in rank.iter().enumerate() {
         let at = format!("rank.{at}.set");
         if change.set.is_empty() {
-            let what = "`set` changes nothing; write set = [\"model.norm=fused\"]";
-            return Err(file.fault(&at, what));
+            let message = "`set` changes nothing; write set = [\"model.norm=fused\"]";
+            return Err(file.fault(&at, message));
         }
         for set in &change.set {
             try_set(&at, set)?;
@@ -73,8 +73,9 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
         checks.push(check);
     }
     if checks.iter().all(|check| check.answer.is_none()) {
-        let what = "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
-        return Err(file.fault("check", what));
+        let message =
+            "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
+        return Err(file.fault("check", message));
     }
     let path = folder.path_of(ANSWERS);
     check_starter(&answers, &folder.loader.source.shown(&path), &checks)?;

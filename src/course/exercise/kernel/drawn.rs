@@ -130,9 +130,9 @@ impl DrawnSizes {
                 (name.clone(), size)
             };
             let sizes = self.ranges.iter().map(draw).collect();
-            let what = large.map_or("medium sizes".to_owned(), |name| format!("{name} large"));
+            let message = large.map_or("medium sizes".to_owned(), |name| format!("{name} large"));
             shapes.push(KernelShape {
-                label: format!("drawn, {what}"),
+                label: format!("drawn, {message}"),
                 idea: self.idea.clone(),
                 values: kinds.clone(),
                 numbers: values.clone(),
@@ -151,15 +151,15 @@ impl DrawnSizes {
         sizes.dedup_by_key(|(_, size)| *size);
         for (_, Reverse(size)) in sizes.into_iter().take(WRITTEN_SIZES) {
             for name in self.ranges.keys().map(Some).chain([None]) {
-                let what = name.map_or("all sizes", String::as_str);
+                let message = name.map_or("all sizes", String::as_str);
                 let most = self.largest_of(name, fixed);
                 let past = (size + PAST).min(most);
                 let mut tried = Vec::new();
                 if size <= most {
-                    tried.push((size, format!("{what} = {size}, as in the text")));
+                    tried.push((size, format!("{message} = {size}, as in the text")));
                 }
                 if size < past {
-                    tried.push((past, format!("{what} = {past}, past {size} in the text")));
+                    tried.push((past, format!("{message} = {past}, past {size} in the text")));
                 }
                 for (size, label) in tried {
                     let sizes = self.with_written(size, name, &mut rng);

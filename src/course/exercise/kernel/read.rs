@@ -96,10 +96,10 @@ struct WrongToml {
 /// The first fault of its files.
 pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let found: KernelsToml = folder.own()?;
-    let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
+    let fault = |path: &str, message: &str| Err(folder.file.fault(path, message));
     if found.shape.is_empty() {
-        let what = "has no shape; write at least one `[[shape]]` with a label and its sizes";
-        return fault("shape", what);
+        let message = "has no shape; write at least one `[[shape]]` with a label and its sizes";
+        return fault("shape", message);
     }
     if found.kernel.is_empty() {
         return fault("kernel", "has no kernel; write at least one `[[kernel]]`");
@@ -122,8 +122,8 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     }
     let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
     if !found.check.iter().any(fails) {
-        let what = "no check fails on the starter; leave out `starter` on one";
-        return fault("check", what);
+        let message = "no check fails on the starter; leave out `starter` on one";
+        return fault("check", message);
     }
     let hidden = folder.hidden(found.hidden, shapes.first())?;
     let mut launched = shapes.clone();
@@ -142,8 +142,8 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
         let mut names = shape.fill.keys();
         if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
             let near = nearest(name, read.iter().copied());
-            let what = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
-            return fault(&format!("shape.{at}.fill"), &what);
+            let message = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
+            return fault(&format!("shape.{at}.fill"), &message);
         }
     }
     Ok(Kernels {
@@ -174,10 +174,10 @@ impl ExerciseFolder<'_> {
                 }
                 _ => {
                     let near = nearest(&key, known().map(String::as_str).chain(["idea"]));
-                    let what = format!(
+                    let message = format!(
                         "`{key}` is neither a size with a range nor an `idea` with a text; the nearest is `{near}`"
                     );
-                    return Err(self.file.fault(&format!("hidden.{key}"), what));
+                    return Err(self.file.fault(&format!("hidden.{key}"), message));
                 }
             }
         }
@@ -185,8 +185,8 @@ impl ExerciseFolder<'_> {
         if !drawn.ranges.is_empty()
             && let Some(name) = missing.next()
         {
-            let what = format!("`{name}` has no range; write `{name} = [1, 300]`");
-            return Err(self.file.fault("hidden", what));
+            let message = format!("`{name}` has no range; write `{name} = [1, 300]`");
+            return Err(self.file.fault("hidden", message));
         }
         Ok(drawn)
     }
@@ -199,9 +199,9 @@ impl ExerciseFolder<'_> {
     ) -> Result<KernelShape, FileError> {
         let mut shape = KernelShape::default();
         for (key, value) in raw {
-            let fail = |what: &str| {
-                let what = format!("`{key}` {what}");
-                Err(self.file.fault(&format!("{path}.{key}"), what))
+            let fail = |message: &str| {
+                let message = format!("`{key}` {message}");
+                Err(self.file.fault(&format!("{path}.{key}"), message))
             };
             match (key.as_str(), value) {
                 ("label", ShapeValue::Text(text)) => shape.label = text,
@@ -238,7 +238,7 @@ impl ExerciseFolder<'_> {
             all.map(|(name, raw)| wrong_solution(file, &name, raw, kernels))
                 .collect()
         });
-        self.loader.usable(read).unwrap_or_default()
+        self.loader.ok_or_report(read).unwrap_or_default()
     }
 
     /// Reads the `[[kernel]]` at `path`. Its buffers and its grid must fit at all `shapes`.
@@ -258,14 +258,15 @@ impl ExerciseFolder<'_> {
         ];
         for (key, name) in texts {
             if !plain_file(name, &["wgsl"]) {
-                let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
-                return Err(file.fault(&format!("{path}.{key}"), what));
+                let message =
+                    format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
+                return Err(file.fault(&format!("{path}.{key}"), message));
             }
         }
         let mut bindings = raw.binding.iter();
         if bindings.all(|binding| binding.role == KernelRole::In) {
-            let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
-            return Err(file.fault(path, what));
+            let message = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
+            return Err(file.fault(path, message));
         }
         for (number, binding) in raw.binding.iter().enumerate() {
             let at = format!("{path}.binding.{number}.count");
@@ -277,8 +278,9 @@ impl ExerciseFolder<'_> {
                     check_product(file, &at, below, shapes, &[], MAX_SIZE)?
                 }
                 Some(_) => {
-                    let what = "is for whole numbers; give the binding the type \"u32\" or \"i32\"";
-                    return Err(file.fault(&at, what));
+                    let message =
+                        "is for whole numbers; give the binding the type \"u32\" or \"i32\"";
+                    return Err(file.fault(&at, message));
                 }
                 None if is_integer && binding.role != KernelRole::Out => {
                     return Err(file.missing(&at, "\"N\""));
@@ -288,8 +290,8 @@ impl ExerciseFolder<'_> {
         }
         for (at, product) in raw.flops.iter().enumerate() {
             for shape in shapes {
-                if let Err(what) = product.work(&shape.sizes) {
-                    return Err(file.fault(&format!("{path}.flops.{at}"), what));
+                if let Err(message) = product.work(&shape.sizes) {
+                    return Err(file.fault(&format!("{path}.flops.{at}"), message));
                 }
             }
         }
@@ -331,10 +333,10 @@ fn wrong_solution(
     for (from, to) in &raw.change {
         let found = text.matches(from.as_str()).count();
         if found != 1 {
-            let what = format!(
+            let message = format!(
                 "`{from}` occurs in {found} places of the solution; quote words that occur once"
             );
-            return Err(file.fault(&format!("{name}.change"), what));
+            return Err(file.fault(&format!("{name}.change"), message));
         }
         text = text.replacen(from.as_str(), to, 1);
     }
@@ -359,12 +361,12 @@ fn check_product(
     for shape in shapes {
         let mut sizes = shape.sizes.clone();
         sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
-        let what = match product.value(&sizes) {
+        let message = match product.value(&sizes) {
             Ok(n) if n <= most => continue,
             Ok(n) => format!("`{product}` is {n}; at most {most} is allowed"),
-            Err(what) => what,
+            Err(message) => message,
         };
-        return Err(file.fault(path, format!("{what}, in shape `{}`", shape.label)));
+        return Err(file.fault(path, format!("{message}, in shape `{}`", shape.label)));
     }
     Ok(())
 }

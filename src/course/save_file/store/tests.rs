@@ -188,7 +188,7 @@ fn a_file_of_which_nothing_can_be_read_is_set_aside_and_named() {
         let (progress, notice) = load(dir.path());
         let aside = format!("progress.toml.damaged-{}", n + 1);
         assert_eq!(progress, Progress::default());
-        let said = notice.expect("a notice").what;
+        let said = notice.expect("a notice").message;
         assert!(
             said.contains(&aside) && said.ends_with("starts from zero"),
             "{said}"
@@ -246,11 +246,11 @@ fn what_a_lost_file_held_is_written_again_by_who_knows_it() {
     fs::remove_dir_all(dir.path()).expect("removed");
     let change = [ProgressChange::Current("b".to_owned())];
     let (progress, notice) =
-        save_knowing(dir.path(), &known, &change, Busy::Refuse).expect("saved");
+        save_or_restore(dir.path(), &known, &change, Busy::Refuse).expect("saved");
     assert_eq!((progress.stage("a"), notice), (passed(), None));
     fs::write(dir.path().join(FILE), "[[[").expect("written");
     let (progress, notice) =
-        save_knowing(dir.path(), &progress, &change, Busy::Refuse).expect("saved");
+        save_or_restore(dir.path(), &progress, &change, Busy::Refuse).expect("saved");
     assert!(notice.is_some());
     assert_eq!(progress.stage("a"), passed());
 }
@@ -265,9 +265,9 @@ fn a_lock_of_another_program_is_waited_for() {
         .expect("there");
     other.lock().expect("locked");
     let change = [ProgressChange::Current("b".to_owned())];
-    let refused = save_knowing(dir.path(), &Progress::default(), &change, Busy::Refuse);
+    let refused = save_or_restore(dir.path(), &Progress::default(), &change, Busy::Refuse);
     assert_eq!(
-        refused.expect_err("locked").what,
+        refused.expect_err("locked").message,
         "another program holds progress.lock"
     );
     assert_eq!(load(dir.path()).0.current.as_deref(), Some("a"));
@@ -282,11 +282,14 @@ fn what_is_no_file_is_not_waited_for() {
     fs::create_dir(dir.path().join(FILE)).expect("made");
     let (progress, notice) = load(dir.path());
     assert_eq!(progress, Progress::default());
-    assert_eq!(notice.expect("a notice").what, "is a folder; name a file");
+    assert_eq!(
+        notice.expect("a notice").message,
+        "is a folder; name a file"
+    );
     fs::remove_dir(dir.path().join(FILE)).expect("removed");
     fs::create_dir(dir.path().join(LOCK)).expect("made");
     let error = save_current(dir.path(), "a").expect_err("refused");
-    assert_eq!(error.what, "something else is in the place of its file");
+    assert_eq!(error.message, "something else is in the place of its file");
 }
 
 #[test]
@@ -313,8 +316,8 @@ fn two_instances_do_not_destroy_each_other() {
                     let id = format!("s{worker}-{n}");
                     let change = [ProgressChange::Stage(id, Box::new(passed()))];
                     // On a busy machine the others may hold the lock for longer than a second.
-                    while let Err(error) = save_knowing(path, &known, &change, Busy::Refuse) {
-                        assert_eq!(error.what, "another program holds progress.lock");
+                    while let Err(error) = save_or_restore(path, &known, &change, Busy::Refuse) {
+                        assert_eq!(error.message, "another program holds progress.lock");
                     }
                 }
             });
@@ -342,5 +345,5 @@ fn a_folder_that_cannot_be_made_is_one_message() {
     let dir = folder();
     fs::write(dir.path().join("file"), "x").expect("written");
     let error = save_current(&dir.path().join("file/state"), "a").expect_err("refused");
-    assert_eq!(error.what, "Not a directory (os error 20)", "{error}");
+    assert_eq!(error.message, "Not a directory (os error 20)", "{error}");
 }

@@ -71,7 +71,7 @@ pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
 }
 
 /// Fills in the figures of a text. One notice replaces the sentences whose figures are still to come.
-pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
+pub fn fill_with_notices(text: &str, from: &FigureSources<'_>, key: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for sentence in sentences(text) {
         let parts = pieces(sentence);
@@ -112,7 +112,7 @@ pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
 }
 
 /// Returns the first sentence of a text that [`fill_known`] leaves out as a whole before any run of this configuration.
-pub fn unsaid<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
+pub fn first_omitted_sentence<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
     let none = FigureSources::none(config);
     let mut all = sentences(text.trim()).into_iter();
     all.find(|sentence| fill_known(sentence, &none).is_empty())
@@ -163,7 +163,7 @@ mod tests {
         let text =
             "ln V is {{ln_vocab}}. It took {{run.step_ms}}. {{run.parity}} off, i.e. wrong! Why?";
         assert_eq!(
-            told(text, &none, "T"),
+            fill_with_notices(text, &none, "T"),
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
         for text in [
@@ -171,12 +171,12 @@ mod tests {
             "{{ratio.step_ms}} of {{fixed.step_ms}}",
         ] {
             assert_eq!(
-                told(text, &none, "T"),
+                fill_with_notices(text, &none, "T"),
                 "(T measures both runs in turns; then the figures appear here.)"
             );
         }
         assert_eq!(
-            told("You: {{prediction.choice}}", &none, "T"),
+            fill_with_notices("You: {{prediction.choice}}", &none, "T"),
             "You: (skipped)"
         );
         let long = Finished {
@@ -188,7 +188,7 @@ mod tests {
             ..none
         };
         assert_eq!(
-            told("It took {{run.step_ms}}.", &figures, "T"),
+            fill_with_notices("It took {{run.step_ms}}.", &figures, "T"),
             "It took (not measured).",
             "it never comes"
         );
