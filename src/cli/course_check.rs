@@ -162,7 +162,7 @@ impl ItemFiles {
             Some(path) => path.clone(),
             None => {
                 let folders = context.source.entries("exercises").into_iter();
-                let mut folders = folders.filter(|entry| entry.folder);
+                let mut folders = folders.filter(|entry| entry.is_folder);
                 let Some(found) = folders.find(|entry| is_named(&entry.name, item)) else {
                     let item = line(item);
                     return Err(usage(format!("the course has no stage or exercise {item}")));

@@ -71,12 +71,12 @@ impl CourseFiles {
     /// Returns the path and the text of every file of the course.
     pub fn files(&self) -> Result<Vec<(String, String)>, FileError> {
         let mut found = Vec::new();
-        let mut open = vec!["exercises".to_owned(), "lessons".to_owned()];
-        while let Some(folder) = open.pop() {
+        let mut folders = vec!["exercises".to_owned(), "lessons".to_owned()];
+        while let Some(folder) = folders.pop() {
             for entry in self.entries(&folder) {
                 let path = format!("{folder}/{}", entry.name);
-                if entry.folder {
-                    open.push(path);
+                if entry.is_folder {
+                    folders.push(path);
                 } else {
                     let text = self.read(&path)?;
                     found.push((path, text));
@@ -135,7 +135,7 @@ pub fn within(root: &Path, path: &Path) -> Result<PathBuf, String> {
 /// Reads the files of a course and collects their faults.
 pub struct Loader<'a> {
     pub source: &'a CourseFiles,
-    /// Texts that are read in place of some files.
+    /// Texts that are read in place of files, by the paths of these files.
     pub replacements: BTreeMap<String, String>,
     pub problems: RefCell<Vec<FileError>>,
 }
@@ -158,7 +158,7 @@ impl<'a> Loader<'a> {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Returns the result of reading a file; an error is reported, and becomes `None`.
+    /// Returns what was read; an error is reported, and becomes `None`.
     pub fn ok_or_report<T>(&self, read: Result<T, FileError>) -> Option<T> {
         read.map_err(|error| self.report(error)).ok()
     }
@@ -187,7 +187,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Returns true for a relative path without `..`.
+/// Returns true for a path that stays inside the course: a relative one without `..`.
 fn inside(path: &str) -> bool {
     Path::new(path)
         .components()

@@ -73,7 +73,7 @@ struct ReadLesson {
 
 fn read_lessons(loader: &Loader<'_>) -> Vec<ReadLesson> {
     let entries = loader.source.entries("lessons").into_iter();
-    let files = entries.filter(|entry| !entry.folder && entry.name.ends_with(".md"));
+    let files = entries.filter(|entry| !entry.is_folder && entry.name.ends_with(".md"));
     let read = files.filter_map(|entry| {
         let path = format!("lessons/{}", entry.name);
         let raw = loader.ok_or_report(loader.text(&path))?;

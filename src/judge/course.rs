@@ -121,7 +121,7 @@ pub fn mysteries(
             goods.push(mystery.good.clone());
         }
         let name = format!("mystery, {}", fault.id);
-        let tried_fault = match (fault.fails, compare.as_mut()) {
+        let tried_fault = match (fault.criterion, compare.as_mut()) {
             (Criterion::Speed, None) => {
                 tried.push(CourseTrial::new(name, (None, WITH_MEASURE.to_owned())));
                 continue;
@@ -180,7 +180,7 @@ fn fails_in_run(
     fault: &Fault,
 ) -> Result<String, String> {
     // Only the criterion of the falling loss needs many steps.
-    let steps = match fault.fails {
+    let steps = match fault.criterion {
         Criterion::LossFalls => mystery::STEPS,
         _ => FEW_STEPS,
     };
@@ -203,7 +203,7 @@ fn slower(
 
 /// Returns the line of the criterion that a fault names, as an error if that criterion did not fail.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
-    let name = fault.fails.into_str();
+    let name = fault.criterion.into_str();
     let line = in_words(report.lines.iter().filter(|line| line.name == name));
     if mystery::unmet(report).contains(&name) {
         Ok(line)

@@ -149,7 +149,7 @@ impl MeasuredRun<'_> {
             Some(false) => match self.distance(&check.test, found) {
                 Some(far) => {
                     let side = if far > 0.0 { "too high" } else { "too low" };
-                    let apart = placeholder::apart(name, far);
+                    let apart = placeholder::difference(name, far);
                     (format!("{shown}, {apart} {side}"), Some(false))
                 }
                 None => (shown, Some(false)),

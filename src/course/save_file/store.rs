@@ -1,5 +1,5 @@
-//! Stores the progress in its file, which is locked, read, and written whole. One previous copy is kept. A file that cannot be read is set
-//! aside, and the previous copy takes its place.
+//! Reads and writes the file of the progress. A change locks the file, reads it, and replaces it as a whole; the file before the change is
+//! kept. A damaged file is set aside, and that previous copy takes its place. A file that the system does not let us read is not replaced.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -33,7 +33,7 @@ pub fn directory(course: &str) -> Option<PathBuf> {
     Some(base.join(course))
 }
 
-/// Reads the progress. The second part is the fault if the file was damaged or could not be read.
+/// Reads the progress. The second value is the fault of a file that was damaged or could not be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     let found = match read(dir, FILE) {
         Err(ReadError::Refused(error)) => Err(error),
@@ -50,7 +50,7 @@ pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     }
 }
 
-/// Returns the times of the answers in a stage, as far as the file has them.
+/// Returns the times of the answers in a stage that the file has.
 pub fn times(dir: &Path, id: &str) -> Times {
     let document = read(dir, FILE).ok().flatten().unwrap_or_default();
     document.times(id)
@@ -65,7 +65,7 @@ pub enum Busy {
     GoOn,
 }
 
-/// The progress in the file after a change, and the fault if the file was damaged.
+/// The progress in the file after a change, and the fault of a file that was damaged.
 pub(super) type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file. What other programs recorded stays.
@@ -100,7 +100,7 @@ pub fn save_or_restore(
     Ok((document.progress(), damage))
 }
 
-/// Explains in a few words why something cannot be written.
+/// Explains in a few words why a file of the learner cannot be written.
 pub fn explain_write_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
@@ -124,7 +124,7 @@ fn shown(path: &Path) -> String {
     sanitize::one_line(&path.display().to_string())
 }
 
-/// Waits up to a second for another program.
+/// Locks the folder. Waits up to a second for another program.
 fn lock(dir: &Path, busy: Busy) -> io::Result<File> {
     let file = files::own(&dir.join(LOCK))?;
     for _ in 0..50 {
@@ -169,7 +169,7 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     Ok(Some(document))
 }
 
-/// Reads the file. A damaged file is set aside, and the previous copy takes its place; the second part is then the fault.
+/// Reads the file. A damaged file is set aside, and the previous copy takes its place; the second value is then the fault.
 fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileError> {
     let mut damage = match read(dir, FILE) {
         Ok(document) => return Ok((document.unwrap_or_default(), None)),

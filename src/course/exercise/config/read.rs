@@ -38,7 +38,7 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let rank = found.rank;
     if let Some(sweep) = &sweep {
         if sweep.values.len() < 2 {
-            let message = "`values` needs at least two values to compare";
+            let message = "`values` needs at least two values; write values = [1, 2]";
             return Err(file.fault("sweep.values", message));
         }
         for value in &sweep.values {
@@ -47,28 +47,27 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
         for set in &sweep.with {
             try_set("sweep.with", set)?;
         }
-        let mut metrics = sweep.metrics.iter();
-        if let Some(name) = metrics.find(|name| !metric::is_known(name)) {
-            let known = metric::METRICS.iter().map(|metric| metric.name);
-            return Err(file.unknown("sweep.metrics", "metric", name, known));
+        let is_unknown = |name: &&String| !metric::is_known(name);
+        if let Some(name) = sweep.metrics.iter().find(is_unknown) {
+            return Err(file.unknown("sweep.metrics", "metric", name, metric::names()));
         }
     } else if rank.is_empty() {
         let message = "varies nothing; write a `[sweep]` or several `[[rank]]`";
         return Err(file.fault("sweep", message));
     }
-    for (at, change) in rank.iter().enumerate() {
-        let at = format!("rank.{at}.set");
+    for (index, change) in rank.iter().enumerate() {
+        let path = format!("rank.{index}.set");
         if change.set.is_empty() {
             let message = "`set` changes nothing; write set = [\"model.norm=fused\"]";
-            return Err(file.fault(&at, message));
+            return Err(file.fault(&path, message));
         }
         for set in &change.set {
-            try_set(&at, set)?;
+            try_set(&path, set)?;
         }
     }
     let mut checks = Vec::new();
-    for (at, raw) in found.check.into_iter().enumerate() {
-        let path = format!("check.{at}");
+    for (index, raw) in found.check.into_iter().enumerate() {
+        let path = format!("check.{index}");
         let check = config_check(file, &path, raw, sweep.as_ref(), rank.len())?;
         checks.push(check);
     }
