@@ -17,7 +17,7 @@ use super::log::LOG;
 use super::record::{ClassState, InstructorRequest, MOST_BYTES, Participant, RecordError};
 use super::secrets::drawn;
 use super::state::JoinError;
-use crate::course::save_file::in_words;
+use crate::course::save_file::explain_write_error;
 use crate::files;
 use crate::sanitize;
 
@@ -120,7 +120,7 @@ impl RoomFolder {
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
             RoomError::Later(match error.kind() {
                 io::ErrorKind::NotFound => self.no_room(),
-                _ => format!("{shown}: {}", in_words(&error)),
+                _ => format!("{shown}: {}", explain_write_error(&error)),
             })
         })?;
         ClassState::read(&bytes).map_err(|fault| {
@@ -308,7 +308,7 @@ impl RoomFolder {
 
     /// Returns the message about an error in this folder.
     pub fn failed(&self, error: &io::Error) -> String {
-        format!("{}: {}", self.shown(), in_words(error))
+        format!("{}: {}", self.shown(), explain_write_error(error))
     }
 
     fn shown(&self) -> String {

@@ -21,7 +21,7 @@ use super::phone::{PhoneRequest, PhoneView};
 use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 use super::state::{JoinError, RoomState};
 use crate::course::Course;
-use crate::course::save_file::in_words;
+use crate::course::save_file::explain_write_error;
 use keeper::{Keeper, hear, hear_file};
 use protocol::machine;
 
@@ -262,7 +262,7 @@ impl OpenRoom {
         // A board that slept while another took the room over must not write.
         if let Err(lost) = locked(&self.lock).check() {
             room.roll_back(before);
-            return Err(in_words(&lost).into());
+            return Err(explain_write_error(&lost).into());
         }
         let kept = match self.log.write(&new) {
             Ok(mark) => {
@@ -275,7 +275,10 @@ impl OpenRoom {
         };
         let fault = kept.err().map(|error| {
             room.roll_back(self.log.roll_back());
-            format!("the room's log could not be written: {}", in_words(&error))
+            format!(
+                "the room's log could not be written: {}",
+                explain_write_error(&error)
+            )
         });
         room.note(LOG.to_owned(), fault.clone());
         match fault {

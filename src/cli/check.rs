@@ -52,7 +52,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     let count = stages.len();
     for (done, stage) in stages.into_iter().enumerate() {
         meter.at(done, count);
-        let (mine, path) = context.learner(stage, None)?;
+        let (mine, path) = context.learner_config(stage, None)?;
         say_file(stage, path.as_deref());
         let quiz = &known.stage(&stage.id).quiz;
         let Some(report) = report(&mut runner, &meter, device, stage, &mine.config, quiz.len())?

@@ -54,7 +54,7 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     for problem in &problems {
         let told = json!({
             "what": problem.path, "line": problem.line, "column": problem.column,
-            "passed": false, "detail": problem.what,
+            "passed": false, "detail": problem.message,
         });
         out::json_or_text(args.json, &told, || format!("FAIL  {problem}"))?;
     }
@@ -132,7 +132,7 @@ fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
     out::json_or_text(as_json, tried, || {
         let detail = tried.detail.replace("; `", "\n`");
         let detail = detail.lines().map(|part| format!("\n        {part}"));
-        let (mark, what) = (mark(tried.passed), &tried.what);
+        let (mark, what) = (mark(tried.passed), &tried.name);
         format!("{mark}  {what}{}", detail.collect::<String>())
     })
 }
@@ -162,7 +162,7 @@ impl ItemFiles {
             Some(path) => path.clone(),
             None => {
                 let folders = context.source.entries("exercises").into_iter();
-                let mut folders = folders.filter(|entry| entry.folder);
+                let mut folders = folders.filter(|entry| entry.is_folder);
                 let Some(found) = folders.find(|entry| is_named(&entry.name, item)) else {
                     let item = line(item);
                     return Err(usage(format!("the course has no stage or exercise {item}")));

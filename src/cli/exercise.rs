@@ -11,7 +11,7 @@ use super::args::{CheckArgs, EngineArgs};
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
-use crate::judge::course::{CourseTrial, Found};
+use crate::judge::course::{CourseTrial, TrialResult};
 use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
@@ -62,7 +62,7 @@ struct CheckSession<'a> {
     /// The number of all kernels.
     of: usize,
     /// The result of all further kernels, after a check that did not run.
-    skipped: Option<Found>,
+    skipped: Option<TrialResult>,
 }
 
 /// Checks the learner's work in an exercise, as in `perflings check k01`.
@@ -118,7 +118,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
 }
 
 /// Returns the result of trying a part of an exercise, such as `starter`.
-fn trial(exercise: &Exercise, what: &str, found: Found) -> CourseTrial {
+fn trial(exercise: &Exercise, what: &str, found: TrialResult) -> CourseTrial {
     let (label, id) = (exercise.label(), &exercise.id);
     CourseTrial::new(format!("{label} {id}, {what}"), found)
 }

@@ -81,7 +81,10 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
                 .and_then(|id| context.course.stage_by_id(&id))
                 .or(context.course.stages.first())
                 .ok_or_else(|| usage("name what to run, such as 4:fixed"))?;
-            changed(context.learner(stage, args.change.preset)?.0, &args.change)?
+            changed(
+                context.learner_config(stage, args.change.preset)?.0,
+                &args.change,
+            )?
         }
     };
     let mut runner = Runner::new(args.engine.command()?.with_kernel_texts(), None)?;

@@ -9,7 +9,7 @@ use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::saved::{change, progress_of, report_saved, unsaved};
 use super::variant::stage_named;
 use crate::course::CourseFiles;
-use crate::course::placeholder::{FigureSources, told};
+use crate::course::placeholder::{FigureSources, fill_with_notices};
 use crate::course::save_file::{self, Prediction, ProgressChange, StageProgress, letter};
 use crate::course::workspace::write;
 use crate::out::{self, Exit, notice, result, usage};
@@ -118,7 +118,7 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
             let stage = stage_named(&args.stage, &context)?;
             let figures = FigureSources::none(&stage.broken);
             let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
-            let filled = |hint: &String| told(hint.trim(), &figures, &key);
+            let filled = |hint: &String| fill_with_notices(hint.trim(), &figures, &key);
             (&stage.id, stage.hints.iter().map(filled).collect())
         }
     };
@@ -128,7 +128,7 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
     }
     change(&context, id, |known| {
         known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
-        known.note_tried(false);
+        known.record_attempt(false);
     });
     Ok(Exit::Ok)
 }

@@ -193,8 +193,8 @@ fn print_changes(room: &mut ShownRoom, as_json: bool) -> Result<Exit> {
 /// Reads the questions that were prepared in a file.
 fn questions(file: &Path) -> Result<Vec<Question>> {
     let fault = |why: String| usage(format!("--questions {}: {why}", absolute(file)));
-    let bytes =
-        files::read(file, MOST_QUESTIONS).map_err(|error| fault(save_file::in_words(&error)))?;
+    let bytes = files::read(file, MOST_QUESTIONS)
+        .map_err(|error| fault(save_file::explain_write_error(&error)))?;
     Question::read_all(&String::from_utf8_lossy(&bytes)).map_err(fault)
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
                 Some(As::Broken) => NamedConfig::broken(stage, preset),
                 Some(As::Fixed) => NamedConfig::fixed(stage, preset),
                 None => {
-                    let (named, path) = context.learner(stage, preset)?;
+                    let (named, path) = context.learner_config(stage, preset)?;
                     say_file(stage, path.as_deref());
                     named
                 }

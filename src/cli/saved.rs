@@ -30,7 +30,7 @@ pub(super) fn report_saved(saved: Result<Option<FileError>, FileError>) {
 
 /// Says why nothing was saved.
 pub(super) fn unsaved(error: &FileError) -> String {
-    format!("progress is not saved: {} ({})", error.what, error.path)
+    format!("progress is not saved: {} ({})", error.message, error.path)
 }
 
 /// Says which of the learner's files is used, if one is.
@@ -43,7 +43,7 @@ pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
 
 /// Saves that an exercise was looked at or tried, and whether it passed.
 pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
-    change(context, &exercise.id, |known| known.note_tried(passed));
+    change(context, &exercise.id, |known| known.record_attempt(passed));
 }
 
 /// Changes the progress of the stage or exercise `id`.

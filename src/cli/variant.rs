@@ -127,7 +127,7 @@ pub(super) fn changed(mut named: NamedConfig, change: &ChangeArgs) -> Result<Nam
     }
     match named.config.problems().first() {
         None => Ok(named),
-        Some(problem) => Err(usage(problem.what.clone())),
+        Some(problem) => Err(usage(problem.message.clone())),
     }
 }
 

@@ -51,7 +51,7 @@ fn course_blocks(
         SheetBlock::Intro(format!(
             "{stages} of {} stages passed. {}",
             course.stages.len(),
-            score.said(None)
+            score.sentence(None)
         )),
     ];
     for stage in &course.stages {

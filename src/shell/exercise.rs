@@ -101,7 +101,7 @@ impl ExerciseRunner {
         }
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
-        folders.extend(context.copy_of(exercise));
+        folders.extend(context.folder_in_copy(exercise));
         // The first folder with an edited file is used.
         let is_edited = |folder: &&PathBuf| {
             exercise.files().iter().any(|file| {
@@ -136,7 +136,7 @@ impl ExerciseRunner {
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(context, id)?;
         self.work = None;
-        let mut folders: Vec<PathBuf> = context.copy_of(exercise).into_iter().collect();
+        let mut folders: Vec<PathBuf> = context.folder_in_copy(exercise).into_iter().collect();
         folders.push(context.workspace()?.folder(id));
         let kept = restore_files(&folders, exercise)?;
         self.open(context, id, device)?;
@@ -376,7 +376,7 @@ fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
         Ok(read) => read,
         Err(error) => return (AnswerFile::Open(vec![error.to_string()]), Answers::new()),
     };
-    let problems: Vec<String> = judge::wanting(configs, &answers)
+    let problems: Vec<String> = judge::unusable_answers(configs, &answers)
         .into_iter()
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);

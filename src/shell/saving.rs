@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::app::Message;
-use crate::course::save_file::{Busy, Progress, ProgressChange, save_knowing};
+use crate::course::save_file::{Busy, Progress, ProgressChange, save_or_restore};
 
 /// The time to wait before another attempt.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
@@ -99,7 +99,7 @@ impl SavingThread {
     }
 
     fn save(&mut self, busy: Busy) {
-        let saved = save_knowing(&self.dir, &self.known, &self.unsaved, busy);
+        let saved = save_or_restore(&self.dir, &self.known, &self.unsaved, busy);
         let why = match saved {
             Ok((progress, damage)) => {
                 self.known = progress;
@@ -113,7 +113,7 @@ impl SavingThread {
                 }
                 None
             }
-            Err(error) => Some(error.what),
+            Err(error) => Some(error.message),
         };
         if why != self.why {
             let why = why.clone();

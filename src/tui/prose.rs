@@ -12,7 +12,7 @@ use crate::app::figures::{as_found, figures};
 use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
 use crate::course::placeholder::{
-    FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, notice, resolve, told,
+    FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, fill_with_notices, notice, resolve,
 };
 use crate::course::{TextBlock, TextSpan};
 use crate::sanitize;
@@ -115,7 +115,7 @@ impl<'a> ProseWriter<'a> {
     /// Writes a text of the course after a marker, in a style of its own.
     pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
         let body = match self.figures {
-            Some(figures) => told(body, figures, &pair_key()),
+            Some(figures) => fill_with_notices(body, figures, &pair_key()),
             None => body.to_owned(),
         };
         let first = Run::styled(marker.to_owned(), marked);

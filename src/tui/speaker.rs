@@ -193,7 +193,7 @@ fn agenda(
                 let planned = format!("{from}-{}", from + part.minutes);
                 from += part.minutes;
                 let planned_s = 60 * u64::from(part.minutes);
-                (part.what.clone(), planned_s, planned, &part.stages[..])
+                (part.topic.clone(), planned_s, planned, &part.stages[..])
             });
             let all_s = 60 * u64::from(agenda.minutes);
             let all = format!("0-{}", agenda.minutes);
@@ -298,7 +298,7 @@ mod tests {
         };
         let part = |minutes, what: &str, stages: &[u32]| AgendaPart {
             minutes,
-            what: what.to_owned(),
+            topic: what.to_owned(),
             stages: stages.to_vec(),
         };
         let agenda = Agenda {

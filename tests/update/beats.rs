@@ -515,9 +515,9 @@ fn previews_and_agendas_are_complete() {
         assert_eq!(sum, agenda.minutes);
         for part in &agenda.parts {
             assert!(
-                guide.contains(&part.what),
+                guide.contains(&part.topic),
                 "docs/instructor.md: {}",
-                part.what
+                part.topic
             );
             let known = |number: &u32| app.lesson.course.stage(*number).is_some();
             assert!(part.stages.iter().all(known));

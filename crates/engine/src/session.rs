@@ -445,7 +445,7 @@ fn refuse(run: &RunSpec, opened: &OpenDevice, given_back: u64) -> Result<()> {
 /// Returns the first problem of a run's configuration as an error.
 fn first_problem(run: &RunSpec) -> Result<()> {
     match run.config.problems().into_iter().next() {
-        Some(problem) => bail!(problem.what),
+        Some(problem) => bail!(problem.message),
         None => Ok(()),
     }
 }

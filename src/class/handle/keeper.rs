@@ -11,7 +11,7 @@ use crate::class::log::Origin;
 use crate::class::record::{ClassState, Participant};
 use crate::class::state::{JoinError, RoomState};
 use crate::course::Course;
-use crate::course::save_file::in_words;
+use crate::course::save_file::explain_write_error;
 
 /// The interval at which the lock is counted on, the folder is read and silence is noticed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl Keeper {
 
     fn keep_up(&mut self, room: &OpenRoom) -> Result<(), String> {
         let beat = locked(&room.lock).beat();
-        let lost = beat.err().map(|error| in_words(&error));
+        let lost = beat.err().map(|error| explain_write_error(&error));
         locked(&room.state).note("lock".to_owned(), lost);
         room.commit(|state, now_ms| {
             state.fall_silent(now_ms);

@@ -137,7 +137,7 @@ impl BenchArgs {
             changed.map_err(|why| usage(format!("{flag} {change}: {why}")))?;
         }
         match config.problems().first() {
-            Some(problem) => Err(usage(format!("{name}: {}", problem.what))),
+            Some(problem) => Err(usage(format!("{name}: {}", problem.message))),
             None => Ok(config),
         }
     }

@@ -11,7 +11,7 @@ use crate::course::config_file::{MAX_BYTES, read_text};
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
-use crate::judge::course::{Found, WITH_MEASURE};
+use crate::judge::course::{TrialResult, WITH_MEASURE};
 use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::out::{self, Exit, notice, result, usage};
@@ -75,7 +75,7 @@ impl Commands for Configs {
 }
 
 /// Judges the answers that the measurement makes right. Without `timed`, the runs are too short for the criteria about speed.
-fn judge_right_answers(configs: &Configs, runs: &SweepRuns, timed: bool) -> Found {
+fn judge_right_answers(configs: &Configs, runs: &SweepRuns, timed: bool) -> TrialResult {
     let right = judge::truth(configs, runs);
     let mut lines = judge::lines(configs, &right, runs);
     let is_speed = |line: &CriterionResult| {

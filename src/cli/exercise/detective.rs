@@ -47,7 +47,7 @@ impl Commands for Detective {
         let right = choice == question.answer;
         // After the first wrong answer the right one is not revealed yet.
         let told = right || known.prediction.is_some();
-        let passed = known.clone().note_finding(choice, right);
+        let passed = known.clone().record_answer(choice, right);
         if args.json {
             out::json(&json!({
                 "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
@@ -83,7 +83,7 @@ impl Commands for Detective {
         }
         // The first answer stays. An answer does not count as a look at the recording.
         change(request.context, id, |known| {
-            known.note_finding(choice, right);
+            known.record_answer(choice, right);
         });
         Ok(Exit::passed_if(passed && right))
     }

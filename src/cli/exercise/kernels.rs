@@ -10,7 +10,7 @@ use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
-use crate::judge::course::Found;
+use crate::judge::course::TrialResult;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::judge::met;
 use crate::lanes::LanesWanted;
@@ -193,7 +193,7 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
 
 /// Judges the check of a text. A starter must fail exactly the checks that say so, a solution must pass all of them, and a wrong solution
 /// must be refused with the words that it names.
-fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
+fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> TrialResult {
     if let Some(why) = &report.facts.failed {
         return (Some(false), format!("{NOT_RUN}: {why}"));
     }
@@ -229,7 +229,7 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
     }
 }
 
-fn verdict_on_wrong(wrong: &WrongSolution, report: &KernelVerdict) -> Found {
+fn verdict_on_wrong(wrong: &WrongSolution, report: &KernelVerdict) -> TrialResult {
     let words = &wrong.refused;
     let lines = report.card.iter().filter(|line| line.good != Some(true));
     let reasons: Vec<&str> = lines.map(|line| line.text.as_str()).collect();

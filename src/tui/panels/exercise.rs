@@ -117,7 +117,7 @@ fn hints(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 fn task(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.body(exercise.task.trim(), theme.strong);
-    w.course_text(exercise.asks, theme.dim, &exercise.size);
+    w.course_text(exercise.asks(), theme.dim, &exercise.size);
 }
 
 /// Writes the paths of the learner's files.

@@ -163,14 +163,14 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             ];
             w.runs(&runs, "", "  ");
         }
-        w.text(fault.does);
+        w.text(fault.effect);
         if end != MysteryEnd::GivenUp && fault.is_in(&w.app.shown_bench().comparison.config_b) {
             let text = "B still has this fault. The pairs did not measure a slowdown from it on this device.";
             w.plain(text, theme.warning);
         }
         let alike = FAULTS
             .iter()
-            .filter(|other| other.looks == fault.looks)
+            .filter(|other| other.symptom == fault.symptom)
             .count();
         let others = match alike - 1 {
             1 => "as does 1 other fault".to_owned(),
@@ -178,7 +178,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
         };
         w.dim(&format!(
             "It looks like {}, {others}.",
-            fault.looks.into_str()
+            fault.symptom.into_str()
         ));
         w.blank();
     }

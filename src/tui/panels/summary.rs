@@ -110,7 +110,7 @@ fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 fn totals(w: &mut ProseWriter<'_>) {
     let score = w.app.lesson.learner.progress.calibration();
     let points = (w.app.lesson.range_points(), POINTS * score.ranges);
-    w.plain(&score.said(Some(points)), w.theme.strong);
+    w.plain(&score.sentence(Some(points)), w.theme.strong);
 }
 
 /// The gap between two columns of a table.
