@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::args::{As, RunArgs};
+use super::args::{RunArgs, StageVariant};
 use super::meter::ProgressMeter;
 use super::saved::say_file;
 use super::stage_table::{self, ALL};
@@ -36,8 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
             let context = args.course.load()?;
             let stage = stage_named(name, &context)?;
             match args.variant {
-                Some(As::Broken) => NamedConfig::broken(stage, preset),
-                Some(As::Fixed) => NamedConfig::fixed(stage, preset),
+                Some(StageVariant::Broken) => NamedConfig::broken(stage, preset),
+                Some(StageVariant::Fixed) => NamedConfig::fixed(stage, preset),
                 None => {
                     let (named, path) = context.learner(stage, preset)?;
                     say_file(stage, path.as_deref());
