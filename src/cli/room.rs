@@ -14,7 +14,7 @@ use super::args::RoomArgs;
 use super::workshop::{exit_of, theme};
 use crate::app::Markers;
 use crate::class::folder::{self, RoomFolder};
-use crate::class::handle::{OpenError, RoomHandle, RoomLooker};
+use crate::class::handle::{OpenError, RoomHandle, SecondBoard};
 use crate::class::instructor_link;
 use crate::class::record::Question;
 use crate::class::secrets::RoomSecrets;
@@ -94,7 +94,7 @@ fn open_folder(dir: PathBuf, course: &Course, view: &mut BoardView) -> Result<So
         Ok(handle) => Source::Own(handle),
         Err(OpenError::Taken(owner)) => {
             notice(&format!("{owner} has this room; this board looks at it"));
-            let looker = RoomLooker::new(dir.clone(), course.clone());
+            let looker = SecondBoard::new(dir.clone(), course.clone());
             Source::elsewhere(Box::new(looker))?
         }
         Err(error) => return Err(usage(error.to_string())),

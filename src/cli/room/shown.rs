@@ -9,7 +9,7 @@ use crate::class::board::Board;
 use crate::class::handle::RoomHandle;
 use crate::class::link::{InstructorLink, RoomNews};
 use crate::class::member::Member;
-use crate::class::page;
+use crate::class::page::page_of_board;
 use crate::class::record::InstructorRequest;
 use crate::course::context::CourseContext;
 use crate::course::mystery::LEVELS;
@@ -119,7 +119,7 @@ impl RoomControl for ShownRoom {
         if let Some(path) = &self.page
             && self.drawn.as_ref() != Some(&board)
         {
-            let page = page::file(&board.clone().for_everybody());
+            let page = page_of_board(&board.clone().for_everybody());
             // If this fails, the page is written with the next board.
             let _ = files::write(path, page.as_bytes());
             self.drawn = Some(board.clone());
