@@ -164,17 +164,18 @@ pub(super) struct ChangeArgs {
 }
 
 impl CourseArgs {
-    /// Loads the course that the command line names, as its learner sees it.
+    /// Loads the course that the command line names for its learner, with the learner's files.
     pub(super) fn load(&self) -> Result<CourseContext> {
         CourseContext::load(self.folder())
     }
 
-    /// Loads the course that the command line names, as its author sees it.
+    /// Loads the course that the command line names for its author, without the files of a learner.
     pub(super) fn load_as_author(&self) -> Result<CourseContext> {
         CourseContext::load_as_author(self.folder())
     }
 
-    /// Returns the folder that `--course` names. Prints a notice if `--lang` is given, because it has no effect any more.
+    /// Returns the folder that `--course` names; `None` for the course inside the program. Prints a notice if the retired flag `--lang` is
+    /// given.
     fn folder(&self) -> Option<&Path> {
         if self.lang.is_some() {
             notice("--lang has no effect any more: all lessons are in English; leave it out");
@@ -182,7 +183,7 @@ impl CourseArgs {
         self.course.as_deref()
     }
 
-    /// Loads the course like `load` and prints on stderr what could not be loaded.
+    /// Loads the course like `load`, and prints its problems on stderr.
     pub(super) fn open(&self) -> Result<CourseContext> {
         let context = self.load()?;
         for problem in &context.course.problems {
@@ -198,7 +199,7 @@ impl EngineArgs {
         engine_command(self.engine.as_deref())
     }
 
-    /// Starts an engine for runs and comparisons. Its stream is also written to the file `record`.
+    /// Starts an engine for runs and comparisons. If `record` names a file, the engine's stream is also written there.
     pub(super) fn runner(&self, record: Option<&Path>) -> Result<Runner> {
         Runner::new(self.command()?, record)
     }

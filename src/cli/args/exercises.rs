@@ -121,7 +121,7 @@ pub(crate) struct CourseNewArgs {
     pub course: CourseArgs,
 }
 
-/// What an author begins.
+/// What an author wants to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NewItem {
     /// A fault in a configuration
