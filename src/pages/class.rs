@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::csv::{known, row};
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
-use crate::class::board::{RaceRank, VoteTally, duration, predicted, race, tally};
+use crate::class::board::{RaceRank, VoteTally, duration, race, tally, tally_without_votes};
 use crate::class::record::{Participant, Question, RaceResult, SharedWork, Vote, mystery_of};
 use crate::class::state::RoomState;
 use crate::course::save_file::letter;
@@ -150,7 +150,7 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     for id in room.class.questions.keys() {
         if let Some(tally) = tally(room, course, id) {
             blocks.push(SheetBlock::Heading(tally.prompt.clone()));
-            blocks.push(SheetBlock::Intro(format!("Voted: {}.", tally.who())));
+            blocks.push(SheetBlock::Intro(format!("Voted: {}.", tally.turnout())));
             blocks.push(SheetBlock::Table(vote_table(&tally)));
         }
     }
@@ -330,7 +330,7 @@ fn prediction_tally(
     }
     VoteTally {
         rounds: vec![counts],
-        ..predicted(room, stage)
+        ..tally_without_votes(room, stage)
     }
 }
 
@@ -382,6 +382,7 @@ fn range_scale(stage: &Stage, tally: &VoteTally) -> Option<RangeScale> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::log::Origin;
     use crate::class::record::MysteryResult;
     use crate::pages::html;
 
@@ -414,7 +415,7 @@ mod tests {
         };
         record.stages.insert("broken-init".to_owned(), shared);
         record.races.insert("mystery 7-1".to_owned(), solved());
-        room.hear(record, 0).expect("heard");
+        room.receive(record, &Origin::default(), 0).expect("heard");
         let table = csv(&room);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
@@ -452,7 +453,7 @@ mod tests {
                 races: [("mystery 7-1".to_owned(), solved())].into(),
                 ..Participant::default()
             };
-            room.hear(record, 0).expect("heard");
+            room.receive(record, &Origin::default(), 0).expect("heard");
         }
         let text = sheet(&room, &course).text();
         for wanted in [

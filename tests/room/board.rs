@@ -5,6 +5,7 @@ use std::slice;
 
 use perflings::app::{Markers, ThemeName};
 use perflings::class::board::{Board, Crowd};
+use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, MysteryResult, RaceResult, SharedWork};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
@@ -30,8 +31,8 @@ fn room() -> (RoomState, Course) {
         ('d', "\u{1b}[2JEve"),
     ] {
         let mut record = participant(digit, name);
-        record.here.clone_from(&course.stages[2].id);
-        record.here_s = 700;
+        record.open_task.clone_from(&course.stages[2].id);
+        record.open_s = 700;
         record.raised = digit == 'c';
         let shared = SharedWork {
             vote: Some(1),
@@ -48,29 +49,31 @@ fn room() -> (RoomState, Course) {
             }),
         };
         record.races.insert("mystery 7-1".to_owned(), result);
-        room.hear(record, 700_000).expect("heard");
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
-    obey(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+    carry_out(&mut room, &InstructorRequest::OpenVote(stage.clone()));
     let round = room.class.votes[&stage].number().expect("a round");
     for digit in ['a', 'b', 'c', 'd'] {
         let mut record = room.people[&digit.to_string().repeat(32)].record.clone();
         record.sequence = 2;
-        record.here_s = 700;
+        record.open_s = 700;
         record.ballots.insert(round, 1);
-        room.hear(record, 700_000).expect("heard");
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
     for order in [
         InstructorRequest::CloseVote,
         InstructorRequest::Offer(Some(course.stages[1].id.clone())),
     ] {
-        obey(&mut room, &order);
+        carry_out(&mut room, &order);
     }
     (room, course)
 }
 
-fn obey(room: &mut RoomState, order: &InstructorRequest) {
+fn carry_out(room: &mut RoomState, order: &InstructorRequest) {
     let now_ms = room.last_ms();
-    room.obey(order, &Course::builtin(), now_ms)
+    room.carry_out(order, &Course::builtin(), now_ms)
         .expect("obeyed");
 }
 
@@ -239,7 +242,7 @@ fn the_vote_key_opens_the_vote_of_the_marked_stage_and_closes_it() {
     let opened = InstructorRequest::OpenVote(instructor.stage(1));
     let orders = instructor.orders(&[BoardAction::Mark(1), BoardAction::Vote]);
     assert_eq!(orders, slice::from_ref(&opened));
-    obey(&mut instructor.class, &opened);
+    carry_out(&mut instructor.class, &opened);
     let orders = instructor.orders(&[BoardAction::Vote]);
     assert_eq!(orders, [InstructorRequest::CloseVote]);
 }
@@ -252,7 +255,7 @@ fn the_answer_is_shown_for_a_vote_that_is_over() {
         InstructorRequest::OpenVote(stage.clone()),
         InstructorRequest::CloseVote,
     ] {
-        obey(&mut instructor.class, &order);
+        carry_out(&mut instructor.class, &order);
     }
     let reason = "why".to_owned();
     assert_eq!(
@@ -426,8 +429,9 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
     let (mut room, course) = room();
     for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
         let mut record = participant(digit, &format!("Participant number {name} of us"));
-        record.here_s = 0;
-        room.hear(record, 700_000).expect("heard");
+        record.open_s = 0;
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
     let board = Board::from_room(&room, &course, 700_000);
     let mut view = BoardView {
@@ -459,11 +463,11 @@ fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
         screen: BoardScreen::Wall,
         ..BoardView::default()
     };
-    obey(&mut room, &InstructorRequest::OpenVote(stage));
+    carry_out(&mut room, &InstructorRequest::OpenVote(stage));
     let open = Board::from_room(&room, &course, 700_000);
     let text = screen(&open, &mut view, (120, 36), Markers::Braille);
     assert!(text.contains("of 4 here have voted once more"), "{text}");
-    obey(&mut room, &InstructorRequest::CloseVote);
+    carry_out(&mut room, &InstructorRequest::CloseVote);
     // Nobody voted again; the first round is shown.
     let closed = Board::from_room(&room, &course, 700_000);
     view.wall = Some(WallPart::Vote);
@@ -486,7 +490,7 @@ fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
         Markers::Braille,
     );
     assert!(race.contains("no race"), "{race}");
-    obey(
+    carry_out(
         &mut room,
         &InstructorRequest::Race(Some("mystery 7-1".to_owned())),
     );

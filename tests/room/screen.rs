@@ -4,6 +4,7 @@ use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
 use perflings::class::link::RoomNews;
+use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
@@ -41,13 +42,13 @@ fn tick(app: &mut App, now_ms: u64) -> Option<Participant> {
 fn said(app: &mut App, orders: &[InstructorRequest]) {
     let mut room = RoomState::default();
     for order in orders {
-        obey(&mut room, order, &app.lesson.course);
+        carry_out(&mut room, order, &app.lesson.course);
     }
     update(app, Message::Room(RoomNews::Class(Box::new(room.class))));
 }
 
-fn obey(room: &mut RoomState, order: &InstructorRequest, course: &Course) {
-    room.obey(order, course, 0).expect("obeyed");
+fn carry_out(room: &mut RoomState, order: &InstructorRequest, course: &Course) {
+    room.carry_out(order, course, 0).expect("obeyed");
 }
 
 fn stage(app: &App, at: usize) -> String {
@@ -59,14 +60,14 @@ fn only_what_changed_is_shared() {
     let mut app = joined();
     let first = tick(&mut app, 1_000).expect("the first record");
     assert_eq!(
-        (first.name.as_str(), first.here.as_str()),
+        (first.name.as_str(), first.open_task.as_str()),
         ("Ana", stage(&app, 0).as_str())
     );
     assert_eq!(tick(&mut app, 60_000), None, "time alone is nothing new");
     act(&mut app, Action::RaiseHand);
     act(&mut app, Action::Answer(1));
     let next = tick(&mut app, 61_000).expect("a hand and a vote");
-    assert!(next.raised && next.here_s == 60);
+    assert!(next.raised && next.open_s == 60);
     assert_eq!(next.stages[&stage(&app, 0)].vote, Some(1));
 }
 
@@ -100,16 +101,16 @@ fn the_class_votes_twice() {
     let shared = tick(&mut app, 900).expect("the vote");
     let mut room = RoomState::default();
     let course = app.lesson.course.clone();
-    obey(&mut room, &open, &course);
-    room.hear(shared, 0).expect("heard");
+    carry_out(&mut room, &open, &course);
+    room.receive(shared, &Origin::default(), 0).expect("heard");
     update(
         &mut app,
-        Message::Room(RoomNews::Class(Box::new(room.class_of(&"a".repeat(32))))),
+        Message::Room(RoomNews::Class(Box::new(room.class_for(&"a".repeat(32))))),
     );
     let told = app.view.notice.as_ref().map(|notice| notice.text.clone());
     assert_eq!(told.as_deref(), Some("Your vote c is counted"));
     for order in [InstructorRequest::CloseVote, open] {
-        obey(&mut room, &order, &course);
+        carry_out(&mut room, &order, &course);
     }
     update(
         &mut app,
@@ -290,7 +291,7 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
         let course = app.lesson.course.clone();
         given
             .iter()
-            .for_each(|order| obey(&mut hall, order, &course));
+            .for_each(|order| carry_out(&mut hall, order, &course));
         seen.extend(given);
         if seen.len() == 1 && hall.class.open_vote().is_some() {
             // The same beat again orders nothing.

@@ -440,13 +440,13 @@ impl Membership {
         }
         if let Some(mut result) = context.race_result() {
             if let Some(older) = self.races.get(&task) {
-                result.keep(older);
+                result.choose_between(older);
             }
             self.races.insert(task, result);
         }
         let record = self.participant(context);
         let same = Participant {
-            here_s: self.shared.here_s,
+            open_s: self.shared.open_s,
             ..record.clone()
         };
         if same == self.shared && !self.shared.id.is_empty() {
@@ -521,8 +521,8 @@ impl Membership {
             id: self.me.id.clone(),
             name: self.me.name.clone(),
             device,
-            here: self.here.0.clone(),
-            here_s: context.now_ms.saturating_sub(self.here.1) / 1000,
+            open_task: self.here.0.clone(),
+            open_s: context.now_ms.saturating_sub(self.here.1) / 1000,
             raised: self.raised,
             stages,
             ballots: self.ballots.clone(),

@@ -1,4 +1,4 @@
-//! The arguments of `bench`, the rows that follow from them, and the new names of flags of earlier versions.
+//! The arguments of `bench`, and the rows that follow from them. Flags of earlier versions are refused with their new form.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -77,18 +77,19 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// Checks the flags. Fails if a value is given twice, or with the new name of a flag of an earlier version.
+    /// Refuses a value that is given twice, and flags of earlier versions; the error says what to write instead.
     pub(crate) fn check(&self) -> Result<()> {
         if self.ablate.is_some() {
             return Err(usage(
-                "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
-                 where all knobs are on and one is turned off at a time"
-                    .to_owned(),
+                "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; \
+                 and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
+                 where all knobs are on and one is turned off at a time",
             ));
         }
         if let Some(values) = &self.sweep {
             return Err(usage(format!(
-                "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` is `bench --versions v1+train.batch=4,v1+train.batch=8`"
+                "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` \
+                 is `bench --versions v1+train.batch=4,v1+train.batch=8`"
             )));
         }
         refuse_repeats("--presets", &self.presets)?;
@@ -96,7 +97,7 @@ impl BenchArgs {
         refuse_repeats("--devices", &self.devices)
     }
 
-    /// Returns the names and the configurations that are measured at a preset.
+    /// Returns the names and the configurations that are measured at a preset, such as `v1` and `v1+model.norm=fused`.
     pub(crate) fn rows(&self, preset: Preset) -> Result<Vec<(String, RunConfig)>> {
         let mut rows = Vec::new();
         for version in &self.versions {
@@ -126,8 +127,9 @@ impl BenchArgs {
             usage(format!("--versions: {what}"))
         })?;
         config.set_preset(preset);
-        let for_all = self.sets.iter().map(|change| ("--set", change.as_str()));
-        for (flag, change) in for_all.chain(words.map(|change| ("--versions", change))) {
+        let of_all_versions = self.sets.iter().map(|change| ("--set", change.as_str()));
+        let of_this_version = words.map(|change| ("--versions", change));
+        for (flag, change) in of_all_versions.chain(of_this_version) {
             let key = change.split('=').next().unwrap_or_default().trim();
             let changed = if key == "preset" {
                 Err("sizes are chosen with --presets".to_owned())
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_versions_and_knobs_the_other_way() {
+    fn rows_are_the_versions_and_with_knobs_each_knob_changed() {
         let all = args("");
         assert_eq!(all.presets, [Preset::Tiny, Preset::Small]);
         assert_eq!(all.devices, ["cpu", "gpu"]);

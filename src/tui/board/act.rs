@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::class::board::{Board, Crowd, ParticipantRow, offer_of};
+use crate::class::board::{Board, Crowd, ParticipantRow, stage_in_words};
 use crate::class::record::{InstructorRequest, Question};
 use crate::tui::keys::board::{BoardAction, key_of};
 
@@ -299,7 +299,7 @@ pub fn act(
         }
         BoardAction::Offer => {
             let marked = board.stages.get(view.marked)?;
-            let is_offered = board.offer == Some(offer_of(marked.number, &marked.title));
+            let is_offered = board.offer == Some(stage_in_words(marked.number, &marked.title));
             let offer = InstructorRequest::Offer((!is_offered).then(|| marked.id.clone()));
             return room.order(offer).err();
         }

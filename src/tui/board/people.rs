@@ -95,13 +95,15 @@ fn cells(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style);
     let at = match row.presence {
         Presence::Left => "left".to_owned(),
         Presence::Away => "away".to_owned(),
-        Presence::Here if row.at.parse::<u32>().is_ok() => format!("stage {}", row.at),
-        Presence::Here => row.at.clone(),
+        Presence::Here if row.open_task.parse::<u32>().is_ok() => {
+            format!("stage {}", row.open_task)
+        }
+        Presence::Here => row.open_task.clone(),
     };
-    let stay = if row.at.is_empty() {
+    let stay = if row.open_task.is_empty() {
         String::new()
     } else {
-        duration(row.at_s)
+        duration(row.open_s)
     };
     let hand = row.hand.map(|place| format!("hand {place}"));
     [

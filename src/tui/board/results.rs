@@ -19,7 +19,7 @@ pub(super) fn vote_lines(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Li
         "the votes"
     };
     let again = if vote.round > 1 { ", second round" } else { "" };
-    let title = format!("{}: {state}{again}, {}", vote.named(), vote.who());
+    let title = format!("{}: {state}{again}, {}", vote.title(), vote.turnout());
     let mut lines = vec![rule(&title, wide, theme)];
     if vote.stage == 0 {
         lines.extend(indented(&vote.prompt, wide, theme));
@@ -88,8 +88,8 @@ fn ranges_in_words(vote: &VoteTally) -> String {
 /// Returns the lines of a race, the best result first.
 pub(super) fn race_lines(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let left = race
-        .left_s
-        .map(|left_s| format!(", {} left", duration(left_s)));
+        .remaining_s
+        .map(|remaining_s| format!(", {} left", duration(remaining_s)));
     let title = format!("race: {}{}", race.task, left.unwrap_or_default());
     let mut lines = vec![rule(&title, wide, theme)];
     lines.extend(rank_lines(&race.ranks, theme.strong, theme, |rank| {

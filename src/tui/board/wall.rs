@@ -108,7 +108,7 @@ fn draw_vote(frame: &mut Frame<'_>, area: Rect, vote: &VoteTally, theme: &Theme)
     } else {
         ""
     };
-    let standing = format!(" {legend}{}", vote.standing());
+    let standing = format!(" {legend}{}", vote.turnout_sentence());
     let bottom = take_bottom(&mut rest, 1);
     put(frame, bottom, Line::styled(standing, theme.strong));
     let each = rest.height / height(vote.choices.len()).max(1);
@@ -196,8 +196,8 @@ fn draw_hands(frame: &mut Frame<'_>, area: Rect, board: &Board, theme: &Theme) {
 fn draw_race(frame: &mut Frame<'_>, area: Rect, race: &Race, theme: &Theme) {
     let mut rest = area;
     let mut title = take_top(&mut rest, digits::ROWS + 1);
-    if let Some(left_s) = race.left_s {
-        let left = format!("{}:{:02}", left_s / 60, left_s % 60);
+    if let Some(remaining_s) = race.remaining_s {
+        let left = format!("{}:{:02}", remaining_s / 60, remaining_s % 60);
         let columns = digits::width(&left).unwrap_or(0);
         let clock = take_right(&mut title, columns + 1);
         draw_large(frame, clock, &left, 1, theme.strong);

@@ -124,7 +124,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
     let hand = if member.raised { "raised" } else { "down" };
     vec![
         ("name", or_none(&shared.name)),
-        ("stage", or_none(&shared.here)),
+        ("stage", or_none(&shared.open_task)),
         ("passed", shared.passed().to_string()),
         ("predictions", joined(predictions)),
         ("votes", joined(votes)),
