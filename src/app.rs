@@ -249,7 +249,7 @@ impl App {
 /// Applies one message and returns the effects that the shell has to carry out. The state changes nowhere else.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     app.view.revision += 1;
-    app.take(message);
+    app.handle(message);
     let mut effects = std::mem::take(&mut app.effects);
     if !app.keeps_progress() {
         effects.retain(|effect| {
@@ -264,7 +264,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
 }
 
 impl App {
-    fn take(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         match message {
             Message::Action(action) => self.act(action),
             Message::Engine(report) => self.on_engine_report(report),
@@ -283,9 +283,9 @@ impl App {
                     self.view.revision -= 1;
                 }
             }
-            Message::FileSaved { config } => self.file_saved(config),
+            Message::FileSaved { config } => self.on_file_saved(config),
             Message::FileRead { stage, config } if self.presenter.presentation.is_none() => {
-                let follows = self.bench.take_file_at_entry(&stage, config);
+                let follows = self.bench.on_file_read(&stage, config);
                 self.carry_out(follows);
             }
             Message::FileRead { .. } => {}
@@ -293,7 +293,7 @@ impl App {
                 device,
                 config,
                 texts,
-            } => self.view.kernels_read(device, config, texts),
+            } => self.view.on_kernels_read(device, config, texts),
             Message::Journey(journey) => {
                 self.lesson.journey = journey.map(|table| bounds::journey(*table))
             }

@@ -44,7 +44,7 @@ impl App {
             self.act_anywhere(action);
         }
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_opened_panel(&self.view);
+            mystery.count_opened_panel(&self.view);
         }
     }
 

@@ -203,7 +203,7 @@ impl Bench {
     }
 
     /// Notes that the engine has compiled this number of kernels of the run, and the name of the latest one.
-    pub(super) fn compiling(&mut self, kernels: u32, latest: String) {
+    pub(super) fn on_compiling(&mut self, kernels: u32, latest: String) {
         self.run.compiling = Some((kernels, latest));
         if self.run.state == RunState::Starting {
             self.run.state = RunState::Warming;
@@ -211,7 +211,7 @@ impl Bench {
     }
 
     /// Notes a step of the run. With `hidden` its figures are not shown to the learner.
-    pub(super) fn stepped(&mut self, event: &Event, hidden: bool, now_ms: u64) {
+    pub(super) fn on_step(&mut self, event: &Event, hidden: bool, now_ms: u64) {
         if !self.is_current() {
             return;
         }
@@ -241,7 +241,7 @@ impl Bench {
 
     /// Notes that a run of the live engine has begun, and returns true if its events belong on the bench. Only the answer to the latest
     /// request ends what is pending.
-    pub(super) fn accepts_start(&mut self, started: &Started) -> bool {
+    pub(super) fn on_start(&mut self, started: &Started) -> bool {
         let latest = self.is_latest(started.request);
         match &mut self.pending.asked {
             Asked::Pairs { to_begin } if latest && started.paired => {
@@ -260,7 +260,7 @@ impl Bench {
     }
 
     /// Notes that a recorded run begins, or recorded pairs if `paired`.
-    pub(super) fn begin_recorded(&mut self, paired: bool) {
+    pub(super) fn on_recorded_start(&mut self, paired: bool) {
         self.pending.asked = if paired {
             Asked::Pairs { to_begin: vec![] }
         } else {
@@ -289,13 +289,13 @@ impl Bench {
 
     /// Handles the engine's refusal of the latest request. Undoes the change of B that was tried, and shows the run that the engine still
     /// trains. Returns true for each of the two if there was one: the run, the change.
-    pub(super) fn take_back(&mut self, failed: &Failed) -> (bool, bool) {
+    pub(super) fn on_refusal(&mut self, failed: &Failed) -> (bool, bool) {
         let wanted = self.run.wanted.as_ref();
         let mut undone = false;
         if wanted.is_some_and(|run| run.slot == Slot::B)
             && let Some(change) = self.pending.change.take()
         {
-            self.comparison.take_back(change, &failed.reason);
+            self.comparison.undo(change, &failed.reason);
             undone = true;
         }
         let run = &mut self.run;

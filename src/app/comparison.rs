@@ -295,7 +295,7 @@ impl Comparison {
     }
 
     /// Undoes a change that the engine refused for the reason `why`, which the row of the change shows.
-    pub(super) fn take_back(&mut self, change: KnobChange, why: &str) {
+    pub(super) fn undo(&mut self, change: KnobChange, why: &str) {
         let tried = self
             .offers
             .get(change.row)
@@ -377,7 +377,7 @@ mod tests {
         let before = comparison.config_b.clone();
         assert!(comparison.step(1));
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Strided);
-        comparison.take_back(KnobChange { row: 0, before }, "this device has no room");
+        comparison.undo(KnobChange { row: 0, before }, "this device has no room");
         assert!(comparison.b_equals_a());
         assert_eq!(
             comparison.rows().next().and_then(|row| row.refused),

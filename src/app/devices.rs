@@ -71,8 +71,10 @@ impl Devices {
                 return Some(Vec::from_iter((!changed).then_some(FollowUp::Unseen)));
             }
             Event::Hello(hello) => {
-                let (version, os, cores) = (&hello.version, &hello.os, hello.cores);
-                let text = format!("Engine {version} on {os}, {cores} cores");
+                let text = format!(
+                    "Engine {} on {}, {} cores",
+                    hello.version, hello.os, hello.cores
+                );
                 self.log.add(LogLevel::Info, &text);
             }
             Event::Log(log) => {
@@ -84,19 +86,21 @@ impl Devices {
                 self.log.add(level, &log.text);
             }
             Event::Devices { devices } => {
-                let device = self.take_probed(devices.clone());
+                let device = self.on_probed(devices.clone());
                 let open = device.map(|device| FollowUp::send(Command::Open { device }));
                 return Some(Vec::from_iter(open));
             }
             Event::DeviceReady { device } => {
                 if bench.run.device() != Some(device) {
-                    self.note_opened(device.clone());
+                    self.on_opened(device.clone());
                 }
             }
             Event::Failed(failed) => return self.failed(failed, bench),
             // The CPU compiles nothing, so these are kernels of the GPU that warms up beside the run.
-            Event::Compiling { kernels, .. } => match &mut self.gpu_warm_up {
-                GpuWarmUp::Warming { kernels: known, .. } => *known = *kernels,
+            Event::Compiling {
+                kernels: compiled, ..
+            } => match &mut self.gpu_warm_up {
+                GpuWarmUp::Warming { kernels, .. } => *kernels = *compiled,
                 _ => return None,
             },
             _ => return None,
@@ -128,8 +132,8 @@ impl Devices {
         Vec::from_iter(first.then(|| FollowUp::Warn(warning.to_owned())))
     }
 
-    /// Notes that the engine has ended. The devices that it had opened are closed.
-    pub(super) fn engine_gone(&mut self, reason: &str) {
+    /// Handles the end of the engine. The devices that it had opened are closed.
+    pub(super) fn on_engine_gone(&mut self, reason: &str) {
         self.load = None;
         let text = format!("The engine is gone: {reason}");
         self.log.add(LogLevel::Error, &text);
@@ -138,8 +142,8 @@ impl Devices {
         }
     }
 
-    /// Notes the devices that the probe found. Returns the one to warm up, if any.
-    fn take_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
+    /// Takes the devices that the probe found. Returns the one to warm up, if any.
+    fn on_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;
         if self.asked != "auto" || self.using != "cpu" || self.gpu_warm_up != GpuWarmUp::None {
@@ -153,8 +157,8 @@ impl Devices {
         Some(gpu.select.clone())
     }
 
-    /// Notes that a device was opened.
-    fn note_opened(&mut self, device: Device) {
+    /// Handles an opened device. If it is the GPU that warms up, the GPU is ready.
+    fn on_opened(&mut self, device: Device) {
         if let GpuWarmUp::Warming { select, .. } = &self.gpu_warm_up
             && device.kind != "cpu"
         {

@@ -42,7 +42,7 @@ impl App {
             self.tell(&text, false);
             return;
         }
-        self.devices.engine_gone(reason);
+        self.devices.on_engine_gone(reason);
         if !matches!(self.bench.run.state, RunState::EngineGone { .. }) {
             self.bench.run.state = RunState::EngineGone {
                 reason: crate::sanitize::bounded(reason, 1000),
@@ -53,7 +53,7 @@ impl App {
     }
 
     fn on_event(&mut self, raw: Event) {
-        self.bench.note_progress(&raw, self.clock.now_ms);
+        self.bench.on_progress(&raw, self.clock.now_ms);
         let event = sanitize(raw);
         if let Some(started) = event.begins_run() {
             return self.on_started(started, &event);
@@ -69,7 +69,7 @@ impl App {
             Event::Calibrated { .. } | Event::Ranks { .. } => {
                 self.bench.run.story.hear(&event, self.clock.now_ms);
             }
-            Event::Compiling { kernels, latest } => self.bench.compiling(kernels, latest),
+            Event::Compiling { kernels, latest } => self.bench.on_compiling(kernels, latest),
             Event::KernelUsed {
                 exercise, why_not, ..
             } => {
@@ -77,12 +77,12 @@ impl App {
                 self.in_exercise(at, |exercises, context| {
                     exercises
                         .state_mut(context.exercise)
-                        .kernel_used(why_not, context)
+                        .on_kernel_used(why_not, context)
                 });
             }
             Event::Step(_) => {
                 let hidden = self.bench.pairing() && self.mode.mystery().is_some();
-                self.bench.stepped(&event, hidden, self.clock.now_ms);
+                self.bench.on_step(&event, hidden, self.clock.now_ms);
             }
             Event::Finished(ref finished) => self.on_finished(finished, &event),
             Event::Failed(failed) => self.on_failed(failed),
@@ -118,13 +118,13 @@ impl App {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
         if recorded {
-            self.bench.begin_recorded(started.paired);
-        } else if !self.bench.accepts_start(started) {
+            self.bench.on_recorded_start(started.paired);
+        } else if !self.bench.on_start(started) {
             return;
         }
         let (slot, paired) = (started.run.slot, started.paired);
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_start(started, self.clock.now_ms);
+            mystery.on_start(started, self.clock.now_ms);
         }
         // In a mystery learners would compare their B with the known-good configuration.
         if !(paired && self.mode.mystery().is_some()) {
@@ -179,7 +179,7 @@ impl App {
 
     /// Handles the start of a run of another program.
     fn on_foreign_run(&mut self, slot: Slot, event: &Event) {
-        self.bench.begin_recorded(false);
+        self.bench.on_recorded_start(false);
         if slot == Slot::B && self.bench.run.active == Slot::A {
             self.tell("B begins here, beside what A showed before", false);
         }
@@ -255,9 +255,10 @@ impl App {
         }
         self.cancel_verdict();
         self.end_pairs();
-        let (goes_on, undone) = self.bench.take_back(&failed);
+        let (goes_on, undone) = self.bench.on_refusal(&failed);
         if undone {
-            self.carry_out(vec![self.bench.write_b()]);
+            let write = self.bench.write_b();
+            self.carry_out(Vec::from_iter(write));
         }
         if !(goes_on || undone) {
             let Failed { kind, reason, .. } = failed;
@@ -275,7 +276,7 @@ impl App {
 
     fn on_pair(&mut self, pair: &Pair, event: &Event) {
         if !self.mode.is_live() {
-            self.bench.begin_recorded(true);
+            self.bench.on_recorded_start(true);
         } else if !self.bench.counts(pair) {
             return;
         }

@@ -59,7 +59,7 @@ impl View {
     }
 
     /// Takes the texts that were read, unless others were requested since.
-    pub(super) fn kernels_read(
+    pub(super) fn on_kernels_read(
         &mut self,
         device: String,
         config: Box<RunConfig>,

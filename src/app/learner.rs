@@ -144,13 +144,13 @@ impl LearnerState {
     }
 
     /// Notes that the learner has seen the evidence.
-    pub fn note_evidence_seen(&mut self, stage: &Stage) {
+    pub fn mark_evidence_seen(&mut self, stage: &Stage) {
         self.end_walk();
         self.seen_evidence.insert(stage.id.clone());
     }
 
     /// Notes that the learner has tried the fix.
-    pub fn note_fix_tried(&mut self, stage: &Stage) {
+    pub fn mark_fix_tried(&mut self, stage: &Stage) {
         self.end_walk();
         self.tried.insert(stage.id.clone());
     }

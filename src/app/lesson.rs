@@ -153,8 +153,8 @@ impl Lesson {
             _ => return None,
         };
         // An earlier notice asked for what the learner has done now.
-        let untell = [FollowUp::Untell { warnings: true }];
-        Some(untell.into_iter().chain(follows).collect())
+        let clear = [FollowUp::ClearNotice { warnings: true }];
+        Some(clear.into_iter().chain(follows).collect())
     }
 
     /// Goes to the next stage or the one before. After the last stage, shows the summary.
@@ -226,11 +226,11 @@ impl Lesson {
     }
 
     /// Notes that the learner has tried the fix of the stage.
-    pub(super) fn note_fix_tried(&mut self, mode: &Mode) {
+    pub(super) fn mark_fix_tried(&mut self, mode: &Mode) {
         if mode.has_stage()
             && let Some(stage) = self.course.stages.get(self.learner.at)
         {
-            self.learner.note_fix_tried(stage);
+            self.learner.mark_fix_tried(stage);
         }
     }
 
@@ -293,7 +293,7 @@ impl Lesson {
             self.learner.pointer = Some(at);
             return vec![FollowUp::Mark(pointer.panel)];
         }
-        self.learner.note_evidence_seen(stage);
+        self.learner.mark_evidence_seen(stage);
         // The background pages come first, because the cause refers to them.
         let next = pages(&self.learner, stage)
             .into_iter()

@@ -25,7 +25,7 @@ const AWAY_MS: u64 = 3_000;
 
 impl Bench {
     /// Notes the time of the device's last progress, if the event reports one. Times are in milliseconds since the program began.
-    pub(super) fn note_progress(&mut self, event: &Event, now_ms: u64) {
+    pub(super) fn on_progress(&mut self, event: &Event, now_ms: u64) {
         if let Some(ago_s) = event.progress_s() {
             let ago_ms = (ago_s.max(0.0) * 1e3) as u64;
             let progress_ms = now_ms.saturating_sub(ago_ms);

@@ -79,8 +79,8 @@ impl LiveEngine {
         let device = select.clone();
         let run = self.last_run.clone();
         let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
-            let tell = |report| drop(outbox.send(WarmUpNews::Report(Box::new(report))));
-            let news = match warmed_up(command, &device, run, &stop, &tell) {
+            let report = |line| drop(outbox.send(WarmUpNews::Report(Box::new(line))));
+            let news = match warmed_up(command, &device, run, &stop, &report) {
                 Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
                 Err(error) => WarmUpNews::Failed(format!("{error:#}")),
             };
@@ -149,14 +149,14 @@ impl LiveEngine {
     }
 }
 
-/// Starts an engine, opens a device in it and makes a few steps of a run there. Returns the engine and the device; `tell` gets the reports
+/// Starts an engine, opens a device in it and makes a few steps of a run there. Returns the engine and the device; `report` gets the reports
 /// for the screen meanwhile.
 fn warmed_up(
     command: EngineCommand,
     select: &str,
     run: Option<RunSpec>,
     stop: &AtomicBool,
-    tell: &dyn Fn(FromEngine),
+    report: &dyn Fn(FromEngine),
 ) -> Result<(EngineHandle, Device)> {
     let limits = EngineLimits {
         patience: Duration::ZERO,
@@ -179,10 +179,10 @@ fn warmed_up(
             match message {
                 EngineMessage::Line(line, _) => match &line.event {
                     Event::DeviceReady { device } => opened = Some(device.clone()),
-                    Event::Compiling { .. } => tell(FromEngine::Line((**line).clone())),
+                    Event::Compiling { .. } => report(FromEngine::Line((**line).clone())),
                     _ => {}
                 },
-                EngineMessage::Stray(text) => tell(FromEngine::Stray(text.clone())),
+                EngineMessage::Stray(text) => report(FromEngine::Stray(text.clone())),
                 _ => {}
             }
             Ok(())

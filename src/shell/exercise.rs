@@ -119,7 +119,7 @@ impl ExerciseRunner {
             folder: edited.unwrap_or(folder),
             files: files.map(|file| file.name.clone()).collect(),
         });
-        self.tell_paths();
+        self.send_paths();
         self.read_files(context, false)
     }
 
@@ -172,7 +172,7 @@ impl ExerciseRunner {
         }
         if open.folder != folder {
             open.folder = folder.to_owned();
-            self.tell_paths();
+            self.send_paths();
         }
         if let Err(error) = self.read_files(context, true) {
             self.news.push_back(Message::Notice {
@@ -211,7 +211,7 @@ impl ExerciseRunner {
             Ok(job) => Some(job),
             Err(error) => {
                 let failed = Measurement::failed(&format!("{error:#}"));
-                self.tell(ExerciseNews::Measured(Box::new(failed)));
+                self.send_news(ExerciseNews::Measured(Box::new(failed)));
                 None
             }
         };
@@ -271,18 +271,18 @@ impl ExerciseRunner {
     }
 
     /// Tells the screen the paths of the learner's files.
-    fn tell_paths(&mut self) {
+    fn send_paths(&mut self) {
         if let Some(open) = &self.open {
             let files = open
                 .files
                 .iter()
                 .map(|name| short(&open.folder.join(name)))
                 .collect();
-            self.tell(ExerciseNews::Files(files));
+            self.send_news(ExerciseNews::Files(files));
         }
     }
 
-    fn tell(&mut self, news: ExerciseNews) {
+    fn send_news(&mut self, news: ExerciseNews) {
         if let Some(open) = &self.open {
             self.news.push_back(Message::Exercise {
                 exercise: open.id.clone(),
@@ -299,7 +299,7 @@ impl ExerciseRunner {
         let exercise = known(context, &open.id)?;
         if let Some(configs) = exercise.configs() {
             let (answer, _) = read_answers(configs, &open.folder.join(ANSWERS));
-            self.tell(ExerciseNews::Answers { answer, saved });
+            self.send_news(ExerciseNews::Answers { answer, saved });
             return Ok(());
         }
         self.job = self.job(exercise, open, random::unpredictable_seed())?;
@@ -308,7 +308,7 @@ impl ExerciseRunner {
         self.work = None;
         let checker = Arc::clone(&self.checker);
         self.work = Some(jobs::check(checker, device, self.job.clone())?);
-        self.tell(ExerciseNews::Begun);
+        self.send_news(ExerciseNews::Begun);
         Ok(())
     }
 
@@ -333,7 +333,7 @@ impl ExerciseRunner {
         };
         match begin() {
             Ok(job) => self.lanes = Some(job),
-            Err(error) => self.tell(ExerciseNews::Lanes(Err(format!("{error:#}")))),
+            Err(error) => self.send_news(ExerciseNews::Lanes(Err(format!("{error:#}")))),
         }
     }
 }

@@ -106,7 +106,7 @@ impl SavingThread {
                 self.unsaved.clear();
                 if let Some(damage) = damage {
                     let text = damage.to_string();
-                    self.tell(Message::Notice {
+                    self.send(Message::Notice {
                         text,
                         warning: true,
                     });
@@ -117,12 +117,12 @@ impl SavingThread {
         };
         if why != self.why {
             let why = why.clone();
-            self.tell(Message::ProgressUnsaved { why });
+            self.send(Message::ProgressUnsaved { why });
         }
         self.why = why;
     }
 
-    fn tell(&self, message: Message) {
+    fn send(&self, message: Message) {
         // At the end the screen may be gone before this thread.
         let _ = self.news.send(message);
     }

@@ -136,7 +136,7 @@ fn check(reached: &mut ReachedSentences, mut app: App) {
     let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     train(&mut app, 3);
-    app.lesson.learner.note_fix_tried(&of);
+    app.lesson.learner.mark_fix_tried(&of);
     app.view.knobs = false;
     reached.check_without_notice(&mut app);
     app.bench.comparison.set_b(of.fixed.clone(), false);

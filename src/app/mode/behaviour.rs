@@ -46,12 +46,12 @@ impl App {
     }
 
     /// Handles the learner's saved configuration file. It has no effect during a mystery, and waits for the end of a presentation.
-    pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
+    pub(in crate::app) fn on_file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
         match (&self.mode, &mut self.presenter.presentation) {
             (Mode::Mystery(_), _) => {}
             (_, Some(presentation)) => presentation.saved = Some(config),
             (_, None) => {
-                let follows = self.bench.take_saved_file(config);
+                let follows = self.bench.on_file_saved(config);
                 self.carry_out(follows);
             }
         }
@@ -62,7 +62,7 @@ impl App {
         match self.mode {
             Mode::Replay(_) | Mode::Watching { .. } => {}
             Mode::Mystery(ref mut mystery) => {
-                mystery.note_time(self.clock.now_ms);
+                mystery.on_tick(self.clock.now_ms);
                 self.pause_when_idle(before_ms);
             }
             Mode::Stage | Mode::Exercise(_) | Mode::Free => self.pause_when_idle(before_ms),
