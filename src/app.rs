@@ -15,11 +15,8 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
-mod kernel_card;
 pub mod kernel_rows;
-mod lane_card;
 pub mod lane_view;
-mod lanes;
 pub mod learner;
 mod lesson;
 pub mod log;
@@ -34,6 +31,7 @@ pub mod pages;
 mod part;
 pub mod presenter;
 pub mod run;
+mod run_timeline;
 mod runs;
 pub mod source;
 pub mod timeline;
@@ -302,7 +300,7 @@ impl App {
                 self.in_exercise(at, |exercises, context| exercises.on_news(news, context));
             }
             Message::Room(news) => {
-                self.in_class(|member, context| member.on_news(news, context));
+                self.in_class(|member, app| member.on_news(news, app));
             }
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {

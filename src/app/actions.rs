@@ -9,7 +9,7 @@ use super::mode::Mode;
 use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
-use super::{App, Lesson, RunState};
+use super::{App, RunState};
 use crate::panel::Panel;
 use protocol::Command;
 use protocol::config::RunConfig;
@@ -25,7 +25,7 @@ impl App {
             self.carry_out(refusal.notice());
             return;
         }
-        if self.in_class(|member, context| member.update(action, context)) {
+        if self.in_class(|member, app| member.update(action, app)) {
             return;
         }
         let follows = self.devices.update(action, &self.view);
@@ -134,11 +134,11 @@ impl App {
     fn confirmed(&mut self) {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
-                self.in_lesson(Lesson::skip_prediction);
+                self.in_lesson(|lesson, stage, _| lesson.skip_prediction(stage));
                 self.after_skip(then);
             }
             Some(Confirm::SkipLocating) => {
-                self.in_lesson(Lesson::skip_locating);
+                self.in_lesson(|lesson, stage, _| lesson.skip_locating(stage));
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
@@ -147,7 +147,7 @@ impl App {
                 self.in_open_exercise(|exercise, context| exercise.reset(known, context));
             }
             Some(Confirm::Reset) => {
-                self.in_lesson(Lesson::reset);
+                self.in_lesson(|lesson, stage, _| lesson.reset(stage));
                 self.enter(self.lesson.learner.at);
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
@@ -244,10 +244,10 @@ impl App {
             }
             AfterSkip::Knobs => return self.view.open_knobs(),
         }
-        self.in_lesson(|lesson, context| {
-            let stage = lesson.stage(context.mode)?;
-            Some(Vec::from_iter(lesson.opened(stage, LessonPage::Result)))
-        });
+        if let Some(stage) = self.lesson.stage(&self.mode) {
+            let page = self.lesson.opened(stage, LessonPage::Result);
+            self.carry_out(Vec::from_iter(page));
+        }
     }
 
     /// Takes this line of the open list.

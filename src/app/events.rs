@@ -319,8 +319,8 @@ impl App {
             set_loss_of_check(stage, run, shown);
         }
         let truth = truth(self, stage);
-        self.in_lesson(|lesson, context| {
-            lesson.judge(config.as_ref(), finished.as_ref(), truth, context)
+        self.in_lesson(|lesson, stage, context| {
+            lesson.judge(stage, config.as_ref(), finished.as_ref(), truth, context)
         });
     }
 }

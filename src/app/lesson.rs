@@ -99,9 +99,12 @@ impl Lesson {
     }
 
     /// Carries out an action that a stage handles itself, live or recorded. `None` for any other action.
-    pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    pub(super) fn update(
+        &mut self,
+        action: Action,
+        stage: &Stage,
+        context: &Context,
+    ) -> Option<FollowUps> {
         let follows = match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
@@ -195,37 +198,30 @@ impl Lesson {
     }
 
     /// Forgets what the learner did in the stage.
-    pub(super) fn reset(&mut self, _: &Context) -> Option<FollowUps> {
-        let stage = self.course.stages.get(self.learner.at)?;
+    pub(super) fn reset(&mut self, stage: &Stage) -> FollowUps {
         self.learner.forget(stage);
-        Some(vec![FollowUp::Effect(Effect::ResetStage {
+        vec![FollowUp::Effect(Effect::ResetStage {
             stage: stage.id.clone(),
-        })])
+        })]
     }
 
-    /// Notes that the learner looks at the fix without a prediction.
-    pub(super) fn skip_prediction(&mut self, _: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    /// Saves that the learner looks at the fix without a prediction.
+    pub(super) fn skip_prediction(&mut self, stage: &Stage) -> FollowUps {
         self.learner.skip(stage);
-        Some(vec![FollowUp::Effect(self.saved(&stage.id))])
+        vec![FollowUp::Effect(self.saved(&stage.id))]
     }
 
-    /// Notes that the learner continues without choosing the panel that shows the fault.
-    pub(super) fn skip_locating(&mut self, _: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
-        self.learner
-            .progress_mut(&stage.id)
-            .located
-            .get_or_insert(false);
+    /// Saves that the learner did not find the panel that shows the fault, and goes on to the first panel of the evidence.
+    pub(super) fn skip_locating(&mut self, stage: &Stage) -> FollowUps {
+        let progress = self.learner.progress_mut(&stage.id);
+        progress.located.get_or_insert(false);
         self.learner.second_try = false;
         let mut follows = vec![FollowUp::Effect(self.saved(&stage.id))];
         follows.extend(self.next_pointer(stage));
-        Some(follows)
+        follows
     }
 
-    /// Notes that the learner has tried the fix of the stage.
+    /// Remembers that the learner has tried the fix of the stage.
     pub(super) fn mark_fix_tried(&mut self, mode: &Mode) {
         if mode.has_stage()
             && let Some(stage) = self.course.stages.get(self.learner.at)
@@ -303,9 +299,8 @@ impl Lesson {
     }
 
     /// Returns from the walk through the evidence to the text. `None` if the learner is not on that walk.
-    pub(super) fn leave_walk(&mut self, _: &Context) -> Option<FollowUps> {
+    pub(super) fn leave_walk(&mut self, stage: &Stage) -> Option<FollowUps> {
         self.learner.pointer.take()?;
-        let stage = self.course.stages.get(self.learner.at)?;
         let page = self.opened(stage, LessonPage::Evidence);
         Some([FollowUp::ShowLesson].into_iter().chain(page).collect())
     }
@@ -331,13 +326,12 @@ impl Lesson {
     /// measured figure that the stage's estimate is about.
     pub(super) fn judge(
         &mut self,
+        stage: &Stage,
         config: Option<&RunConfig>,
         finished: Option<&Finished>,
         truth: Option<f64>,
         context: &Context,
-    ) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    ) -> FollowUps {
         let measured = StageFacts {
             config,
             finished,
@@ -397,6 +391,6 @@ impl Lesson {
         if after != before {
             follows.push(FollowUp::Effect(self.saved(&stage.id)));
         }
-        Some(follows)
+        follows
     }
 }

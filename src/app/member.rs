@@ -10,13 +10,9 @@ pub(super) mod share;
 
 use std::collections::BTreeMap;
 
-use super::beats::BeatState;
-use super::exercise::ExerciseState;
-use super::{Lesson, Mode, Overlay};
 use crate::class::board::Board;
 use crate::class::record::{ClassState, InstructorRequest, Participant, RaceResult};
-use crate::course::{Exercise, Question, Stage};
-use protocol::Device;
+use crate::course::Question;
 
 /// The settings of the command line about the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,26 +68,6 @@ pub struct Membership {
     pub board: Option<Box<Board>>,
     /// The last order of a presenter, and its time in milliseconds since the program began.
     ordered: Option<(InstructorRequest, u64)>,
-}
-
-/// The other parts of `App` that the membership reads.
-pub(super) struct Context<'a> {
-    lesson: &'a Lesson,
-    mode: &'a Mode,
-    /// The stage that the learner is in, and the open exercise.
-    stage: Option<&'a Stage>,
-    exercise: Option<&'a Exercise>,
-    exercise_state: Option<&'a ExerciseState>,
-    /// The beat on the screen.
-    beat: Option<BeatState>,
-    /// Stages are shown to an audience.
-    presents: bool,
-    /// The open card.
-    card: Option<Overlay>,
-    /// The device of the run on the screen.
-    device: Option<&'a Device>,
-    /// In milliseconds since the program began.
-    now_ms: u64,
 }
 
 /// A call of the class to the learner.

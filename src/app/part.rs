@@ -5,8 +5,8 @@
 //! - `update(&mut self, action, …) -> Option<FollowUps>`, which carries out an action; `None` means that the action is not the part's;
 //! - methods that take an event or news and return `FollowUps`.
 //!
-//! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references. A context shows
-//! the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::handle`); the
+//! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references, and `Membership`
+//! gets the whole `App` without itself. They show the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::handle`); the
 //! start of a measurement is an example. Moving the learner to another place changes several parts at once, so it is a method of `App`;
 //! parts request it with `FollowUp::Go`.
 //!
@@ -20,13 +20,16 @@
 //! | `Devices` | `devices.rs` |
 //! | `View` | `view_actions.rs` |
 
+use std::sync::Arc;
+
 use super::exercise::{self, ExerciseState, Exercises};
 use super::learner::LessonPage;
 use super::lesson::{self, Lesson};
-use super::member::{self, Membership};
+use super::member::Membership;
 use super::mystery::{MysteryRun, play};
 use super::pages::Reading;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
+use crate::course::Stage;
 use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
@@ -164,18 +167,23 @@ impl App {
         })
     }
 
-    /// Calls `to` for the lesson and performs its follow-ups. Returns false if `to` returns `None`.
-    pub(super) fn in_lesson(
+    /// Calls `to` for the lesson and the learner's stage, and performs its follow-ups. Returns false in an empty course, or if `to` returns
+    /// `None`.
+    pub(super) fn in_lesson<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Lesson, &lesson::Context) -> Option<FollowUps>,
+        to: impl FnOnce(&mut Lesson, &Stage, &lesson::Context) -> F,
     ) -> bool {
+        let course = Arc::clone(&self.lesson.course);
+        let Some(stage) = course.stages.get(self.lesson.learner.at) else {
+            return false;
+        };
         let context = lesson::Context {
             mode: &self.mode,
             bench: &self.bench,
             view: &self.view,
             presents: self.presenter.presentation.is_some(),
         };
-        let follows = to(&mut self.lesson, &context);
+        let follows = to(&mut self.lesson, stage, &context);
         self.carry_out(follows)
     }
 
@@ -195,13 +203,13 @@ impl App {
     /// Calls `to` for the class and performs its follow-ups. Returns false if the learner is in no class, or if `to` returns `None`.
     pub(super) fn in_class<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Membership, &member::Context) -> F,
+        to: impl FnOnce(&mut Membership, &App) -> F,
     ) -> bool {
-        // The context borrows the whole `App`, so the class is taken out meanwhile. The context reads nothing of it.
+        // The membership reads many other parts, so it is taken out of the `App` meanwhile and gets the rest.
         let Some(mut member) = self.class.take() else {
             return false;
         };
-        let follows = to(&mut member, &self.class_context()).into();
+        let follows = to(&mut member, self).into();
         self.class = Some(member);
         self.carry_out(follows)
     }

@@ -3,7 +3,6 @@
 
 use super::exercise::Exercises;
 use super::learner::LessonPage;
-use super::lesson::Lesson;
 use super::pages::PAGE;
 use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
@@ -140,7 +139,9 @@ impl App {
             if card == Some(Overlay::Welcome) && self.view.overlay.is_none() {
                 self.catch_up();
             }
-        } else if !self.in_lesson(Lesson::leave_walk) && !self.view.close_panel() {
+        } else if !self.in_lesson(|lesson, stage, _| lesson.leave_walk(stage))
+            && !self.view.close_panel()
+        {
             self.view.notice = None;
             // A failed run is dismissed. A lost engine stays on the screen until it is replaced.
             if matches!(self.bench.run.state, RunState::Failed { .. }) {

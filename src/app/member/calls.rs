@@ -1,6 +1,6 @@
 //! Follows the class: its votes, its offers, its notices and the presenter's orders.
 
-use super::{Context, InstructorCall, Link, Membership};
+use super::{InstructorCall, Link, Membership};
 use crate::app::beats::VoteState;
 use crate::app::figures::reason_of_answer;
 use crate::app::part::{FollowUp, FollowUps, Place};
@@ -17,7 +17,7 @@ const ORDER_MS: u64 = 3_000;
 impl App {
     /// Returns the call of the class. `None` if there is none, or if the learner has followed it.
     pub fn call(&self) -> Option<InstructorCall> {
-        self.class.as_ref()?.call(&self.class_context())
+        self.class.as_ref()?.call(self)
     }
 
     /// Returns the question of the open vote. `None` once the learner has answered it.
@@ -37,27 +37,23 @@ impl App {
     /// Asks the room to show the answer of the presented stage on its page.
     pub(in crate::app) fn order_answer(&mut self) {
         let reason = reason_of_answer(self);
-        self.in_class(|member, context| {
+        self.in_class(|member, app| {
             if !member.me.instructor {
                 return None;
             }
-            let stage = context.stage?.id.clone();
+            let stage = app.stage()?.id.clone();
             let order = InstructorRequest::ShowAnswer {
                 stage,
                 reason: reason?,
             };
-            Some(member.order(order, context.now_ms))
+            Some(member.order(order, app.clock.now_ms))
         });
     }
 }
 
 impl Membership {
     /// Carries out an action on the class. `None` for any other action.
-    pub(in crate::app) fn update(
-        &mut self,
-        action: Action,
-        context: &Context,
-    ) -> Option<FollowUps> {
+    pub(in crate::app) fn update(&mut self, action: Action, app: &App) -> Option<FollowUps> {
         Some(match action {
             Action::RaiseHand => {
                 self.raised = !self.raised;
@@ -77,54 +73,54 @@ impl Membership {
                     FollowUp::tell("You left the room; nothing more is shared"),
                 ]
             }
-            Action::OpenVote => self.vote_of_beat(context),
-            Action::TakeUp => Vec::from_iter(self.follow_call(context)),
-            Action::Vote(choice) => self.vote(choice, context),
+            Action::OpenVote => self.vote_of_beat(app),
+            Action::TakeUp => Vec::from_iter(self.follow_call(app)),
+            Action::Vote(choice) => self.vote(choice, app),
             _ => return None,
         })
     }
 
     /// Returns the call of the class. `None` if there is none, or if the learner has followed it. A vote comes before a race, and a race
     /// before an offered stage.
-    fn call(&self, context: &Context) -> Option<InstructorCall> {
+    fn call(&self, app: &App) -> Option<InstructorCall> {
         if self.link != Link::Joined || self.class.closed {
             return None;
         }
-        if let Some(call) = self.open_vote(context) {
+        if let Some(call) = self.open_vote(app) {
             return Some(call);
         }
-        let task = context.task();
+        let task = app.task();
         if self.class.race.is_some() && self.class.race != self.accepted {
             let race = self.class.race.as_ref()?;
             let is_followed = self.races.contains_key(race) || *race == task;
             return (!is_followed).then(|| InstructorCall::Race(race.clone()));
         }
         let offer = self.class.offer.as_ref()?;
-        let at = context.lesson.place_of(offer)?;
-        let is_passed = context.progress(offer).state == StageState::Passed;
+        let at = app.lesson.place_of(offer)?;
+        let is_passed = app.lesson.learner.progress.stage(offer).state == StageState::Passed;
         let is_followed = is_passed || task == *offer || self.accepted.as_ref() == Some(offer);
         (!is_followed).then_some(InstructorCall::Stage(at))
     }
 
     /// Returns the call to the open vote. `None` if no vote is open, or if the learner has voted.
-    fn open_vote(&self, context: &Context) -> Option<InstructorCall> {
+    fn open_vote(&self, app: &App) -> Option<InstructorCall> {
         let (id, vote) = self.class.open_vote()?;
         let has_voted = vote
             .number()
             .is_some_and(|number| self.ballots.contains_key(&number));
-        if has_voted || self.predicted_in_round(context).is_some() {
+        if has_voted || self.predicted_in_round(app).is_some() {
             return None;
         }
         let again = vote.round > 0;
-        match context.lesson.place_of(id) {
+        match app.lesson.place_of(id) {
             Some(at) => Some(InstructorCall::Vote { at, again }),
             None => self.asked.as_ref().map(|_| InstructorCall::Ask { again }),
         }
     }
 
     /// Follows the call of the class: shows the vote, or goes to the stage or the race.
-    fn follow_call(&mut self, context: &Context) -> Option<FollowUp> {
-        let place = match self.call(context)? {
+    fn follow_call(&mut self, app: &App) -> Option<FollowUp> {
+        let place = match self.call(app)? {
             InstructorCall::Vote { .. } | InstructorCall::Ask { .. } => {
                 return Some(FollowUp::Card(Some(Overlay::Vote)));
             }
@@ -133,7 +129,7 @@ impl Membership {
                 Place::Stage(at)
             }
             InstructorCall::Race(task) => {
-                let exercise = context.lesson.place_of_exercise(&task);
+                let exercise = app.lesson.place_of_exercise(&task);
                 let mystery = mystery_of(&task);
                 self.accepted = Some(task);
                 match mystery {
@@ -146,8 +142,8 @@ impl Membership {
     }
 
     /// Takes the learner's vote. In the first round on a stage it also becomes the prediction, if there is none yet.
-    fn vote(&mut self, choice: usize, context: &Context) -> FollowUps {
-        let call = self.call(context);
+    fn vote(&mut self, choice: usize, app: &App) -> FollowUps {
+        let call = self.call(app);
         if !call.as_ref().is_some_and(InstructorCall::is_vote) {
             return Vec::new();
         }
@@ -157,8 +153,8 @@ impl Membership {
         let text = format!("Your vote {} is on its way to the room", letter(choice));
         let mut follows = vec![FollowUp::Card(None), FollowUp::tell(text)];
         if let Some(InstructorCall::Vote { at, again: false }) = call {
-            let stage = &context.lesson.course.stages[at];
-            let mut progress = context.progress(&stage.id);
+            let stage = &app.lesson.course.stages[at];
+            let mut progress = app.lesson.learner.progress.stage(&stage.id);
             if progress.prediction.is_none() {
                 let right = choice == stage.prediction.answer;
                 progress.prediction = Some(Prediction::Choice { choice, right });
@@ -171,27 +167,27 @@ impl Membership {
 
     /// Returns the prediction of the stage whose vote is open as a ballot, with the number of the round. `None` if the prediction was not
     /// made while the first round was open.
-    pub(super) fn predicted_in_round(&self, context: &Context) -> Option<(u64, usize)> {
+    pub(super) fn predicted_in_round(&self, app: &App) -> Option<(u64, usize)> {
         let (id, vote) = self.class.open_vote()?;
         let (number, was_made_before) = self.round?;
         if vote.round > 0 || was_made_before || vote.number() != Some(number) {
             return None;
         }
-        match context.progress(id).prediction {
+        match app.lesson.learner.progress.stage(id).prediction {
             Some(Prediction::Choice { choice, .. }) => Some((number, choice)),
             _ => None,
         }
     }
 
     /// Remembers, when a round opens, whether the learner had predicted before.
-    fn update_round(&mut self, context: &Context) {
+    fn update_round(&mut self, app: &App) {
         let number = self.class.open_round();
         if self.round.map(|(number, _)| number) == number {
             return;
         }
         let open = self.class.open_vote().zip(number);
         self.round = open.map(|((id, _), number)| {
-            let is_predicted = context.progress(id).prediction.is_some();
+            let is_predicted = app.lesson.learner.progress.stage(id).prediction.is_some();
             (number, is_predicted)
         });
     }
@@ -263,7 +259,7 @@ impl Membership {
     }
 
     /// Handles news of the room.
-    pub(in crate::app) fn on_news(&mut self, news: RoomNews, context: &Context) -> FollowUps {
+    pub(in crate::app) fn on_news(&mut self, news: RoomNews, app: &App) -> FollowUps {
         let joins = self.link != Link::Joined;
         let notice = match news {
             RoomNews::Class(class) => {
@@ -287,10 +283,10 @@ impl Membership {
                 Some(FollowUp::Warn(text))
             }
         };
-        self.update_round(context);
-        let call = self.call(context);
+        self.update_round(app);
+        let call = self.call(app);
         let votes = call.is_some_and(|call| call.is_vote());
-        let is_over = context.card == Some(Overlay::Vote) && !votes;
+        let is_over = app.view.overlay == Some(Overlay::Vote) && !votes;
         let close = is_over.then_some(FollowUp::Card(None));
         notice.into_iter().chain(close).collect()
     }
@@ -302,8 +298,8 @@ impl Membership {
     }
 
     /// Opens the vote when the presenter first reaches its beat, and closes it when the presenter goes on to the next beat.
-    pub(super) fn lead(&mut self, context: &Context) -> FollowUps {
-        let Some((beat, stage)) = context.beat.zip(context.stage) else {
+    pub(super) fn lead(&mut self, app: &App) -> FollowUps {
+        let Some((beat, stage)) = app.beat().zip(app.stage()) else {
             return Vec::new();
         };
         let order = match (beat.vote, self.tally(stage)) {
@@ -311,12 +307,12 @@ impl Membership {
             (VoteState::Closed, Some(tally)) if tally.open => InstructorRequest::CloseVote,
             _ => return Vec::new(),
         };
-        self.order(order, context.now_ms)
+        self.order(order, app.clock.now_ms)
     }
 
     /// Closes the vote of the beat, or opens its second round after the discussion.
-    fn vote_of_beat(&mut self, context: &Context) -> FollowUps {
-        let Some(stage) = context.stage else {
+    fn vote_of_beat(&mut self, app: &App) -> FollowUps {
+        let Some(stage) = app.stage() else {
             return Vec::new();
         };
         if !self.me.instructor {
@@ -327,7 +323,7 @@ impl Membership {
         } else {
             InstructorRequest::OpenVote(stage.id.clone())
         };
-        self.order(order, context.now_ms)
+        self.order(order, app.clock.now_ms)
     }
 
     /// Gives an order, unless it was just given and the board cannot show it yet.

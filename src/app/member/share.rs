@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Link, Membership};
+use super::{Link, Membership};
 use crate::app::mode::Mode;
 use crate::app::mystery::{MysteryEnd, MysteryRun};
 use crate::app::part::{FollowUp, FollowUps};
@@ -15,30 +15,9 @@ use crate::judge::Outcome;
 const CHECK_MS: u64 = 250;
 
 impl App {
-    pub(in crate::app) fn class_context(&self) -> Context<'_> {
-        Context {
-            lesson: &self.lesson,
-            mode: &self.mode,
-            stage: self.stage(),
-            exercise: self.exercise(),
-            exercise_state: self.open_state(),
-            beat: self.beat(),
-            presents: self.presenter.presentation.is_some(),
-            card: self.view.overlay,
-            device: self.shown_run().device(),
-            now_ms: self.clock.now_ms,
-        }
-    }
-}
-
-impl Context<'_> {
-    pub(super) fn progress(&self, id: &str) -> StageProgress {
-        self.lesson.learner.progress.stage(id)
-    }
-
     /// Returns the id of the open stage, exercise or mystery. Empty in a free run.
     pub(super) fn task(&self) -> String {
-        match (self.mode, self.exercise, self.stage) {
+        match (&self.mode, self.exercise(), self.stage()) {
             (Mode::Mystery(mystery), ..) => format!("mystery {}", mystery.name()),
             (_, Some(exercise), _) => exercise.id.clone(),
             (_, None, Some(stage)) => stage.id.clone(),
@@ -66,7 +45,7 @@ impl Context<'_> {
     /// not judged.
     fn checks_met(&self, id: &str) -> Option<[u32; 2]> {
         let report = self.lesson.learner.report.as_ref()?;
-        if self.stage?.id != id {
+        if self.stage()?.id != id {
             return None;
         }
         let required = report.lines.iter().filter(|line| !line.optional);
@@ -78,10 +57,10 @@ impl Context<'_> {
 
     /// Returns the result of the open task: of a mystery that ended, or of a kernel that passed. `None` if there is none.
     fn race_result(&self) -> Option<RaceResult> {
-        if let Mode::Mystery(run) = self.mode {
+        if let Mode::Mystery(run) = &self.mode {
             return self.mystery_result(run);
         }
-        let report = self.exercise_state?.report.as_ref()?;
+        let report = self.open_state()?.report.as_ref()?;
         if !report.passed {
             return None;
         }
@@ -104,7 +83,7 @@ impl Context<'_> {
         }
         let (points, seconds) = match run.end? {
             MysteryEnd::Solved { points, seconds } => (points, seconds),
-            MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
+            MysteryEnd::GivenUp => (0, run.seconds(self.clock.now_ms)),
         };
         let mut ratio = None;
         if points > 0 {
@@ -130,33 +109,33 @@ impl Context<'_> {
 
 impl Membership {
     /// Shares the learner's record if it changed, at a tick of the clock. For a presenter, opens and closes the vote of the beat instead.
-    pub(in crate::app) fn share(&mut self, context: &Context) -> FollowUps {
-        let now_ms = context.now_ms;
+    pub(in crate::app) fn share(&mut self, app: &App) -> FollowUps {
+        let now_ms = app.clock.now_ms;
         let is_over = matches!(self.link, Link::Over(_));
         if is_over || now_ms.saturating_sub(self.checked_ms) < CHECK_MS {
             return Vec::new();
         }
         if self.me.instructor {
-            return self.lead(context);
+            return self.lead(app);
         }
-        if context.presents {
+        if app.presenter.presentation.is_some() {
             return Vec::new();
         }
         self.checked_ms = now_ms;
-        if let Some((number, choice)) = self.predicted_in_round(context) {
+        if let Some((number, choice)) = self.predicted_in_round(app) {
             self.ballots.entry(number).or_insert(choice);
         }
-        let task = context.task();
+        let task = app.task();
         if self.task.0 != task {
             self.task = (task.clone(), now_ms);
         }
-        if let Some(mut result) = context.race_result() {
+        if let Some(mut result) = app.race_result() {
             if let Some(earlier) = self.races.get(&task) {
                 result.keep(earlier);
             }
             self.races.insert(task, result);
         }
-        let record = self.participant(context);
+        let record = self.participant(app);
         // The time in the task alone is no reason to share.
         let at_shared_time = Participant {
             here_s: self.shared.here_s,
@@ -170,16 +149,16 @@ impl Membership {
     }
 
     /// Returns the learner's record.
-    fn participant(&self, context: &Context) -> Participant {
-        let device = match context.device {
+    fn participant(&self, app: &App) -> Participant {
+        let device = match app.shown_run().device() {
             Some(device) if device.name.is_empty() => device.kind.clone(),
             Some(device) => format!("{}: {}", device.kind, device.name),
             None => String::new(),
         };
         let mut stages = BTreeMap::new();
-        for (id, progress) in &context.lesson.learner.progress.stages {
+        for (id, progress) in &app.lesson.learner.progress.stages {
             if progress.state != StageState::New {
-                stages.insert(id.clone(), context.shared(id, progress));
+                stages.insert(id.clone(), app.shared(id, progress));
             }
         }
         let (task, opened_ms) = &self.task;
@@ -188,7 +167,7 @@ impl Membership {
             name: self.me.name.clone(),
             device,
             here: task.clone(),
-            here_s: context.now_ms.saturating_sub(*opened_ms) / 1000,
+            here_s: app.clock.now_ms.saturating_sub(*opened_ms) / 1000,
             raised: self.raised,
             stages,
             ballots: self.ballots.clone(),

@@ -8,7 +8,7 @@ use protocol::config::RunConfig;
 impl App {
     /// Carries out an action that the mode handles. Returns false for an action with the same meaning in all modes.
     pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
-        if let Some(recording) = self.mode.recording_mut()
+        if let Mode::Watching { recording, .. } | Mode::Replay(recording) = &mut self.mode
             && let Some(control) = recording.update(action)
         {
             self.effects.push(Effect::Replay(control));
@@ -22,7 +22,8 @@ impl App {
                 }
                 let presented = self.presenter.update(action, &self.lesson, &self.mode);
                 self.carry_out(presented)
-                    || self.in_lesson(|lesson, context| lesson.update(action, context))
+                    || self
+                        .in_lesson(|lesson, stage, context| lesson.update(action, stage, context))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
                 self.in_exercise(open, |exercises, context| exercises.update(action, context))
