@@ -194,7 +194,7 @@ impl Bench {
             let change = KnobChange { row, before };
             self.pending.change.get_or_insert(change);
         }
-        let delayed = knob.is_some_and(Comparison::starts_again);
+        let delayed = knob.is_some_and(Comparison::needs_restart);
         // Earlier notices were about the old B.
         let mut follows = vec![FollowUp::ClearNotice { warnings: true }];
         follows.extend(self.write_b());

@@ -102,7 +102,7 @@ impl App {
         }
     }
 
-    /// Takes figures of one slot.
+    /// Shows figures of one slot, and judges them if the slot is the one that the stage's criteria apply to.
     fn on_figure(&mut self, event: &Event) {
         if let Some(slot) = event.slot()
             && self.bench.is_current()
@@ -114,6 +114,7 @@ impl App {
         }
     }
 
+    /// Handles the start of a run, live or recorded.
     fn on_started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
@@ -122,7 +123,8 @@ impl App {
         } else if !self.bench.on_start(started) {
             return;
         }
-        let (slot, paired) = (started.run.slot, started.paired);
+        let slot = started.run.slot;
+        let paired = started.paired;
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.on_start(started, self.clock.now_ms);
         }
@@ -158,17 +160,15 @@ impl App {
     /// Tells the learner what happened to the earlier figures of A, now that A has started.
     fn explain_start_of_a(&mut self) {
         // A warning stays, for example that pairs have ended.
-        let warned = self
-            .view
-            .notice
-            .as_ref()
-            .is_some_and(|notice| notice.warning);
-        if warned || !self.has_card(Overlay::Attempts) {
+        let notice = self.view.notice.as_ref();
+        let is_warned = notice.is_some_and(|notice| notice.warning);
+        if is_warned || !self.has_card(Overlay::Attempts) {
             return;
         }
         let run = &self.bench.run;
         if run.slot(Slot::A).was_left() {
-            let text = "A goes on with the weights that B trained; the lesson keeps the figures that A had before";
+            let text = "A goes on with the weights that B trained; \
+                        the lesson keeps the figures that A had before";
             self.tell(text, false);
         } else if let Some(longer) = run.longer_a() {
             let steps = longer.steps();
@@ -200,17 +200,18 @@ impl App {
         }
     }
 
+    /// Handles the end of a run or of pairs. A run that ended because a figure is not finite is reported as diverged.
     fn on_finished(&mut self, finished: &Finished, event: &Event) {
         if !self.bench.is_current() {
             return;
         }
-        let of_run = finished.pair.is_none();
+        let is_single_run = finished.pair.is_none();
         let why = finished.ended.as_deref();
         if let Some(place) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
             // The place names the tensor and the step.
             let (tensor, step) = place.rsplit_once(" at step ").unwrap_or((place, "?"));
             let side = self.side_name(finished.slot);
-            let consequence = if of_run {
+            let consequence = if is_single_run {
                 format!("{tensor} is not finite")
             } else {
                 "there is no ratio".to_owned()
@@ -220,7 +221,7 @@ impl App {
             self.cancel_verdict();
         }
         // If B has changed during these pairs, they restart with the present B. The end of a single run does not end pairs.
-        if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
+        if self.bench.pairing() && (is_single_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
         let changes = self.bench.switching();
@@ -230,7 +231,7 @@ impl App {
         self.bench.pending.asked = Asked::Nothing;
         self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
-        if of_run {
+        if is_single_run {
             self.bench.run.story.hear(event, self.clock.now_ms);
             self.in_mystery(|mystery, context| mystery.judge_run(finished, context));
         }
@@ -249,35 +250,37 @@ impl App {
         }
     }
 
+    /// Handles a failed or refused request.
     fn on_failed(&mut self, failed: Failed) {
         if !self.bench.concerns(&failed) {
             return;
         }
         self.cancel_verdict();
         self.end_pairs();
-        let (goes_on, undone) = self.bench.on_refusal(&failed);
-        if undone {
+        let after = self.bench.on_refusal(&failed);
+        if after.change_undone {
             let write = self.bench.write_b();
             self.carry_out(Vec::from_iter(write));
         }
-        if !(goes_on || undone) {
+        if !after.run_goes_on && !after.change_undone {
             let Failed { kind, reason, .. } = failed;
             self.bench.run.state = RunState::Failed { kind, reason };
             return;
         }
         // With the knobs open, the row of the undone change already shows the reason.
-        if !(undone && self.knobs_open()) {
+        if !(after.change_undone && self.knobs_open()) {
             self.tell(&failed.reason, true);
         }
-        if !goes_on {
+        if !after.run_goes_on {
             self.start(self.bench.comparison.run_now());
         }
     }
 
+    /// Handles a result of pairs, the last one or one on the way.
     fn on_pair(&mut self, pair: &Pair, event: &Event) {
         if !self.mode.is_live() {
             self.bench.on_recorded_start(true);
-        } else if !self.bench.counts(pair) {
+        } else if !self.bench.accepts_pair(pair) {
             return;
         }
         let done = pair.done;
