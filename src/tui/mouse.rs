@@ -42,7 +42,7 @@ fn on_timeline(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Optio
         event.row.checked_sub(inner.y)?,
     );
     let size = (inner.width, inner.height);
-    let under = timeline::at(&app.view.timeline_of(app.shown_run())?.0, cell, size)?;
+    let under = timeline::at(&app.view.timeline_of(app.shown_run())?.view, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
     let presses = matches!(
         event.kind,

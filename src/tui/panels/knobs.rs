@@ -114,7 +114,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     if let Some(why) = row.refused {
         w.marked((theme.symbols.warning, theme.bad), why, theme.bad);
     }
-    let when = if Comparison::starts_again(knob) {
+    let when = if Comparison::needs_restart(knob) {
         "A change restarts B at step 0, from its seed."
     } else {
         "A change takes effect at the next step."
@@ -190,7 +190,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
         };
         let style_b = if row.differs() { theme.b } else { theme.dim };
         line.push(Span::styled(cell_b, style_b));
-        let again = Comparison::starts_again(row.knob);
+        let again = Comparison::needs_restart(row.knob);
         if again && text::width_of(&line) + AGAIN.len() <= columns {
             line.push(Span::styled(AGAIN, theme.dim));
         }

@@ -30,13 +30,16 @@ pub const READING: &[&str] = &[
 
 /// Returns the timeline of the latest profiled step of the running slot.
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let Some((view, slot, step, profile)) = app.view.timeline_of(app.shown_run()) else {
+    let Some(timeline) = app.view.timeline_of(app.shown_run()) else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let of_step = step.map_or(String::new(), |step| format!(" · step {step}"));
+    let of_step = timeline
+        .phases_step
+        .map_or(String::new(), |step| format!(" · step {step}"));
     let aside = format!(
-        "{}{of_step}, profile of step {profile}",
-        app.shown_run().slot_name(slot)
+        "{}{of_step}, profile of step {}",
+        app.shown_run().slot_name(timeline.slot),
+        timeline.profile_step
     );
     if app.reading().withholds("clocks") {
         // The timeline would show where the time goes.
@@ -46,7 +49,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut content = Content::text(aside, Vec::new());
     content.plot(None, (area.width, area.height), move |area, buffer| {
         let (wide, high) = (usize::from(area.width), usize::from(area.height));
-        Text::from(lines(&view, wide, high, theme)).render(area, buffer);
+        Text::from(lines(&timeline.view, wide, high, theme)).render(area, buffer);
     });
     content
 }
