@@ -52,7 +52,7 @@ pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 /// Runs the program with this process's arguments, the course that it holds and the engine that `perflings engine` becomes.
 pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
-    out::tell_panics();
+    out::print_panics();
     report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
 }

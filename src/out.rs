@@ -68,7 +68,7 @@ pub fn has_foot() -> bool {
 
 /// Replaces the line at the foot of the terminal with the line that `next` returns; an empty line removes it. The old line stays where
 /// `next` returns `None`.
-pub fn foot(next: impl FnOnce() -> Option<String>) {
+pub fn set_foot(next: impl FnOnce() -> Option<String>) {
     let mut foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(next) = next() {
         show(&foot, "");
@@ -150,7 +150,7 @@ pub fn log(event: &Event) {
 }
 
 /// Makes panics be printed with [`error`], because the standard library would print their text without cleaning it.
-pub fn tell_panics() {
+pub fn print_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");

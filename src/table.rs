@@ -26,7 +26,7 @@ pub fn shrink(widths: &mut [usize], room: usize) {
 }
 
 /// Returns the text padded to a width; with `right` it is aligned right. A longer text stays as it is.
-pub fn filled(text: &str, width: usize, right: bool) -> String {
+pub fn padded(text: &str, width: usize, right: bool) -> String {
     let blank = " ".repeat(width.saturating_sub(text.width()));
     if right {
         blank + text
@@ -47,7 +47,7 @@ pub fn lines(rows: &[Vec<String>], figures: bool) -> Vec<String> {
     let line = |row: &Vec<String>| {
         let mut cells = Vec::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            cells.push(filled(cell, *width, figures && column > 0));
+            cells.push(padded(cell, *width, figures && column > 0));
         }
         cells.join("  ").trim_end().to_owned()
     };

@@ -44,7 +44,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = stage_theme.as_ref().unwrap_or(theme);
     let arrangement = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    if arrangement.room == Some(ScreenSize::Numbers) {
+    if arrangement.screen_size == ScreenSize::Numbers {
         put(frame, area, panels::numbers::lines(app, theme, area));
     } else {
         let unsaved = status::unsaved(app, theme, arrangement.unsaved.width);

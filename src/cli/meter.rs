@@ -74,7 +74,7 @@ impl ProgressMeter {
 impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.0.take().is_some() {
-            out::foot(|| Some(String::new()));
+            out::set_foot(|| Some(String::new()));
         }
     }
 }
@@ -89,7 +89,7 @@ fn update_line(meter: &Weak<Mutex<Done>>) {
     while !over {
         std::thread::sleep(AGAIN);
         // The meter is read while the line is locked, so that no line is written after the meter has removed it.
-        out::foot(|| {
+        out::set_foot(|| {
             let Some(done) = meter.upgrade() else {
                 over = true;
                 return None;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::csv::{known, row};
+use super::csv::{or_empty, push_row};
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
 use crate::class::board::{RaceRank, VoteTally, duration, predicted, race, tally};
 use crate::class::record::{Participant, Question, RaceResult, SharedWork, Vote, mystery_of};
@@ -115,17 +115,17 @@ fn line(
 ) {
     let mut cells: Vec<String> = who.iter().map(|text| cell(text)).collect();
     cells.push(cell(&work.state));
-    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
-    cells.extend([0, 1].map(|at| known(work.range.map(|range| range[at]))));
-    cells.push(known(work.measured));
-    cells.extend([0, 1, 2].map(|at| known(work.ratio.map(|ratio| ratio[at]))));
-    cells.extend([0, 1].map(|at| known(work.checks.map(|checks| checks[at]))));
+    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| or_empty(vote.map(letter))));
+    cells.extend([0, 1].map(|at| or_empty(work.range.map(|range| range[at]))));
+    cells.push(or_empty(work.measured));
+    cells.extend([0, 1, 2].map(|at| or_empty(work.ratio.map(|ratio| ratio[at]))));
+    cells.extend([0, 1].map(|at| or_empty(work.checks.map(|checks| checks[at]))));
     cells.push(work.hints.to_string());
     let mystery = result.mystery.as_ref();
-    cells.push(known(mystery.map(|mystery| mystery.points)));
-    cells.push(known(mystery.map(|mystery| mystery.seconds)));
-    cells.push(known(mystery.map(|mystery| mystery.configurations)));
-    row(out, &cells);
+    cells.push(or_empty(mystery.map(|mystery| mystery.points)));
+    cells.push(or_empty(mystery.map(|mystery| mystery.seconds)));
+    cells.push(or_empty(mystery.map(|mystery| mystery.configurations)));
+    push_row(out, &cells);
 }
 
 /// Returns the report of the class, for its instructor.
@@ -300,15 +300,15 @@ fn stage_blocks(
         &[
             ("name", &|(person, _)| room.name_of(person).to_owned()),
             ("", &|(_, work)| work.state.clone()),
-            ("prediction", &|(_, work)| known(work.vote.map(letter))),
+            ("prediction", &|(_, work)| or_empty(work.vote.map(letter))),
             ("votes", &|(person, _)| ballots(person).unwrap_or_default()),
             ("range", &|(_, work)| {
                 let range = work.range;
-                known(range.map(|[low, high]| format!("{} to {}", number(low), number(high))))
+                or_empty(range.map(|[low, high]| format!("{} to {}", number(low), number(high))))
             }),
-            ("measured", &|(_, work)| known(work.measured.map(number))),
+            ("measured", &|(_, work)| or_empty(work.measured.map(number))),
             ("ratio of A to B", &|(_, work)| {
-                known(work.ratio.map(ratio_in_words))
+                or_empty(work.ratio.map(ratio_in_words))
             }),
             ("hints", &|(_, work)| work.hints.to_string()),
         ],
@@ -361,7 +361,7 @@ fn range_scale(stage: &Stage, tally: &VoteTally) -> Option<RangeScale> {
         None => "nothing was measured".to_owned(),
     };
     Some(RangeScale {
-        said: format!(
+        caption: format!(
             "{} {} ranges; {measured}",
             bounded(estimate.prompt.trim(), 200),
             tally.ranges.len()

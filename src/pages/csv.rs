@@ -20,10 +20,10 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
             let run = &story.slot(s.slot).description;
             let p = s.phases.as_ref();
             #[rustfmt::skip] // One line for each group of columns.
-            row(&mut out, &[
-                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &known(s.loss), &s.ms, &s.synced, &s.profiled,
-                &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
-                &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
+            push_row(&mut out, &[
+                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &or_empty(s.loss), &s.ms, &s.synced, &s.profiled,
+                &or_empty(p.map(|p| p.forward)), &or_empty(p.map(|p| p.backward)),
+                &or_empty(p.map(|p| p.optimizer)), &or_empty(p.map(|p| p.residual)),
             ]);
         }
     }
@@ -46,14 +46,14 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
         for r in &k.rows {
             let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
             let reached = reached(r, roof);
-            let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
+            let giga = |x: Option<f64>| or_empty(x.map(|x| x / 1e9));
             let no_work = r.no_work.as_deref().unwrap_or_default();
             #[rustfmt::skip] // One line for each group of columns.
-            row(&mut out, &[
+            push_row(&mut out, &[
                 &line.t as &dyn Display, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
-                &r.layers, &r.calls, &r.ms, &known(share), &known(r.flops), &known(r.bytes),
-                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &known(reached.intensity),
-                &known(reached.share.map(|x| 100.0 * x)), &known(reached.memory_bound), &cell(no_work), &cell(&k.clock),
+                &r.layers, &r.calls, &r.ms, &or_empty(share), &or_empty(r.flops), &or_empty(r.bytes),
+                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &or_empty(reached.intensity),
+                &or_empty(reached.share.map(|x| 100.0 * x)), &or_empty(reached.memory_bound), &cell(no_work), &cell(&k.clock),
             ]);
         }
     }
@@ -74,23 +74,23 @@ pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
                 &g.step,
                 &cell(&r.name),
                 &r.parameters,
-                &known(r.norm.as_ref()),
+                &or_empty(r.norm.as_ref()),
             ];
-            row(&mut out, &cells);
+            push_row(&mut out, &cells);
         }
     }
     out
 }
 
 /// Appends a line with these cells.
-pub fn row(out: &mut String, cells: &[impl Display]) {
+pub fn push_row(out: &mut String, cells: &[impl Display]) {
     let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
     out.push_str(&cells.join(","));
     out.push('\n');
 }
 
 /// Writes a figure; an unknown figure is an empty cell.
-pub fn known(figure: Option<impl Display>) -> String {
+pub fn or_empty(figure: Option<impl Display>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
 

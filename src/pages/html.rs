@@ -296,7 +296,7 @@ fn scale(scale: &RangeScale) -> String {
         let top = middle - 12.0;
         drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
-    figure((SCALE.0, tall), &scale.said, &drawn)
+    figure((SCALE.0, tall), &scale.caption, &drawn)
 }
 
 /// The number of colours for parts.
@@ -422,7 +422,7 @@ mod tests {
                     lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
                 SheetBlock::Scale(RangeScale {
-                    said: text(),
+                    caption: text(),
                     from: 0.0,
                     to: 0.0,
                     log: true,

@@ -95,7 +95,7 @@ fn stage_blocks(
     }
     if let Some([ratio, low, high]) = known.ratio {
         blocks.push(SheetBlock::Scale(RangeScale {
-            said: format!(
+            caption: format!(
                 "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
                 number(ratio),
                 number(low),
@@ -215,7 +215,7 @@ fn scale_of_estimate(
     };
     let [least, most] = bounds(low, high);
     RangeScale {
-        said: format!(
+        caption: format!(
             "{} You said between {least}{unit} and {most}{unit}; {found}",
             one_line(&estimate.prompt)
         ),

@@ -73,7 +73,7 @@ pub struct Curve {
 #[derive(Clone, Debug)]
 pub struct RangeScale {
     /// The words.
-    pub said: String,
+    pub caption: String,
     pub from: f64,
     pub to: f64,
     /// True if the scale is logarithmic.
@@ -164,7 +164,7 @@ impl Sheet {
                     out += &table.text();
                 }
                 SheetBlock::Remark(text) => out += &format!("  {}\n", clean(text)),
-                SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
+                SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.caption)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
             after_table = matches!(block, SheetBlock::Table(_));
@@ -186,7 +186,7 @@ impl Sheet {
                     out += if after_remark { "" } else { "\n" };
                     out += &format!("- {}\n", escaped(text));
                 }
-                SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
+                SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.caption)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
             after_remark = matches!(block, SheetBlock::Remark(_));

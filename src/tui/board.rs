@@ -73,7 +73,7 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Resul
             let Event::Key(key) = event else { return None };
             let BoardSession { room, view, .. } = session;
             let asked = action(key, view.typing.is_some())?;
-            if asked == BoardAction::Quit && view.asked == Some(Confirmation::Quit) {
+            if asked == BoardAction::Quit && view.unconfirmed == Some(Confirmation::Quit) {
                 return Some(SessionEnd::Quit);
             }
             if let Some(said) = act(asked, &mut **room, &session.board, view) {
@@ -111,7 +111,7 @@ fn own_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>>
         return vec![Line::raw(said)];
     }
     let mut lines = Vec::new();
-    for own in &view.own {
+    for own in &view.own_addresses {
         let own = [Span::styled(own, theme.text)];
         lines.extend(text::wrap(&own, wide, " ", "   "));
     }

@@ -17,7 +17,7 @@ use crate::panel::Panel;
 /// The place of everything in one frame. What has an empty rectangle is not shown.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    pub room: Option<ScreenSize>,
+    pub screen_size: ScreenSize,
     /// The notice that says why progress is not saved.
     pub unsaved: Rect,
     pub header: Rect,
@@ -44,17 +44,17 @@ impl Arrangement {
 
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
-    let room = View {
+    let screen_size = View {
         size: (area.width, area.height),
         theme: app.view.theme,
         ..View::default()
     }
     .screen_size();
     let mut arrangement = Arrangement {
-        room: Some(room),
+        screen_size,
         ..Arrangement::default()
     };
-    if room == ScreenSize::Numbers {
+    if screen_size == ScreenSize::Numbers {
         return arrangement;
     }
     let theme = &Theme::plain(app.view.markers);
@@ -94,7 +94,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     arrangement.guide = take_bottom(&mut rest, guide_rows);
     arrangement.body = rest;
     arrangement.overlay = place_overlay(app, rest);
-    arrangement.panels = match (app.view.focus, room) {
+    arrangement.panels = match (app.view.focus, screen_size) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, ScreenSize::Compact) if app.view.lesson_open || app.knobs_open() => {
             vec![(Panel::Lesson, rest)]

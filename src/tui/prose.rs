@@ -375,7 +375,7 @@ impl<'a> ProseWriter<'a> {
 }
 
 /// Returns the lines of a text of the course, as wide as `columns`, with the figures of the run as it was found.
-pub fn told_as_found(
+pub fn lines_as_found(
     (app, theme, columns): (&App, &Theme, u16),
     (marker, marked): (&str, Style),
     body: &str,
@@ -430,7 +430,7 @@ mod tests {
     use crate::app::{Markers, Options, ThemeName};
     use crate::course::Course;
     use crate::course::save_file::Progress;
-    use crate::tui::theme::Terminal;
+    use crate::tui::theme::TerminalAbilities;
     use protocol::config::{Preset, RunConfig};
 
     #[test]
@@ -447,7 +447,11 @@ mod tests {
             let figure = TextSpan::Placeholder(name.to_owned());
             TextBlock::Paragraph(vec![TextSpan::Text("It takes ".to_owned()), figure])
         });
-        let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
+        let theme = Theme::new(
+            ThemeName::Mono,
+            Markers::Braille,
+            TerminalAbilities::default(),
+        );
         let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
         let mut writer = ProseWriter::new(&app, &theme, READING);
         writer.figures = Some(&none);

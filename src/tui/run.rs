@@ -11,8 +11,8 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 
 use super::input::Input;
-use super::terminal::{Screen, drawn};
-use super::theme::{Terminal, Theme};
+use super::terminal::{Screen, drawn_size};
+use super::theme::{TerminalAbilities, Theme};
 use super::{keys, mouse, view, view_frozen};
 use crate::app::{Action, App, AudienceScreen, Effect, Message, update};
 
@@ -39,7 +39,7 @@ pub struct TerminalSession {
     screen: Screen,
     input: Input,
     signals: Signals,
-    terminal: Terminal,
+    abilities: TerminalAbilities,
     began: Instant,
     /// The revision of the state that was drawn last.
     drawn: u64,
@@ -52,7 +52,7 @@ pub struct TerminalSession {
 
 impl TerminalSession {
     /// Takes the terminal and draws the first frame.
-    pub fn begin(app: &mut App, terminal: Terminal) -> Result<Self> {
+    pub fn begin(app: &mut App, abilities: TerminalAbilities) -> Result<Self> {
         let signals = Signals::watch().context("Failed to watch for signals")?;
         let screen = Screen::take()?;
         let (width, height) = screen.size().context("Failed to ask the terminal's size")?;
@@ -62,7 +62,7 @@ impl TerminalSession {
             screen,
             input: Input::default(),
             signals,
-            terminal,
+            abilities,
             began: now,
             drawn: 0,
             drawn_at: now,
@@ -133,7 +133,7 @@ impl TerminalSession {
     }
 
     fn draw(&mut self, app: &mut App) -> Result<()> {
-        let theme = Theme::new(app.view.theme, app.view.markers, self.terminal);
+        let theme = Theme::new(app.view.theme, app.view.markers, self.abilities);
         let audience_screen = app.presenter.audience_screen(app.beat());
         let seen = &mut self.seen;
         let limits = self.screen.draw(|frame| {
@@ -176,7 +176,7 @@ impl TerminalSession {
                 Event::Mouse(event) => as_messages(mouse::action(event, app)),
                 Event::Paste(text) => pasted(&text, app),
                 Event::Resize(width, height) => {
-                    let (width, height) = drawn(width, height);
+                    let (width, height) = drawn_size(width, height);
                     vec![Message::Resized { width, height }]
                 }
                 _ => Vec::new(),

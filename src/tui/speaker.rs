@@ -268,7 +268,7 @@ mod tests {
         let theme = Theme::new(
             ThemeName::Dark,
             Markers::Braille,
-            crate::tui::theme::Terminal::default(),
+            crate::tui::theme::TerminalAbilities::default(),
         );
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
         terminal

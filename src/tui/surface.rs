@@ -212,14 +212,14 @@ pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
 }
 
 /// Says which key closes a card.
-pub fn closes(app: &App) -> String {
+pub fn close_hint(app: &App) -> String {
     format!("{} closes", keys::label(Action::Close, app))
 }
 
 /// Says which keys choose a line of a list and close the list. `effect` says what the choice does.
-pub fn chooses(effect: &str, app: &App) -> String {
+pub fn choose_hint(effect: &str, app: &App) -> String {
     let choose = keys::label(Action::Choose, app);
-    format!("{choose} {effect}, {}", closes(app))
+    format!("{choose} {effect}, {}", close_hint(app))
 }
 
 /// Returns the name of a slot in its style: a mark that says whether it runs, its letter, and the name of its configuration.

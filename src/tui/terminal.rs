@@ -19,7 +19,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
 
-use super::theme::{Background, Colours, Terminal as Abilities};
+use super::theme::{Background, Colours, TerminalAbilities};
 
 /// Turns on reports of clicks, the wheel and dragging. The library's own switch would report every motion as well.
 const CLICKS_AND_WHEEL: &str = "\u{1b}[?1002h\u{1b}[?1006h";
@@ -62,7 +62,7 @@ pub fn columns_and_rows() -> Option<(u16, u16)> {
 const MOST: (u16, u16) = (1000, 400);
 
 /// Returns the columns and rows that are drawn on, on a terminal of this size.
-pub fn drawn(width: u16, height: u16) -> (u16, u16) {
+pub fn drawn_size(width: u16, height: u16) -> (u16, u16) {
     (width.min(MOST.0), height.min(MOST.1))
 }
 
@@ -101,7 +101,7 @@ impl Screen {
     /// Returns the columns and rows that are drawn on.
     pub fn size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
-        Ok(drawn(size.width, size.height))
+        Ok(drawn_size(size.width, size.height))
     }
 
     /// Gives the terminal back while `work` runs, then takes it again. Returns what `work` returned.
@@ -181,7 +181,7 @@ pub fn is_present() -> bool {
 }
 
 /// Reads from the environment what the terminal can do.
-pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
+pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> TerminalAbilities {
     let non_empty = |name: &str| variable(name).filter(|value| !value.is_empty());
     let term = non_empty("TERM").unwrap_or_default();
     let colours = if non_empty("NO_COLOR").is_some() || term == "dumb" {
@@ -212,7 +212,7 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
             _ => Background::Dark,
         })
     });
-    Abilities {
+    TerminalAbilities {
         colours,
         background,
         ascii,
@@ -235,7 +235,7 @@ mod tests {
         let good = abilities_with(&[term, ("LANG", "de_DE.UTF-8")]);
         assert_eq!(
             good,
-            Abilities {
+            TerminalAbilities {
                 colours: Colours::Indexed,
                 background: None,
                 ascii: false,

@@ -119,12 +119,12 @@ pub fn name(name: &str, columns: usize) -> String {
 
 /// Returns the text exactly `columns` wide, cut or padded, aligned left.
 pub fn left(text: &str, columns: usize) -> String {
-    table::filled(&cut(text, columns), columns, false)
+    table::padded(&cut(text, columns), columns, false)
 }
 
 /// Returns the text exactly `columns` wide, cut or padded, aligned right.
 pub fn right(text: &str, columns: usize) -> String {
-    table::filled(&cut(text, columns), columns, true)
+    table::padded(&cut(text, columns), columns, true)
 }
 
 /// Returns a heading inside a rule that is made of `symbol` and is `columns` wide.
@@ -184,7 +184,7 @@ pub fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// Returns spans on one line, or wrapped where they are wider than `columns`.
-pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
+pub fn wrapped_if_wide(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
     if width_of(&spans) <= columns {
         vec![Line::from(spans)]
     } else {
@@ -193,7 +193,7 @@ pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// Returns the first wording that is no wider than `columns`, or else the last one, which must be the shortest.
-pub fn longest<'a>(
+pub fn first_fitting<'a>(
     wordings: impl IntoIterator<Item = impl Into<Line<'a>>>,
     columns: usize,
 ) -> Line<'a> {

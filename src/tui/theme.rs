@@ -10,7 +10,7 @@ use protocol::Slot;
 
 /// The abilities of the terminal, read once at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Terminal {
+pub struct TerminalAbilities {
     pub colours: Colours,
     /// The terminal's background. `None` if the terminal does not say.
     pub background: Option<Background>,
@@ -125,7 +125,7 @@ const LOUD: Modifier = Modifier::BOLD
 
 impl Theme {
     /// Returns the theme that the learner chose, as far as the terminal can show it.
-    pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
+    pub fn new(name: ThemeName, markers: Markers, terminal: TerminalAbilities) -> Self {
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
             (_, ThemeName::HighContrast) => Some(Palette::HIGH_CONTRAST),
@@ -156,7 +156,7 @@ impl Theme {
 
     /// Returns a theme without colours. It is used to ask how much room a text takes, which does not depend on the theme.
     pub fn plain(markers: Markers) -> Self {
-        Self::new(ThemeName::Mono, markers, Terminal::default())
+        Self::new(ThemeName::Mono, markers, TerminalAbilities::default())
     }
 
     /// Builds the styles. Each use has a colour with modifiers, or modifiers alone in a theme without colours: some terminals reset the

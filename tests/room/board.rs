@@ -12,7 +12,7 @@ use perflings::tui::board::{
     BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act, draw,
 };
 use perflings::tui::keys::board::BoardAction;
-use perflings::tui::theme::{Terminal, Theme};
+use perflings::tui::theme::{TerminalAbilities, Theme};
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
 
@@ -80,7 +80,7 @@ fn screen(
     (columns, rows): (u16, u16),
     markers: Markers,
 ) -> String {
-    let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
+    let theme = Theme::new(ThemeName::Dark, markers, TerminalAbilities::default());
     let mut terminal = ratatui::Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
     terminal
         .draw(|frame| draw(frame, board, view, &theme))
@@ -377,12 +377,12 @@ fn other_screens_lead_back_to_the_board() {
 #[test]
 fn the_board_asks_before_the_class_ends() {
     let mut instructor = Instructor::new();
-    instructor.view.own = vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()];
+    instructor.view.own_addresses = vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()];
     let question = instructor.act(&[BoardAction::Quit]).expect("a question");
     assert!(question.contains("end the class for 4 here"), "{question}");
-    assert_eq!(instructor.view.asked, Some(Confirmation::Quit));
+    assert_eq!(instructor.view.unconfirmed, Some(Confirmation::Quit));
     instructor.act(&[BoardAction::Mark(1)]);
-    assert_eq!(instructor.view.asked, None, "another key is no");
+    assert_eq!(instructor.view.unconfirmed, None, "another key is no");
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn how_to_join_is_shown_without_anything_of_the_instructors() {
         places: ["10.0.0.7", "192.168.1.5", "lectern"]
             .map(|host| format!("http://{host}:7878/abcd2345"))
             .to_vec(),
-        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        own_addresses: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
         ..BoardView::default()
     };
     for size in SIZES {
@@ -432,7 +432,7 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
     let board = Board::from_room(&room, &course, 700_000);
     let mut view = BoardView {
         places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
-        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        own_addresses: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
         screen: BoardScreen::Wall,
         wall: Some(WallPart::Join),
         ..BoardView::default()

@@ -29,7 +29,7 @@ pub struct BoardView {
     /// The index of the prepared question that is offered while a question is typed.
     pub offered: usize,
     /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
-    pub own: Vec<String>,
+    pub own_addresses: Vec<String>,
     pub screen: BoardScreen,
     /// The index of the marked stage.
     pub marked: usize,
@@ -38,7 +38,7 @@ pub struct BoardView {
     /// The ids of the participants that are selected, to be removed together.
     pub selected: BTreeSet<String>,
     /// The order that the same key gives when it is pressed again.
-    pub asked: Option<Confirmation>,
+    pub unconfirmed: Option<Confirmation>,
     /// The purpose of the line that is being typed, and the line.
     pub typing: Option<(Typing, String)>,
     /// The last message.
@@ -129,7 +129,7 @@ impl BoardView {
 
     /// Returns true if the room ends with this program.
     pub(super) fn serves(&self) -> bool {
-        !self.own.is_empty()
+        !self.own_addresses.is_empty()
     }
 
     /// Turns the wall to another part of what the class does.
@@ -244,7 +244,7 @@ pub fn act(
     board: &Board,
     view: &mut BoardView,
 ) -> Option<String> {
-    let confirmed = view.asked.take();
+    let confirmed = view.unconfirmed.take();
     match action {
         BoardAction::Mark(by) if view.screen == BoardScreen::Wall => view.turn_wall(by, board),
         BoardAction::Mark(by) => view.mark(by, board),
@@ -273,7 +273,7 @@ pub fn act(
             view.notice = None;
         }
         BoardAction::Quit => {
-            view.asked = Some(Confirmation::Quit);
+            view.unconfirmed = Some(Confirmation::Quit);
             return Some(question_before_quitting(board, view));
         }
         BoardAction::Remove => {
@@ -368,7 +368,7 @@ fn remove(
     };
     let key = key_of(BoardAction::Remove);
     if !is_confirmed {
-        view.asked = Some(Confirmation::Remove);
+        view.unconfirmed = Some(Confirmation::Remove);
         return Some(format!(
             "{key} again: remove {who} and keep them out · any other key: cancel"
         ));

@@ -204,7 +204,7 @@ mod tests {
         let theme = Theme::new(
             crate::app::ThemeName::Dark,
             crate::app::Markers::Braille,
-            crate::tui::theme::Terminal::default(),
+            crate::tui::theme::TerminalAbilities::default(),
         );
         let said = |reached: &[&str]| {
             let view = BoardView {
