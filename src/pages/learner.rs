@@ -3,7 +3,7 @@
 
 use super::report::RunReport;
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
-use crate::course::check::Starter;
+use crate::course::check::{Check, Starter};
 use crate::course::journey::LastJourney;
 use crate::course::placeholder::{FigureSources, fill_known};
 use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
@@ -148,10 +148,7 @@ fn stage_blocks(
 fn figures(stage: &Stage, work: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
     let question = &stage.prediction;
     // The letter is left out, because each learner's screen shows the choices in another order.
-    let choice = |index: usize| {
-        let text = question.choices.get(index);
-        one_line(text.map_or("", String::as_str))
-    };
+    let choice = |index: usize| one_line(question.choices.get(index).map_or("", |text| text));
     let mut rows = vec![("the question", one_line(&question.prompt))];
     match work.prediction {
         Some(Prediction::Choice {
@@ -170,11 +167,8 @@ fn figures(stage: &Stage, work: &StageProgress, passed: bool) -> Vec<(&'static s
         }
         _ => rows.push(("you said", "nothing: it was skipped".to_owned())),
     }
-    let failing = stage
-        .checks
-        .iter()
-        .find(|check| check.starter == Starter::Fails);
-    if let (Some(check), Some(found)) = (failing, &work.found) {
+    let fails = |check: &&Check| check.starter == Starter::Fails;
+    if let (Some(check), Some(found)) = (stage.checks.iter().find(fails), &work.found) {
         rows.push(("measured", format!("{}: {found}", check.name)));
     }
     if !work.answers.is_empty() {

@@ -30,10 +30,8 @@ impl RunReport {
         runs.sort_by_key(|run| run.number);
         let mut groups: Vec<Vec<&RunStory>> = Vec::new();
         for run in runs {
-            match groups
-                .iter_mut()
-                .find(|group| has_same_configuration(group[0], run))
-            {
+            let is_alike = |group: &&mut Vec<_>| has_same_configuration(group[0], run);
+            match groups.iter_mut().find(is_alike) {
                 Some(group) => group.push(run),
                 None => groups.push(vec![run]),
             }
@@ -88,10 +86,8 @@ impl RunReport {
     }
 
     fn sections_of(&self, stage: u32) -> Vec<&Section> {
-        self.sections
-            .iter()
-            .filter(|section| section.stage() == stage)
-            .collect()
+        let is_of_stage = |section: &&Section| section.stage() == stage;
+        self.sections.iter().filter(is_of_stage).collect()
     }
 
     /// Returns the figures of the last broken and of the last fixed run of a stage, for texts with figures.

@@ -24,7 +24,7 @@ use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
 use super::text;
 use super::theme::Theme;
-use crate::class::board::{Board, StageColumn};
+use crate::class::board::Board;
 use act::{Typing, warnings};
 
 /// The time between two updates from the room.
@@ -107,9 +107,8 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
 /// Returns the lines with the instructor's own addresses.
 fn own_lines(view: &BoardView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if !view.serves() {
-        return vec![Line::raw(
-            " A room in a folder has no page of its own: see --page",
-        )];
+        let advice = " A room in a folder has no page of its own: see --page";
+        return vec![Line::raw(advice)];
     }
     let mut lines = Vec::new();
     for address in &view.own_addresses {
@@ -191,12 +190,7 @@ fn head(board: &Board, view: &BoardView, columns: usize, theme: &Theme) -> Vec<L
 
 /// Returns two lines: all stages, each with the number of participants who are in it and who have passed it; and the marked stage with its
 /// title.
-fn stage_lines(
-    board: &Board,
-    view: &BoardView,
-    columns: usize,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
+fn stage_lines(board: &Board, view: &BoardView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(marked) = board.stages.get(view.marked) else {
         return Vec::new();
     };
@@ -204,12 +198,9 @@ fn stage_lines(
     let mut stages = Vec::new();
     for (index, stage) in board.stages.iter().enumerate() {
         let style = theme.among(index == view.marked, theme.text);
-        let StageColumn {
-            number,
-            here,
-            passed,
-            ..
-        } = stage;
+        let number = stage.number;
+        let here = stage.here;
+        let passed = stage.passed;
         let forms = [
             format!(" {number}: {here} here, {passed} passed "),
             format!(" {number}: {here}/{passed} "),
@@ -221,10 +212,10 @@ fn stage_lines(
         let widths = stages.iter().map(|(forms, _)| text::width(&forms[form]));
         widths.sum()
     };
-    let form = (0..2).find(|form| width_of(*form) < columns).unwrap_or(2);
+    let form = (0..2).find(|form| width_of(*form) < width).unwrap_or(2);
     let heading = ["", " here/passed", " here"][form];
     let mut spans = Vec::new();
-    if width_of(form) + text::width(heading) < columns {
+    if width_of(form) + text::width(heading) < width {
         spans.push(Span::styled(heading, theme.dim));
     }
     for (forms, style) in &stages {
@@ -239,7 +230,7 @@ fn stage_lines(
     }
     vec![
         Line::from(spans),
-        Line::styled(text::cut(&about, columns), theme.dim),
+        Line::styled(text::cut(&about, width), theme.dim),
     ]
 }
 
@@ -270,19 +261,7 @@ fn foot(view: &BoardView, columns: usize, theme: &Theme) -> Line<'static> {
         let typed = typed_line(*purpose, line, columns);
         return Line::styled(text::cut(&typed, columns), theme.strong);
     }
-    let mut keys = footer();
-    let label_of_screen = match view.screen {
-        BoardScreen::Board => "",
-        BoardScreen::Join => "join",
-        BoardScreen::Own => "my page",
-        BoardScreen::Wall => "wall",
-    };
-    for (_, label) in &mut keys {
-        // The key of the screen that is shown goes back to the board.
-        if *label == label_of_screen {
-            *label = "board";
-        }
-    }
+    let mut keys = footer(view.screen);
     let line =
         |keys: &[(String, &'static str)], gap| line_of_keys(keys.iter().cloned(), gap, theme);
     let with_wide_gaps = line(&keys, "  ");

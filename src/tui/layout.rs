@@ -190,12 +190,9 @@ fn drawing_columns(app: &App) -> u16 {
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
     // Before the learner has said where the fault shows, the order of the panels must not give it away.
-    let pointed_out = app
-        .stage()
-        .filter(|stage| app.reading().points_out(stage))
-        .into_iter()
-        .flat_map(|stage| &stage.evidence)
-        .map(|pointer| pointer.panel);
+    let stage = app.stage().filter(|stage| app.reading().points_out(stage));
+    let evidence = stage.map_or(&[][..], |stage| &stage.evidence);
+    let pointed_out = evidence.iter().map(|pointer| pointer.panel);
     let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];
     let focused = app.view.third.into_iter();
     let mut wanted: Vec<Panel> = Vec::new();
@@ -224,7 +221,7 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
         .sum();
     let mut below_text = take_spare_rows(&mut lesson, low_rows, app);
     let mut panels = vec![(Panel::Lesson, lesson)];
-    // Two panels share a row of the right column; this is the half that is still free.
+    // Two panels share a row of the right column. This is its half that is still free.
     let mut free_half = Rect::default();
     // Panels with a fixed height are placed from the bottom up.
     for row in PANELS.iter().rev() {

@@ -99,15 +99,13 @@ pub fn mouse(event: MouseEvent, opened: &Opened, area: Rect) -> Option<OpenedAct
         .into_iter()
         .find(|(_, place)| place.contains(position))?;
     let inner = Block::bordered().inner(place);
-    let cell = (
-        event.column.saturating_sub(inner.x),
-        event.row.saturating_sub(inner.y),
-    );
+    let column = event.column.saturating_sub(inner.x);
+    let row = event.row.saturating_sub(inner.y);
     match event.kind {
         MouseEventKind::ScrollLeft => Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
         MouseEventKind::ScrollRight => Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
         kind if panel == OpenedPanel::Timeline => {
-            let under = timeline::at(&opened.view, cell, (inner.width, inner.height))?;
+            let under = timeline::at(&opened.view, (column, row), (inner.width, inner.height))?;
             timeline_move(kind, under).map(OpenedAction::Timeline)
         }
         MouseEventKind::Down(MouseButton::Left) => Some(OpenedAction::Focus(panel)),
@@ -137,20 +135,12 @@ pub fn draw(frame: &mut Frame<'_>, opened: &Opened, theme: &Theme) {
         let columns = usize::from(inner.width);
         let rows = usize::from(inner.height);
         let figures = &opened.figures;
+        let text = |lines| Content::text("", lines);
         let (content, from) = match panel {
             OpenedPanel::Kernels => (kernels(opened, columns, theme), 0),
-            OpenedPanel::Ledger => {
-                let lines = ledger(figures, columns, theme);
-                (Content::text("", lines), opened.scroll[0])
-            }
-            OpenedPanel::Lints => {
-                let lines = lints(figures, columns, theme);
-                (Content::text("", lines), opened.scroll[1])
-            }
-            OpenedPanel::Timeline => {
-                let lines = timeline::lines(&opened.view, columns, rows, theme);
-                (Content::text("", lines), 0)
-            }
+            OpenedPanel::Ledger => (text(ledger(figures, columns, theme)), opened.scroll[0]),
+            OpenedPanel::Lints => (text(lints(figures, columns, theme)), opened.scroll[1]),
+            OpenedPanel::Timeline => (text(timeline::lines(&opened.view, columns, rows, theme)), 0),
         };
         frame.render_stateful_widget(Inside { content, theme }, inner, &mut Scroll::at(from));
     }
@@ -280,24 +270,16 @@ fn kernels<'a>(opened: &Opened, columns: usize, theme: &Theme) -> Content<'a> {
 
 /// Returns the parts of the ledger as bars, followed by the other figures, the processes and the steps.
 fn ledger(summary: &Summary, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Theme { dim, text, .. } = *theme;
+    let steps = summary.steps.as_ref().map_or(0, Vec::len);
     let mut out = match &summary.ledger {
-        None => {
-            let absence = format!("when kernels ran is {ABSENT}");
-            vec![Line::styled(absence, theme.dim)]
-        }
-        Some(times) => {
-            let steps = summary.steps.as_ref().map_or(0, Vec::len);
-            ledger_bars(times, steps, columns, theme)
-        }
+        None => vec![Line::styled(format!("when kernels ran is {ABSENT}"), dim)],
+        Some(times) => ledger_bars(times, steps, columns, theme),
     };
     out.push(Line::default());
     // The first three figures are above the list of kernels.
     for (name, value) in figures(summary).into_iter().skip(3) {
-        let style = if value == ABSENT {
-            theme.dim
-        } else {
-            theme.text
-        };
+        let style = if value == ABSENT { dim } else { text };
         let row = text::left(name, 26) + &sanitize::line(&value);
         out.push(Line::styled(row, style));
     }
@@ -339,13 +321,8 @@ fn ledger_bars(times: &Ledger, steps: usize, columns: usize, theme: &Theme) -> V
     let heading = format!("{span}, {}", time(times.wall));
     let mut out = vec![Line::styled(heading, theme.strong)];
     let wall_ns = times.wall.max(1) as f64;
-    let styles = [
-        theme.phases[0],
-        theme.a,
-        theme.warning,
-        theme.bad,
-        theme.dim,
-    ];
+    let [forward, ..] = theme.phases;
+    let styles = [forward, theme.a, theme.warning, theme.bad, theme.dim];
     for ((name, ns, _), style) in display::ledger(times).into_iter().zip(styles) {
         let mut row = text::left(name, 12);
         let Some(ns) = ns else {

@@ -137,9 +137,7 @@ impl TerminalSession {
         let audience_screen = app.presenter.audience_screen(app.beat());
         let last_beat = &mut self.last_beat;
         let limits = self.screen.draw(|frame| {
-            if audience_screen == AudienceScreen::Frozen
-                && let Some(last) = last_beat
-            {
+            if let (AudienceScreen::Frozen, Some(last)) = (audience_screen, &last_beat) {
                 view_frozen(frame, last, app, &theme);
                 return None;
             }

@@ -197,23 +197,6 @@ struct AgendaItem<'a> {
     stages: &'a [u32],
 }
 
-/// Returns the parts of an agenda that the speaker chose, with the minutes in which each begins and ends.
-fn chosen_items(agenda: &Agenda) -> Vec<AgendaItem<'_>> {
-    let mut begin = 0;
-    let mut items = Vec::new();
-    for part in &agenda.parts {
-        let end = begin + part.minutes;
-        items.push(AgendaItem {
-            name: part.what.clone(),
-            planned_s: 60 * u64::from(part.minutes),
-            planned: format!("{begin}-{end}"),
-            stages: &part.stages,
-        });
-        begin = end;
-    }
-    items
-}
-
 /// Returns the planned time in seconds and the lines of the agenda: the parts of the chosen agenda, or else the stages. Each line has the
 /// time that its stages have used.
 fn agenda(
@@ -221,25 +204,40 @@ fn agenda(
     notes: &SpeakerNotes,
     theme: &Theme,
 ) -> (u64, Vec<Line<'static>>) {
-    let (heading, all_s, all, items) = match chosen {
-        Some(agenda) => {
-            let all_s = 60 * u64::from(agenda.minutes);
-            let all = format!("0-{}", agenda.minutes);
-            ("minutes", all_s, all, chosen_items(agenda))
+    let mut items = Vec::new();
+    let heading;
+    let planned;
+    let planned_s;
+    if let Some(agenda) = chosen {
+        let mut begin = 0;
+        for part in &agenda.parts {
+            let end = begin + part.minutes;
+            items.push(AgendaItem {
+                name: part.what.clone(),
+                planned_s: 60 * u64::from(part.minutes),
+                planned: format!("{begin}-{end}"),
+                stages: &part.stages,
+            });
+            begin = end;
         }
-        None => {
-            let all_s = notes.agenda.iter().map(|stage| stage.planned_s).sum();
-            let items = notes.agenda.iter().map(|stage| AgendaItem {
+        heading = "minutes";
+        planned = format!("0-{}", agenda.minutes);
+        planned_s = 60 * u64::from(agenda.minutes);
+    } else {
+        for stage in &notes.agenda {
+            items.push(AgendaItem {
                 name: format!("{} {}", stage.number, stage.title),
                 planned_s: stage.planned_s,
                 planned: time(stage.planned_s),
                 stages: std::slice::from_ref(&stage.number),
             });
-            ("planned", all_s, time(all_s), items.collect())
         }
-    };
-    let left = time_left(all_s, notes);
-    let mut lines = vec![agenda_line(&left, heading, "used", theme.dim)];
+        heading = "planned";
+        planned_s = items.iter().map(|item| item.planned_s).sum();
+        planned = time(planned_s);
+    }
+    let remaining = time_left(planned_s, notes);
+    let mut lines = vec![agenda_line(&remaining, heading, "used", theme.dim)];
     for item in items {
         let used_s: u64 = notes
             .agenda
@@ -262,8 +260,8 @@ fn agenda(
         lines.push(agenda_line(&item.name, &item.planned, &used, style));
     }
     let used = time(notes.used_in_all_s());
-    lines.push(agenda_line("all", &all, &used, theme.strong));
-    (all_s, lines)
+    lines.push(agenda_line("all", &planned, &used, theme.strong));
+    (planned_s, lines)
 }
 
 /// Returns the minutes of the planned time that are left, or by which it is exceeded, in words.

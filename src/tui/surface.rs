@@ -187,8 +187,7 @@ pub fn widest(lines: &[Line<'_>]) -> u16 {
 pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
     let height = rows.min(rest.height);
     let top = Rect { height, ..*rest };
-    rest.y += height;
-    rest.height -= height;
+    *rest = Rect::new(rest.x, top.bottom(), rest.width, rest.height - height);
     top
 }
 
@@ -196,19 +195,14 @@ pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
 pub fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
     let height = rows.min(rest.height);
     rest.height -= height;
-    Rect {
-        y: rest.bottom(),
-        height,
-        ..*rest
-    }
+    Rect::new(rest.x, rest.bottom(), rest.width, height)
 }
 
 /// Takes columns off the left of `rest`, at most as many as it has.
 pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
     let width = columns.min(rest.width);
     let left = Rect { width, ..*rest };
-    rest.x += width;
-    rest.width -= width;
+    *rest = Rect::new(left.right(), rest.y, rest.width - width, rest.height);
     left
 }
 
@@ -216,12 +210,9 @@ pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
 pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
     let width = columns.min(area.width);
     let height = rows.min(area.height);
-    Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    }
+    let left = area.x + (area.width - width) / 2;
+    let top = area.y + (area.height - height) / 2;
+    Rect::new(left, top, width, height)
 }
 
 /// Returns a hint with the key that closes a card.

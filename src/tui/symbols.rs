@@ -187,15 +187,7 @@ impl Symbols {
 
 /// Returns the character that shows two dots, one above the other.
 pub const fn half_blocks(upper: bool, lower: bool) -> char {
-    if upper && lower {
-        '█'
-    } else if upper {
-        '▀'
-    } else if lower {
-        '▄'
-    } else {
-        ' '
-    }
+    [' ', '▄', '▀', '█'][2 * upper as usize + lower as usize]
 }
 
 fn sanitize(buffer: &mut Buffer) {

@@ -249,33 +249,22 @@ impl Section {
 /// Returns the speed and the times of a step as rows of a name and a value.
 fn throughput_rows(throughput: &Throughput) -> Vec<(&'static str, String)> {
     let speed = Digits(throughput.samples_per_s);
-    let state = &throughput.state;
+    let samples = format!(
+        "{speed:.2} ({}, clock {})",
+        throughput.state, throughput.clock
+    );
     let ms = &throughput.step_ms;
     let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(Digits);
-    let mut rows = vec![
-        (
-            "samples/s",
-            format!("{speed:.2} ({state}, clock {})", throughput.clock),
-        ),
-        (
-            "step, ms",
-            format!(
-                "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {}",
-                ms.n
-            ),
-        ),
-    ];
+    let step = format!(
+        "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {}",
+        ms.n
+    );
+    let mut rows = vec![("samples/s", samples), ("step, ms", step)];
     if let Some(phases) = &throughput.phases {
-        rows.push((
-            "forward, backward, optimizer, unaccounted, ms",
-            format!(
-                "{:.3}, {:.3}, {:.3}, {:+.3}",
-                Digits(phases.forward),
-                Digits(phases.backward),
-                Digits(phases.optimizer),
-                Digits(phases.residual)
-            ),
-        ));
+        let [forward, backward] = [phases.forward, phases.backward].map(Digits);
+        let [optimizer, rest] = [phases.optimizer, phases.residual].map(Digits);
+        let times = format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}");
+        rows.push(("forward, backward, optimizer, unaccounted, ms", times));
     }
     rows
 }

@@ -280,36 +280,40 @@ pub fn act(
             return remove(confirmed == Some(Confirmation::Remove), room, board, view);
         }
         BoardAction::Take => return take_line(room, board, view),
-        BoardAction::Vote => {
-            let is_open = board.vote.as_ref().is_some_and(|vote| vote.open);
-            let order = if is_open {
-                InstructorRequest::CloseVote
-            } else {
-                InstructorRequest::OpenVote(board.stages.get(view.marked)?.id.clone())
-            };
-            return room.order(order).err();
-        }
         BoardAction::Answer => return show_answer(room, board),
-        BoardAction::Offer => {
-            let marked = board.stages.get(view.marked)?;
-            let is_offered = board.offer == Some(offer_of(marked.number, &marked.title));
-            let offer = InstructorRequest::Offer((!is_offered).then(|| marked.id.clone()));
-            return room.order(offer).err();
-        }
-        BoardAction::Race => return room.order(InstructorRequest::Race(None)).err(),
-        BoardAction::Lock => return room.order(InstructorRequest::Lock(!board.locked)).err(),
-        BoardAction::Names => {
-            let required = !board.names_required;
-            return room.order(InstructorRequest::RequireNames(required)).err();
-        }
-        BoardAction::LetIn => return room.order(InstructorRequest::LetIn).err(),
         BoardAction::Undo => {
             return give(InstructorRequest::Undo, "Took the last order back", room);
         }
         BoardAction::Close => return close_or_open(room, board),
         BoardAction::RemoveCrowd => return remove_crowd(room, board),
+        BoardAction::Vote
+        | BoardAction::Offer
+        | BoardAction::Race
+        | BoardAction::Lock
+        | BoardAction::Names
+        | BoardAction::LetIn => return room.order(order_of(action, board, view)?).err(),
     }
     None
+}
+
+/// Returns the order that an action gives without a message; `None` for an action that gives none now.
+fn order_of(action: BoardAction, board: &Board, view: &BoardView) -> Option<InstructorRequest> {
+    let marked = board.stages.get(view.marked);
+    let vote_is_open = board.vote.as_ref().is_some_and(|vote| vote.open);
+    Some(match action {
+        BoardAction::Vote if vote_is_open => InstructorRequest::CloseVote,
+        BoardAction::Vote => InstructorRequest::OpenVote(marked?.id.clone()),
+        BoardAction::Offer => {
+            let is_offered = board.offer == Some(offer_of(marked?.number, &marked?.title));
+            let id = marked.map(|stage| stage.id.clone());
+            InstructorRequest::Offer(if is_offered { None } else { id })
+        }
+        BoardAction::Race => InstructorRequest::Race(None),
+        BoardAction::Lock => InstructorRequest::Lock(!board.locked),
+        BoardAction::Names => InstructorRequest::RequireNames(!board.names_required),
+        BoardAction::LetIn => InstructorRequest::LetIn,
+        _ => return None,
+    })
 }
 
 /// Shows the right choice of the vote that is closed. Returns a message if this is not possible.

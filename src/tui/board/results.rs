@@ -46,15 +46,13 @@ fn indented(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn choice_lines(
     vote: &VoteTally,
     choice: usize,
-    columns: usize,
+    width: usize,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let parts = if vote.rounds.len() > 1 { 6 } else { 3 };
-    let bar_columns = (columns / parts).clamp(6, 40);
-    let is_right = vote
-        .answer
-        .as_ref()
-        .is_some_and(|answer| answer.choice == choice);
+    let bar_columns = (width / parts).clamp(6, 40);
+    let answer = vote.answer.as_ref();
+    let is_right = answer.is_some_and(|answer| answer.choice == choice);
     let (mark, style) = if is_right {
         (theme.symbols.good, theme.good)
     } else {
@@ -66,7 +64,7 @@ fn choice_lines(
     ];
     spans.extend(bars(vote, choice, bar_columns, theme));
     let indent = text::width_of(&spans);
-    let text_columns = columns.saturating_sub(indent + 1);
+    let text_columns = width.saturating_sub(indent + 1);
     let mut lines = Vec::new();
     for line in text::wrapped(&vote.choices[choice], style, text_columns) {
         spans.extend(line.spans);

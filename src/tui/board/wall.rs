@@ -218,9 +218,5 @@ fn draw_race(frame: &mut Frame<'_>, area: Rect, race: &Race, theme: &Theme) {
 fn take_right(rest: &mut Rect, columns: u16) -> Rect {
     let width = columns.min(rest.width);
     rest.width -= width;
-    Rect {
-        x: rest.right(),
-        width,
-        ..*rest
-    }
+    Rect::new(rest.right(), rest.y, width, rest.height)
 }

@@ -117,10 +117,12 @@ pub fn key_of(action: BoardAction) -> String {
     row.map_or_else(String::new, |(keys, ..)| key_name(keys[0]))
 }
 
-/// Returns the keys and labels of the footer.
-pub fn footer() -> Vec<(String, &'static str)> {
-    KEYS.iter()
-        .filter(|(.., label)| !label.is_empty())
-        .map(|(keys, _, label)| (key_name(keys[0]), *label))
-        .collect()
+/// Returns the keys and labels of the footer. The key of the screen that is shown has the label `board`, because it goes back there.
+pub fn footer(shown: BoardScreen) -> Vec<(String, &'static str)> {
+    let mut keys_and_labels = Vec::new();
+    for (keys, action, label) in KEYS.iter().filter(|(.., label)| !label.is_empty()) {
+        let goes_back = *action == BoardAction::Show(shown);
+        keys_and_labels.push((key_name(keys[0]), if goes_back { "board" } else { label }));
+    }
+    keys_and_labels
 }
