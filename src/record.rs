@@ -157,7 +157,7 @@ impl Recording {
                 }
                 Err(why) => {
                     let shown = if range.end == text.len() {
-                        "is cut in the middle of"
+                        "is cut in the middle, from"
                     } else {
                         "cannot be read from"
                     };

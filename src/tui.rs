@@ -74,21 +74,21 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
 }
 
 /// Draws the lines above the panels (notices, header, vitals) and below them (guide, status, footer).
-fn draw_lines_around(frame: &mut Frame<'_>, at: &Arrangement, app: &App, theme: &Theme) {
-    let unsaved = status::unsaved(app, theme, at.unsaved.width);
-    put(frame, at.unsaved, unsaved);
-    let header = header::line(app, theme, at.header.width);
-    put(frame, at.header, header);
-    let vitals = header::vitals_line(app, theme, at.vitals.width);
-    put(frame, at.vitals, vitals);
-    let busy = header::busy_line(app, theme, at.busy.width);
-    put(frame, at.busy, busy);
-    status::draw_guide(app, theme, at.guide, frame.buffer_mut());
-    let status = status::line(app, theme, at.status.width);
-    put(frame, at.status, status);
-    let footer = panels::beat::foot(app, theme, at.footer.width)
-        .unwrap_or_else(|| panels::footer::line(app, theme, at.footer.width));
-    put(frame, at.footer, footer);
+fn draw_lines_around(frame: &mut Frame<'_>, areas: &Arrangement, app: &App, theme: &Theme) {
+    let unsaved = status::unsaved(app, theme, areas.unsaved.width);
+    put(frame, areas.unsaved, unsaved);
+    let header = header::line(app, theme, areas.header.width);
+    put(frame, areas.header, header);
+    let vitals = header::vitals_line(app, theme, areas.vitals.width);
+    put(frame, areas.vitals, vitals);
+    let busy = header::busy_line(app, theme, areas.busy.width);
+    put(frame, areas.busy, busy);
+    status::draw_guide(app, theme, areas.guide, frame.buffer_mut());
+    let status = status::line(app, theme, areas.status.width);
+    put(frame, areas.status, status);
+    let footer = panels::beat::foot(app, theme, areas.footer.width)
+        .unwrap_or_else(|| panels::footer::line(app, theme, areas.footer.width));
+    put(frame, areas.footer, footer);
 }
 
 /// Draws the frozen screen of an audience: the frame that it saw last. The bottom line names the key that ends the freeze.

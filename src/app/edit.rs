@@ -206,7 +206,9 @@ impl Bench {
         let comparison = &self.comparison;
         match (&comparison.file, &comparison.problem) {
             (None, _) => FollowUp::Nothing,
-            (_, Some(problem)) => FollowUp::Warn(format!("B changed; the file did not: {problem}")),
+            (_, Some(problem)) => {
+                FollowUp::Warn(format!("B changed, but its file did not: {problem}"))
+            }
             (Some(stage), None) => FollowUp::Effect(Effect::WriteKnobs {
                 stage: stage.clone(),
                 config: Box::new(comparison.config_b.clone()),

@@ -65,9 +65,9 @@ pub(super) enum CliCommand {
     Run(RunArgs),
     /// Train with hidden faults: find them in the panels, fix them with the knobs
     Mystery(MysteryArgs),
-    /// Measure two configurations in pairs on one device: which one is faster, if that can be told
+    /// Measure two configurations in pairs on one device to find which one is faster
     Compare(CompareArgs),
-    /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
+    /// Measure versions side by side on every device, or against an earlier result, knob by knob, or over sizes
     Bench(BenchArgs),
     /// Check your own files: one stage or exercise, or all of them
     Check(CheckArgs),
@@ -84,7 +84,7 @@ pub(super) enum CliCommand {
     Init(InitArgs),
     /// Write program, course, recordings and a start script into a new folder, for a USB stick or a share
     Kit(KitArgs),
-    /// Check this machine: devices, terminal, folders; and what to do where something is missing
+    /// Check the devices, the terminal and the folders of this machine, and say what to do where something is missing
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
@@ -243,7 +243,7 @@ Examples:
   perflings run all --device cpu --steps 20 --out journey
   perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
 pub(super) struct RunArgs {
-    /// The stage: its number or id; or `all`: every stage broken and fixed, in turns, against the plain baseline, as one table
+    /// The stage's number or id; `all` runs every stage, broken and fixed in turns, and compares them with the plain baseline in one table
     #[arg(required_unless_present = "config", conflicts_with = "config", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Run this configuration file instead of a stage
@@ -298,7 +298,7 @@ pub(super) struct CompareArgs {
     pub a: String,
     /// Second configuration
     pub b: String,
-    /// Measure this many pairs at most; 0: as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
+    /// Measure at most this many pairs; 0 chooses a number by the pace of the warm-up. A clear verdict ends them at 10, 20, 40, …
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub pairs: u32,
     #[command(flatten)]
@@ -326,7 +326,7 @@ pub(super) struct CheckArgs {
     /// Repeat the numbers and sizes that a kernel exercise was checked with
     #[arg(long, value_name = "N", requires = "stage", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Do not check: print what the lanes of one workgroup do in your kernel, line by line (needs no device)
+    /// Print what the lanes of one workgroup do in your kernel, line by line, in place of a check (needs no device)
     #[arg(long, requires = "stage", conflicts_with_all = ["answer", "json"])]
     pub trace: bool,
     /// Print one result a line as JSON
@@ -606,7 +606,7 @@ pub(super) struct ExportArgs {
     /// Write the text of every kernel that a step launches into this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "table", "out"])]
     pub kernels: Option<PathBuf>,
-    /// With csv: which table
+    /// With csv: the table to write
     #[arg(long, value_enum, default_value_t = ExportTable::Steps)]
     pub table: ExportTable,
     /// Write here instead of stdout

@@ -154,7 +154,7 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         }
     };
     let stays = if left.is_some() {
-        "; the first answer stays: after a wrong one a right one counts as seen"
+        "; your first answer stays: after a wrong answer, a right one counts as seen"
     } else {
         ""
     };

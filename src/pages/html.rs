@@ -316,7 +316,7 @@ fn parts(bar: &StackedBar) -> String {
     let mut from = 0.0;
     let mut drawn = String::new();
     let mut keys = String::new();
-    // A part without a size keeps its colour, so that colours mean the same in several bars.
+    // A part without a size keeps its colour, so that each colour has one meaning in all bars.
     for (index, part) in bar.parts.iter().enumerate() {
         if !is_positive(&part) {
             continue;

@@ -354,7 +354,7 @@ pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<Pat
 
 /// Says that a stage or an exercise was reset, and under which name the learner's file is kept.
 pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
-    let mut sentence = format!("The {what} is as it began");
+    let mut sentence = format!("The {what} is reset");
     if let Some(name) = kept.and_then(|path| path.file_name()) {
         sentence += &format!("; your file is kept beside it as {}", name.display());
     }

@@ -13,7 +13,7 @@ const RIGHT: &str = "─┌└├┬┴┼◀";
 const LEFT: &str = "─┐┘┬┴┼▶╌";
 const DOWN: &str = "│┬┌┐├┤┼▲┊";
 const UP: &str = "│┴└┘├┤┼▼┊";
-/// Characters that end a stretch of a timeline: no line joins two of them that stand one below the other.
+/// Characters that end a stretch of a timeline. If two of them are one below the other, no line joins them.
 const ENDS: &str = "├┤";
 /// Eighths of a cell, by their height.
 const EIGHTHS: &str = " ▁▂▃▄▅▆▇█";

@@ -127,19 +127,15 @@ pub fn label(action: Action, app: &App) -> String {
         .map_or_else(String::new, first_key)
 }
 
-/// Returns the first key that the table has for an action, whatever is open now; `None` if it has no key.
+/// Returns the first key that the table has for an action, in any state of the screen; `None` if the action has no key.
 pub fn name(action: Action) -> Option<String> {
-    BINDINGS
-        .iter()
-        .find(|binding| binding.action == action)
-        .map(first_key)
+    let has_action = |binding: &&KeyBinding| binding.action == action;
+    BINDINGS.iter().find(has_action).map(first_key)
 }
 
 fn first_key(binding: &KeyBinding) -> String {
-    binding
-        .keys
-        .first()
-        .map_or_else(String::new, |key| key_name(*key))
+    let first = binding.keys.first();
+    first.map_or_else(String::new, |key| key_name(*key))
 }
 
 /// Returns the keys and labels that the footer offers now, the more useful ones first.

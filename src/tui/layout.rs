@@ -189,7 +189,7 @@ fn drawing_columns(app: &App) -> u16 {
 /// the stage's evidence names once the learner may know them, then the others.
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
-    // Before the learner has said where the fault shows, the order of the panels must not give it away.
+    // Until the learner has chosen the panel that shows the fault, the order of the panels must not give it away.
     let stage = app.stage().filter(|stage| app.reading().points_out(stage));
     let evidence = stage.map_or(&[][..], |stage| &stage.evidence);
     let pointed_out = evidence.iter().map(|pointer| pointer.panel);

@@ -79,7 +79,7 @@ struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 const OWN: u8 = 255;
 
 // COLOUR_BLIND has orange against blue, which people with any common form of colour blindness can distinguish; red and green carry no
-// meaning. Light themes paint their background, whatever the terminal has. PROJECTOR has black on white and strong colours, because a
+// meaning. Light themes paint their own background. PROJECTOR has black on white and strong colours, because a
 // projector shows no others. BETWEEN has half-bright colours for terminals that report neither a dark nor a light background. SIXTEEN has
 // the named colours, which follow the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.

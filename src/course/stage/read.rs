@@ -152,7 +152,7 @@ pub(in crate::course) fn check_head(
 ) {
     file.keep(check_id(file, id, example));
     if hints.len() != 3 {
-        let what = "write exactly 3, the last all but gives it away";
+        let what = "write exactly 3; the last one nearly gives the answer";
         let what = format!("has {} hints; {what}", hints.len());
         file.keep(Err(file.fault("hints", what)));
     }

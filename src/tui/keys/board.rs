@@ -113,7 +113,7 @@ pub fn action(event: KeyEvent, is_typing: bool) -> Option<BoardAction> {
 
 /// Returns the name of the first key of an action.
 pub fn key_of(action: BoardAction) -> String {
-    let row = KEYS.iter().find(|(_, known, _)| *known == action);
+    let row = KEYS.iter().find(|(_, other, _)| *other == action);
     row.map_or_else(String::new, |(keys, ..)| key_name(keys[0]))
 }
 

@@ -34,7 +34,7 @@ pub(super) fn free(app: &App) -> bool {
     app.view.confirm.is_none() && !welcoming(app) && !typing(app)
 }
 
-/// Returns true while no card lies over the panels.
+/// Returns true while no card covers the panels.
 pub(super) fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
 }

@@ -130,7 +130,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         text::first_fitting(wordings, width).to_string()
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
-        format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
+        format!("pair {n}, next verdict at {next}; at most {most} pairs, {limit:.0} s")
     };
     let mut lines = difference(app, width, theme);
     lines.extend(text::wrapped_if_wide(head, width));
