@@ -286,34 +286,34 @@ pub fn act(
         }
         BoardAction::Close => return close_or_open(room, board),
         BoardAction::RemoveCrowd => return remove_crowd(room, board),
-        BoardAction::Vote
-        | BoardAction::Offer
-        | BoardAction::Race
-        | BoardAction::Lock
-        | BoardAction::Names
-        | BoardAction::LetIn => return room.order(order_of(action, board, view)?).err(),
+        BoardAction::Vote => return room.order(next_vote(board, view)?).err(),
+        BoardAction::Offer => return room.order(next_offer(board, view)?).err(),
+        BoardAction::Race => return room.order(InstructorRequest::Race(None)).err(),
+        BoardAction::Lock => return room.order(InstructorRequest::Lock(!board.locked)).err(),
+        BoardAction::Names => {
+            let required = !board.names_required;
+            return room.order(InstructorRequest::RequireNames(required)).err();
+        }
+        BoardAction::LetIn => return room.order(InstructorRequest::LetIn).err(),
     }
     None
 }
 
-/// Returns the order that an action gives without a message; `None` for an action that gives none now.
-fn order_of(action: BoardAction, board: &Board, view: &BoardView) -> Option<InstructorRequest> {
-    let marked = board.stages.get(view.marked);
-    let vote_is_open = board.vote.as_ref().is_some_and(|vote| vote.open);
-    Some(match action {
-        BoardAction::Vote if vote_is_open => InstructorRequest::CloseVote,
-        BoardAction::Vote => InstructorRequest::OpenVote(marked?.id.clone()),
-        BoardAction::Offer => {
-            let is_offered = board.offer == Some(offer_of(marked?.number, &marked?.title));
-            let id = marked.map(|stage| stage.id.clone());
-            InstructorRequest::Offer(if is_offered { None } else { id })
-        }
-        BoardAction::Race => InstructorRequest::Race(None),
-        BoardAction::Lock => InstructorRequest::Lock(!board.locked),
-        BoardAction::Names => InstructorRequest::RequireNames(!board.names_required),
-        BoardAction::LetIn => InstructorRequest::LetIn,
-        _ => return None,
-    })
+/// Returns the order that closes the open vote, or else opens a vote on the marked stage.
+fn next_vote(board: &Board, view: &BoardView) -> Option<InstructorRequest> {
+    if board.vote.as_ref().is_some_and(|vote| vote.open) {
+        return Some(InstructorRequest::CloseVote);
+    }
+    let marked = board.stages.get(view.marked)?;
+    Some(InstructorRequest::OpenVote(marked.id.clone()))
+}
+
+/// Returns the order that offers the marked stage to everybody, or takes this offer back.
+fn next_offer(board: &Board, view: &BoardView) -> Option<InstructorRequest> {
+    let marked = board.stages.get(view.marked)?;
+    let is_offered = board.offer == Some(offer_of(marked.number, &marked.title));
+    let offered = (!is_offered).then(|| marked.id.clone());
+    Some(InstructorRequest::Offer(offered))
 }
 
 /// Shows the right choice of the vote that is closed. Returns a message if this is not possible.
