@@ -18,7 +18,7 @@ use super::surface::{height, put, take_bottom, take_left, widest};
 use super::terminal;
 use super::text;
 use super::theme::Theme;
-use crate::app::notes::{SpeakerNotes, SpeakerRequest};
+use crate::app::notes::{AgendaItem, SpeakerNotes, SpeakerRequest};
 use crate::app::{Markers, ThemeName};
 use crate::course::Agenda;
 
@@ -187,14 +187,36 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
     Line::styled(format!("{padded_name}{planned:>7}{used:>8}"), style)
 }
 
-/// A part of the agenda.
-struct AgendaItem<'a> {
+/// A row of the agenda: a part of the agenda that the speaker chose, or a stage.
+struct AgendaRow<'a> {
     name: String,
     planned_s: u64,
     /// The planned time in words, such as `10-30` (minutes since the beginning) or `12:00` (a duration).
     planned: String,
-    /// The numbers of the stages whose time counts for this part.
+    /// The numbers of the stages whose time counts for this row.
     stages: &'a [u32],
+}
+
+impl AgendaRow<'_> {
+    /// Returns the line of the row. The present stage is strong, and a row that takes longer than planned is a warning.
+    fn line(&self, notes: &SpeakerNotes, theme: &Theme) -> Line<'static> {
+        let counts = |stage: &&AgendaItem| self.stages.contains(&stage.number);
+        let stages = notes.agenda.iter().filter(counts);
+        let used_s: u64 = stages.map(|stage| stage.used_s).sum();
+        let style = if self.stages.contains(&notes.stage) {
+            theme.strong
+        } else if self.planned_s > 0 && used_s > self.planned_s {
+            theme.warning
+        } else {
+            theme.text
+        };
+        let used = if self.stages.is_empty() {
+            String::new()
+        } else {
+            time(used_s)
+        };
+        agenda_line(&self.name, &self.planned, &used, style)
+    }
 }
 
 /// Returns the planned time in seconds and the lines of the agenda: the parts of the chosen agenda, or else the stages. Each line has the
@@ -204,7 +226,7 @@ fn agenda(
     notes: &SpeakerNotes,
     theme: &Theme,
 ) -> (u64, Vec<Line<'static>>) {
-    let mut items = Vec::new();
+    let mut rows = Vec::new();
     let heading;
     let planned;
     let planned_s;
@@ -212,7 +234,7 @@ fn agenda(
         let mut begin = 0;
         for part in &agenda.parts {
             let end = begin + part.minutes;
-            items.push(AgendaItem {
+            rows.push(AgendaRow {
                 name: part.what.clone(),
                 planned_s: 60 * u64::from(part.minutes),
                 planned: format!("{begin}-{end}"),
@@ -225,7 +247,7 @@ fn agenda(
         planned_s = 60 * u64::from(agenda.minutes);
     } else {
         for stage in &notes.agenda {
-            items.push(AgendaItem {
+            rows.push(AgendaRow {
                 name: format!("{} {}", stage.number, stage.title),
                 planned_s: stage.planned_s,
                 planned: time(stage.planned_s),
@@ -233,32 +255,12 @@ fn agenda(
             });
         }
         heading = "planned";
-        planned_s = items.iter().map(|item| item.planned_s).sum();
+        planned_s = rows.iter().map(|row| row.planned_s).sum();
         planned = time(planned_s);
     }
     let remaining = time_left(planned_s, notes);
     let mut lines = vec![agenda_line(&remaining, heading, "used", theme.dim)];
-    for item in items {
-        let used_s: u64 = notes
-            .agenda
-            .iter()
-            .filter(|stage| item.stages.contains(&stage.number))
-            .map(|stage| stage.used_s)
-            .sum();
-        let style = if item.stages.contains(&notes.stage) {
-            theme.strong
-        } else if item.planned_s > 0 && used_s > item.planned_s {
-            theme.warning
-        } else {
-            theme.text
-        };
-        let used = if item.stages.is_empty() {
-            String::new()
-        } else {
-            time(used_s)
-        };
-        lines.push(agenda_line(&item.name, &item.planned, &used, style));
-    }
+    lines.extend(rows.iter().map(|row| row.line(notes, theme)));
     let used = time(notes.used_in_all_s());
     lines.push(agenda_line("all", &planned, &used, theme.strong));
     (planned_s, lines)
@@ -284,7 +286,6 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::app::notes;
     use crate::course::AgendaPart;
 
     fn screen(
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_speaker_sees_a_frozen_screen_and_the_remaining_time_at_every_size() {
-        let stage = |number| notes::AgendaItem {
+        let stage = |number| AgendaItem {
             number,
             beats: 6,
             title: format!("Stage of number {number}"),
