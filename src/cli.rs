@@ -54,7 +54,7 @@ pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 /// `perflings engine` does.
 pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
-    out::tell_panics();
+    out::print_panics();
     report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
 }

@@ -164,7 +164,7 @@ impl Recording {
                 }
                 Err(why) => {
                     let damage = if range.end == text.len() {
-                        "is cut in the middle of"
+                        "is cut in the middle, from"
                     } else {
                         "cannot be read from"
                     };

@@ -13,8 +13,8 @@ use protocol::config::unknown;
 /// The keys of the file, and a description of each for `perflings config`.
 pub const KEYS: &[(&str, &str)] = &[
     ("theme", "the colours"),
-    ("markers", "what curves are drawn with"),
-    ("device", "what computes"),
+    ("markers", "the characters that draw curves"),
+    ("device", "the device that computes"),
     ("editor", "the command that opens a file"),
     ("threads", "threads of the CPU device"),
 ];

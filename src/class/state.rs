@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::log::{Fact, LogLine, Origin, WorkChange};
 use super::record::{ClassState, Counted, Participant, Question, Vote};
 
+/// The name on the board of a participant who has given none.
+pub const NO_NAME: &str = "no name";
+
 mod requests;
 
 pub use requests::{AWAY_MS, JoinError, MOST_PEOPLE};
@@ -396,7 +399,7 @@ impl RoomState {
     pub fn name_of<'a>(&'a self, person: &'a Participant) -> &'a str {
         match self.class.renamed.get(&person.id) {
             Some(renamed) => renamed,
-            None if person.name.is_empty() => "no name",
+            None if person.name.is_empty() => NO_NAME,
             None => &person.name,
         }
     }

@@ -81,9 +81,9 @@ pub(super) enum CliCommand {
     Run(RunArgs),
     /// Train with hidden faults: find them in the panels, fix them with the knobs
     Mystery(MysteryArgs),
-    /// Measure two configurations in pairs on one device: which one is faster, if that can be told
+    /// Measure two configurations in pairs on one device to find which one is faster
     Compare(CompareArgs),
-    /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
+    /// Measure versions side by side on every device, or against an earlier result, knob by knob, or over sizes
     Bench(BenchArgs),
     /// Check your own files: one stage or exercise, or all of them
     Check(CheckArgs),
@@ -100,7 +100,7 @@ pub(super) enum CliCommand {
     Init(InitArgs),
     /// Write program, course, recordings and a start script into a new folder, for a USB stick or a share
     Kit(KitArgs),
-    /// Check this machine: devices, terminal, folders; and what to do where something is missing
+    /// Check the devices, the terminal and the folders of this machine, and say what to do where something is missing
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),

@@ -156,7 +156,7 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         }
     };
     let remark = if lasting.is_some() {
-        "; the first answer stays: after a wrong one a right one counts as seen"
+        "; your first answer stays: after a wrong answer, a right one counts as seen"
     } else {
         ""
     };

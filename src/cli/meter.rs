@@ -74,7 +74,7 @@ impl ProgressMeter {
 impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.0.take().is_some() {
-            out::foot(|| Some(String::new()));
+            out::set_foot(|| Some(String::new()));
         }
     }
 }
@@ -89,7 +89,7 @@ fn update_line(meter: &Weak<Mutex<Progress>>) {
     while !over {
         std::thread::sleep(UPDATE_INTERVAL);
         // The closure runs while the foot is locked, so no line is written after a dropped meter has cleared the foot.
-        out::foot(|| {
+        out::set_foot(|| {
             let Some(progress) = meter.upgrade() else {
                 over = true;
                 return None;

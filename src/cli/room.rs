@@ -124,11 +124,11 @@ fn serve(
     let first = format!("http://{}/{}", addresses[0].0, secrets.key);
     for (host, interface) in addresses {
         view.places.push(format!("http://{host}/{}", secrets.code));
-        view.own
+        view.own_addresses
             .push(format!("your page: http://{host}/{}", secrets.key));
         view.interfaces.push(interface);
     }
-    view.own.extend([
+    view.own_addresses.extend([
         format!("to present: perflings --present --room {first}"),
         format!("this board on another machine: perflings room --board {first}"),
     ]);
@@ -155,7 +155,7 @@ fn show_board(
     for place in &view.places {
         notice(&format!("learners type: perflings --room {place}"));
     }
-    for own in &view.own {
+    for own in &view.own_addresses {
         notice(own);
     }
     print_changes(&mut room, args.json)

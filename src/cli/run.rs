@@ -25,7 +25,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     ] {
         if given {
             return Err(usage(format!(
-                "{flag} belongs to `run all`; of one run, --record FILE keeps the stream"
+                "{flag} belongs to `run all`; for a single run, --record FILE keeps the stream"
             )));
         }
     }

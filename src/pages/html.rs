@@ -249,11 +249,7 @@ fn caption(chart: &SheetChart) -> String {
 
 /// Draws a scale with its ranges.
 fn scale(scale: &RangeScale) -> Value {
-    let ends = Scale {
-        low: scale.from,
-        high: scale.to,
-        log: scale.log,
-    };
+    let ends = scale.scale;
     let end = SCALE.0 - ENDS;
     let x = |value: f64| ENDS + (end - ENDS) * ends.share(value);
     let band = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
@@ -265,7 +261,7 @@ fn scale(scale: &RangeScale) -> Value {
         label(ENDS - 8.0, middle + 4.0, "end", &number(ends.low)),
         label(end + 8.0, middle + 4.0, "start", &number(ends.high)),
     ];
-    for (index, (from, to)) in scale.ranges.iter().enumerate() {
+    for (index, [from, to]) in scale.ranges.iter().enumerate() {
         shapes.push(context! {
             kind => "band",
             x => rounded(x(*from)),
@@ -282,7 +278,7 @@ fn scale(scale: &RangeScale) -> Value {
         let d = format!("M{x} {}l7 12l-7 12l-7 -12z", rounded(middle - 12.0));
         shapes.push(path("mark", &d));
     }
-    figure((SCALE.0, height), &shapes, &scale.said)
+    figure((SCALE.0, height), &shapes, &scale.caption)
 }
 
 /// Draws a bar in colours, with the name and the share of each part; `None` if all parts are 0.
@@ -381,11 +377,13 @@ mod tests {
                     lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
                 SheetBlock::Scale(RangeScale {
-                    said: text(),
-                    from: 0.0,
-                    to: 0.0,
-                    log: true,
-                    ranges: vec![(f64::INFINITY, -1.0)],
+                    caption: text(),
+                    scale: Scale {
+                        low: 0.0,
+                        high: 0.0,
+                        log: true,
+                    },
+                    ranges: vec![[f64::INFINITY, -1.0]],
                     mark: Some(f64::NAN),
                     even: Some(1.0),
                 }),

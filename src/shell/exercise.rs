@@ -361,7 +361,7 @@ pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<Pat
 
 /// Returns the sentence after a reset. `kind` is `stage` or `exercise`; `kept` is the path under which the learner's file is kept.
 pub fn as_it_began(kind: &str, kept: Option<&PathBuf>) -> String {
-    let mut sentence = format!("The {kind} is as it began");
+    let mut sentence = format!("The {kind} is reset");
     if let Some(name) = kept.and_then(|path| path.file_name()) {
         sentence += &format!("; your file is kept beside it as {}", name.display());
     }

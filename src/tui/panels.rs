@@ -49,7 +49,7 @@ use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
 use super::surface::{
-    Scroll, closes, draw_reading, framed, height, inside, inside_strip, is_strip, panel_frame,
+    Scroll, close_hint, draw_reading, framed, height, inside, inside_strip, is_strip, panel_frame,
 };
 use super::theme::Theme;
 use crate::app::{App, Overlay};
@@ -202,7 +202,7 @@ pub fn draw_card(
     };
     let mut content = (row.content)(app, theme, inside(area));
     if content.aside.is_empty() {
-        content.aside = closes(app);
+        content.aside = close_hint(app);
     }
     let border = if overlay == Overlay::Problems {
         theme.bad

@@ -66,7 +66,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
             figure.label
         };
         if reading.withholds_mark(name) {
-            let later = ("told later".to_owned(), FigureState::Open);
+            let later = ("shown later".to_owned(), FigureState::Open);
             vital(figure.label, Some(later))
         } else {
             figure

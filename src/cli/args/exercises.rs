@@ -18,7 +18,7 @@ pub(crate) struct CheckArgs {
     /// Repeat the numbers and sizes that a kernel exercise was checked with
     #[arg(long, value_name = "N", requires = "stage", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Do not check: print what the lanes of one workgroup do in your kernel, line by line (needs no device)
+    /// Print what the lanes of one workgroup do in your kernel, line by line, in place of a check (needs no device)
     #[arg(long, requires = "stage", conflicts_with_all = ["answer", "json"])]
     pub trace: bool,
     /// Print one result a line as JSON

@@ -124,7 +124,7 @@ pub(crate) struct ExportArgs {
     /// Write the text of every kernel that a step launches into this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "table", "out"])]
     pub kernels: Option<PathBuf>,
-    /// With csv: which table
+    /// With csv: the table to write
     #[arg(long, value_enum, default_value_t = ExportTable::Steps)]
     pub table: ExportTable,
     /// Write here instead of stdout

@@ -84,7 +84,7 @@ Examples:
   perflings run all --device cpu --steps 20 --out journey
   perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
 pub(crate) struct RunArgs {
-    /// The stage: its number or id; or `all`: every stage broken and fixed, in turns, against the plain baseline, as one table
+    /// The stage's number or id; `all` runs every stage, broken and fixed in turns, and compares them with the plain baseline in one table
     #[arg(required_unless_present = "config", conflicts_with = "config", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Run this configuration file instead of a stage
@@ -145,7 +145,7 @@ pub(crate) struct CompareArgs {
     pub a: String,
     /// Second configuration
     pub b: String,
-    /// Measure this many pairs at most; 0: as many as the warm-up's pace allows. A clear verdict ends them at 10, 20, 40, …
+    /// Measure at most this many pairs; 0 chooses a number by the pace of the warm-up. A clear verdict ends them at 10, 20, 40, …
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub pairs: u32,
     #[command(flatten)]

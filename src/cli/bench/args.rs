@@ -34,7 +34,7 @@ pub(crate) struct BenchArgs {
     /// Versions: v1 to v4, and with a key changed v3+model.norm=composed or v1+train.batch=16
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = versions(), hide_possible_values = true, default_values = ["v1", "v2", "v3", "v4"])]
     pub versions: Vec<String>,
-    /// Also measure each version with one knob changed: on where it is plain, plain where it is on
+    /// Also measure each version with one knob changed: turned on where it is plain, made plain where it is on
     #[arg(long)]
     pub knobs: bool,
     /// Devices: auto, cpu, gpu, gpu:N, vulkan-cpu
@@ -46,7 +46,7 @@ pub(crate) struct BenchArgs {
     /// Runs of each version
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Measure every version in N pairs of steps with the first one, itself included; 0 goes on until the verdict is clear
+    /// Measure every version in N pairs of steps with the first version, itself included; 0 continues until the verdict is clear
     #[arg(long, value_name = "N", conflicts_with_all = ["steps", "rounds", "baseline"])]
     pub pairs: Option<u32>,
     /// Change one key in every version; may be repeated

@@ -15,8 +15,8 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     let how = match report.steps.zip(report.rounds) {
         Some((steps, rounds)) => how(steps, rounds, "", &report.machine),
         None => format!(
-            "Step time of the first version over that of each other one, in pairs, \
-             with a 95 % interval; above 1 the other one is faster; {}.",
+            "Step time of the first version divided by that of the other version, measured in pairs, \
+             with a 95 % interval. Above 1, the other version is faster. {}.",
             machine_in_words(&report.machine)
         ),
     };
@@ -58,7 +58,7 @@ pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> S
     };
     let machine = machine_in_words(machine);
     format!(
-        "{steps} steps a run, {runs} of each in turns, an engine of its own for each{device}; {machine}."
+        "{steps} steps a run, {runs} of each version in turns, each in an engine of its own{device}; {machine}."
     )
 }
 

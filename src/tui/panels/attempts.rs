@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::content::Content;
 use crate::app::App;
-use crate::tui::surface::chooses;
+use crate::tui::surface::choose_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::story::RunStory;
@@ -16,7 +16,7 @@ use protocol::{Pair, Slot};
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("attempts", Vec::new());
-    list.aside = chooses("makes it B", app);
+    list.aside = choose_hint("makes it B", app);
     for (number, attempt) in app.shown_run().attempts().into_iter().enumerate() {
         let mark = theme
             .symbols

@@ -17,7 +17,7 @@ use crate::course::placeholder::NOT_MEASURED;
 use crate::course::save_file::letter;
 use crate::course::{Beat, BeatChange, Stage, TextBlock};
 use crate::panel::Panel;
-use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
+use crate::tui::prose::{ProseWriter, filled_as_found, lines_as_found};
 use crate::tui::surface::{height, take_bottom, take_left, take_top, widest};
 use crate::tui::theme::Theme;
 use crate::tui::votes::bars;
@@ -104,7 +104,7 @@ fn diagram(s: &mut Surface<'_, '_>) -> u16 {
         let shown = app.beat().map_or(0, |beat| beat.hints).max(1) as usize;
         let place = (app, theme, s.area.width);
         lines = match stage.hints.get(shown - 1) {
-            Some(hint) => told_as_found(place, ("", theme.dim), hint, theme.text),
+            Some(hint) => lines_as_found(place, ("", theme.dim), hint, theme.text),
             None => Vec::new(),
         };
     }
@@ -222,7 +222,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let question = &stage.prediction;
     let answered = app.presenter.answer_shown(app.lesson.learner.at);
     let written = |columns: u16, text: &str, style: Style| {
-        told_as_found((app, theme, columns), ("", theme.dim), text, style)
+        lines_as_found((app, theme, columns), ("", theme.dim), text, style)
     };
     let mut rest = s.area;
     let mut prompt = written(rest.width, &question.prompt, theme.heading);

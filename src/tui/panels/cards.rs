@@ -127,15 +127,15 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             format!("{n} pairs; medians {other} {a} ms, B {b} ms{both}{apart}"),
             format!("{n} pairs; {other} {a} ms, B {b} ms{both}{apart}"),
         ];
-        text::longest(wordings, width).to_string()
+        text::first_fitting(wordings, width).to_string()
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
-        format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")
+        format!("pair {n}, next verdict at {next}; at most {most} pairs, {limit:.0} s")
     };
     let mut lines = difference(app, width, theme);
-    lines.extend(text::whole(head, width));
+    lines.extend(text::wrapped_if_wide(head, width));
     let progress = vec![Span::styled(progress, theme.dim)];
-    lines.extend(text::whole(progress, width));
+    lines.extend(text::wrapped_if_wide(progress, width));
     lines.push(looks(pair, width, theme));
     lines
 }
@@ -184,7 +184,7 @@ fn difference(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             Span::styled(text, theme.text),
         ])
     });
-    vec![text::longest(wordings, width)]
+    vec![text::first_fitting(wordings, width)]
 }
 
 fn three_decimals(ratio: f64) -> String {

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::chooses;
+use crate::tui::surface::choose_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -16,7 +16,7 @@ use crate::tui::theme::Theme;
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("devices", Vec::new());
-    list.aside = chooses("moves the run", app);
+    list.aside = choose_hint("moves the run", app);
     let (asked, using) = (&app.devices.asked, &app.devices.using);
     let head = format!("requested: {asked}, computing on: {using}");
     list.between([Line::styled(head, theme.dim), Line::default()]);

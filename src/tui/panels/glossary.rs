@@ -12,7 +12,7 @@ use crate::course::lesson::plain;
 use crate::course::{TextBlock, TextSpan};
 use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::closes;
+use crate::tui::surface::close_hint;
 use crate::tui::theme::Theme;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -63,11 +63,11 @@ fn aside(app: &App) -> String {
         return format!("{} shows all", keys::label(Action::Close, app));
     }
     if pages == 1 {
-        return closes(app);
+        return close_hint(app);
     }
     let back = keys::label(Action::TurnPage(-1), app);
     let on = keys::label(Action::TurnPage(1), app);
-    let (page, closes) = (app.view.page + 1, closes(app));
+    let (page, closes) = (app.view.page + 1, close_hint(app));
     format!("page {page} of {pages}, {back} {on} turn, {closes}")
 }
 

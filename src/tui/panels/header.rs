@@ -133,7 +133,7 @@ pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
             theme,
         ),
     ];
-    text::longest(wordings, usize::from(columns))
+    text::first_fitting(wordings, usize::from(columns))
 }
 
 /// Returns the notice that other programs keep the machine busy, in the longest wording that fits.
@@ -143,7 +143,7 @@ pub fn busy_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         .into_iter()
         .flatten()
         .map(|wording| Line::styled(format!(" {mark} {wording}"), theme.warning));
-    text::longest(wordings, usize::from(columns))
+    text::first_fitting(wordings, usize::from(columns))
 }
 
 /// Returns the figures in one wording, with `gap` between them and `space` after each mark.

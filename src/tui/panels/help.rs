@@ -8,7 +8,7 @@ use super::content::Content;
 use crate::app::{Action, App, Overlay};
 use crate::tui::keys::{self, Group, HelpLine};
 use crate::tui::prose::FRAME;
-use crate::tui::surface::closes;
+use crate::tui::surface::close_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -39,7 +39,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     behind.view.overlay = None;
     let lines = arranged(|row| row.works(&behind), count, each, theme);
     Content {
-        aside: format!("{welcome} shows the welcome, {}", closes(app)),
+        aside: format!("{welcome} shows the welcome, {}", close_hint(app)),
         ..Content::titled("keys", lines)
     }
 }

@@ -10,7 +10,7 @@ use crate::app::kernel_rows::name;
 use crate::app::{Action, App};
 use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::closes;
+use crate::tui::surface::close_hint;
 use crate::tui::text::wrap;
 use crate::tui::theme::Theme;
 use protocol::stats::operations::formula;
@@ -42,7 +42,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
     let large = keys::label(Action::Expand, app);
     Content {
-        aside: format!("{large} large, {}", closes(app)),
+        aside: format!("{large} large, {}", close_hint(app)),
         head,
         ..Content::titled(name(row), writer.lines)
     }

@@ -141,7 +141,7 @@ fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'
         Span::styled(format!("{mark} {finding}"), style),
         Span::styled(sums, theme.dim),
     ];
-    text::whole(spans, usize::from(width))
+    text::wrapped_if_wide(spans, usize::from(width))
 }
 
 /// Returns the step as one bar after `spans`. Each phase of the bar has its own filling.
@@ -225,5 +225,5 @@ pub(super) fn clocks_in_short(run: &RunStory, width: u16, theme: &Theme) -> Vec<
         let time = Span::styled(or_dash(time, duration), theme.strong);
         [Span::styled(name, theme.dim), time]
     });
-    text::whole(spans.collect(), usize::from(width))
+    text::wrapped_if_wide(spans.collect(), usize::from(width))
 }

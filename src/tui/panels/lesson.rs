@@ -241,7 +241,7 @@ fn cause(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
         }
     }
     if let Some(lines) = app.lesson.course.in_pytorch(stage) {
-        w.heading("In PyTorch, these lines make it");
+        w.heading("In PyTorch, these lines cause it");
         w.blocks(std::slice::from_ref(lines));
     }
     write_sections(page, stage, w);

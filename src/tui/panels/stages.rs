@@ -7,7 +7,7 @@ use super::content::Content;
 use crate::app::{App, Mode};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
-use crate::tui::surface::chooses;
+use crate::tui::surface::choose_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -20,7 +20,7 @@ const LEVEL: usize = 14;
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("stages and exercises", Vec::new());
-    list.aside = chooses("goes there", app);
+    list.aside = choose_hint("goes there", app);
     list.between([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
     let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
     for (index, stage) in stages.iter().enumerate() {

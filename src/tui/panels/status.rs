@@ -12,7 +12,7 @@ use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, RunState};
-use crate::tui::prose::{filled_as_found, sentence, told_as_found};
+use crate::tui::prose::{filled_as_found, lines_as_found, sentence};
 use crate::tui::surface::{Fitted, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
@@ -128,7 +128,7 @@ fn course_text(
     text: &str,
 ) -> Vec<Line<'static>> {
     let place = (app, theme, width.saturating_sub(1));
-    told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
+    lines_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
 }
 
 /// A spread of fewer steps than this says nothing and is not shown.

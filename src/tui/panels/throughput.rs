@@ -204,7 +204,7 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     if let Some(rate) = throughput.enqueue_samples_per_s {
         let short = format!("no sync: submitted at {} samples/s", number(rate));
         let long = short.replace("no sync", "these step times end at no sync");
-        let submitted = text::longest([long, short], columns).to_string();
+        let submitted = text::first_fitting([long, short], columns).to_string();
         let parts = [submitted.as_str(), "samples/s by wall time"];
         return Line::styled(text::joined(parts, columns, "  ·  "), theme.dim);
     }

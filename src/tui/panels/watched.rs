@@ -201,11 +201,7 @@ fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     let device = run.description.device.as_ref();
     let device = device.map_or("device not reported", |device| device.name.as_str());
     let of_run = ranks.iter().filter(|rank| rank.slot == *slot);
-    let host = |rank: &RankReading| {
-        rank.host
-            .clone()
-            .unwrap_or("a host that is not told".to_owned())
-    };
+    let host = |rank: &RankReading| rank.host.clone().unwrap_or("an unnamed host".to_owned());
     let mut hosts: Vec<String> = of_run.map(host).collect();
     hosts.dedup();
     let side = if run.description.apart {
