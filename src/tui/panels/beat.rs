@@ -267,16 +267,25 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let rows = (0..question.choices.len()).map(large_rows);
     let spare = s.area.height.saturating_sub(rows.clone().sum()) / count;
     let letter_size = max_size.min(digits::size("A", 16, rows.min().unwrap_or(0) + spare));
-    for choice in 0..question.choices.len() {
+    for (number, text) in question.choices.iter().enumerate() {
+        let is_answer = answered && number == question.answer;
+        let style = if is_answer {
+            s.theme.good.add_modifier(Modifier::BOLD)
+        } else if answered {
+            s.theme.dim
+        } else {
+            s.theme.strong
+        };
         let choice = Choice {
-            number: choice,
-            question,
-            answered,
-            large: texts.as_ref().map(|texts| &texts[choice]),
+            number,
+            text,
+            style,
+            is_answer,
+            large: texts.as_ref().map(|texts| &texts[number]),
             letter_size,
             votes,
         };
-        choice.draw(s, large_rows(choice.number) + spare);
+        choice.draw(s, large_rows(number) + spare);
     }
 }
 
@@ -344,9 +353,10 @@ fn large_texts(
 struct Choice<'a> {
     /// The number of the choice, from 0.
     number: usize,
-    question: &'a Question,
-    /// True once the answer is shown.
-    answered: bool,
+    text: &'a str,
+    style: Style,
+    /// True for the right choice, once the answer is shown.
+    is_answer: bool,
     /// The text in large letters, if the texts of all choices fit so.
     large: Option<&'a LargeText>,
     /// The size of the large letter before the text. 0 for a plain letter.
@@ -362,7 +372,6 @@ impl Choice<'_> {
         let size = self.letter_size;
         let mut area = take_top(&mut s.area, rows);
         let mut left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
-        let style = self.style(theme);
         let mut lines = self.lines(s, area.width);
         if let Some(votes) = self.votes {
             // The bars are as thick as there is room for.
@@ -384,36 +393,21 @@ impl Choice<'_> {
         s.put(area, lines);
         if let Some(text) = self.large {
             let buffer = s.frame.buffer_mut();
-            digits::draw_lines(buffer, (area.x, area.y), &text.lines, style);
-        }
-    }
-
-    fn is_answer(&self) -> bool {
-        self.answered && self.number == self.question.answer
-    }
-
-    fn style(&self, theme: &Theme) -> Style {
-        if !self.answered {
-            theme.strong
-        } else if self.is_answer() {
-            theme.good.add_modifier(Modifier::BOLD)
-        } else {
-            theme.dim
+            digits::draw_lines(buffer, (area.x, area.y), &text.lines, self.style);
         }
     }
 
     /// Returns the lines of the text. Lines in large letters are empty, because the letters are drawn over them.
     fn lines(&self, s: &Surface<'_, '_>, columns: u16) -> Vec<Line<'static>> {
-        let style = self.style(s.theme);
         if let Some(text) = self.large {
             let mut lines = vec![Line::default(); digits::rows_of(text.lines.len()).into()];
             if !text.plain.is_empty() {
-                lines.push(Line::styled(text.plain.clone(), style));
+                lines.push(Line::styled(text.plain.clone(), self.style));
             }
             return lines;
         }
-        let mut lines = course_text(s, columns, &self.question.choices[self.number], style);
-        if self.is_answer() {
+        let mut lines = course_text(s, columns, self.text, self.style);
+        if self.is_answer {
             let mark = format!("{} ", s.theme.symbols.good);
             lines[0].spans.insert(0, Span::styled(mark, s.theme.good));
         }

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::content::{Content, Figure, NAME_OF_RUNS, Picture, Renderer, Value};
@@ -51,7 +52,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         .map(|(slot, evidence)| format!("{} at step {}", slot.into_str(), evidence.step))
         .collect();
     let mut content = Content::with_aside(steps.join(" · "));
-    compare_outputs(&runs, app, theme, &mut content);
+    compare_outputs(&runs, app, &mut content);
     if !app.reading().withholds("clocks") {
         content.lines(ledger::short_clocks(
             app.shown_run().shown(),
@@ -64,7 +65,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
     large(shown, app, theme, &mut content);
     if !app.reading().withholds("strides") {
-        compare_strides(&runs, theme, &mut content);
+        compare_strides(&runs, &mut content);
     }
     content
 }
@@ -75,10 +76,9 @@ fn compare(
     name: &str,
     runs: &EvidenceOfRuns<'_>,
     value: impl Fn(&Evidence) -> Option<Value>,
-    theme: &Theme,
     content: &mut Content<'_>,
 ) {
-    let mut figure = Figure::new(name, String::new(), Picture::Nothing, theme.text);
+    let mut figure = Figure::new(name, String::new(), Picture::Nothing, Style::new());
     figure.values.clear();
     for (slot, evidence) in runs {
         if let Some(value) = value(evidence) {
@@ -92,36 +92,22 @@ fn compare(
 }
 
 /// Adds the figures of the logits and the parity of all runs.
-fn compare_outputs(runs: &EvidenceOfRuns<'_>, app: &App, theme: &Theme, content: &mut Content<'_>) {
+fn compare_outputs(runs: &EvidenceOfRuns<'_>, app: &App, content: &mut Content<'_>) {
     let spread = |evidence: &Evidence| Some(number(evidence.logit_std?.0).into());
-    compare(None, "logits' spread", runs, spread, theme, content);
+    compare(None, "logits' spread", runs, spread, content);
     let range = |evidence: &Evidence| {
         let low = number(evidence.logit_min?.0);
         let high = number(evidence.logit_max?.0);
         Some(format!("{low}, {high}").into())
     };
-    compare(
-        Renderer::Normal,
-        "logits from, to",
-        runs,
-        range,
-        theme,
-        content,
-    );
+    compare(Renderer::Normal, "logits from, to", runs, range, content);
     let largest = |evidence: &Evidence| Some(number(evidence.logit_max?.0).into());
-    compare(
-        Renderer::Large,
-        "largest logit",
-        runs,
-        largest,
-        theme,
-        content,
-    );
+    compare(Renderer::Large, "largest logit", runs, largest, content);
     let inputs = |evidence: &Evidence| {
         let percent = 100.0 * evidence.argmax_is_input?;
         Some(format!("{percent:.0} %").into())
     };
-    compare(None, "predicts its input", runs, inputs, theme, content);
+    compare(None, "predicts its input", runs, inputs, content);
     let config = app.shown_run().shown().description.config.as_ref();
     let largest_parity = config.map_or(PARITY_F32, RunConfig::rounding);
     let judged_parity = |evidence: &Evidence| {
@@ -131,11 +117,11 @@ fn compare_outputs(runs: &EvidenceOfRuns<'_>, app: &App, theme: &Theme, content:
             ..parity(found).into()
         })
     };
-    compare(None, "parity", runs, judged_parity, theme, content);
+    compare(None, "parity", runs, judged_parity, content);
 }
 
 /// Adds the strides of each tensor, of all runs.
-fn compare_strides(runs: &EvidenceOfRuns<'_>, theme: &Theme, content: &mut Content<'_>) {
+fn compare_strides(runs: &EvidenceOfRuns<'_>, content: &mut Content<'_>) {
     let tensors: BTreeSet<&str> = runs
         .iter()
         .flat_map(|(_, evidence)| &evidence.strides)
@@ -147,7 +133,7 @@ fn compare_strides(runs: &EvidenceOfRuns<'_>, theme: &Theme, content: &mut Conte
             Some(format!("{strides:?}").into())
         };
         let name = format!("strides of {tensor}");
-        compare(Renderer::Normal, &name, runs, strides, theme, content);
+        compare(Renderer::Normal, &name, runs, strides, content);
     }
 }
 

@@ -162,15 +162,10 @@ struct Widths {
     name: usize,
     a: usize,
     b: usize,
-    /// The columns of the panel.
+    /// The width of the panel.
     panel: usize,
-}
-
-impl Widths {
-    /// Returns true if the values in A and B fit beside the name of a knob.
-    fn one_line(&self) -> bool {
-        2 + self.name + 2 + self.a + 2 + self.b + 4 <= self.panel
-    }
+    /// True if the value in A fits on the line, beside the name and the value in B.
+    has_a: bool,
 }
 
 /// Returns a value as the list shows it. A hidden value is a question mark.
@@ -185,14 +180,18 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
         let widths = comparison.rows().map(|row| text::width(text_of(&row)));
         widths.max().unwrap_or(0).max(1)
     };
+    let name = widest(|row| row.knob.name());
+    let a = widest(|row| shown(row.a.as_ref()));
+    let b = widest(|row| shown(row.b.as_ref()));
     let widths = Widths {
-        name: widest(|row| row.knob.name()),
-        a: widest(|row| shown(row.a.as_ref())),
-        b: widest(|row| shown(row.b.as_ref())),
+        name,
+        a,
+        b,
         panel: columns,
+        has_a: 2 + name + 2 + a + 2 + b + 4 <= columns,
     };
     let mut list = Content::titled("knobs", Vec::new());
-    if widths.one_line() {
+    if widths.has_a {
         let indent = " ".repeat(widths.name);
         let head = format!("  {indent}  {}    B, yours", text::left("A", widths.a));
         list.entry(None, Line::styled(head, theme.dim));
@@ -215,7 +214,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
             None
         };
         list.entry(index, knob_line(&row, selected, typed, &widths, theme));
-        if !widths.one_line() && (row.differs() || selected) {
+        if !widths.has_a && (row.differs() || selected) {
             let line_a = format!("    in A: {}", shown(row.a.as_ref()));
             list.entry(index, Line::styled(line_a, theme.a));
         }
@@ -240,7 +239,7 @@ fn knob_line(
     };
     let name = format!("{mark} {}  ", text::name(row.knob.name(), widths.name));
     let mut spans = vec![Span::styled(name, theme.text)];
-    if widths.one_line() {
+    if widths.has_a {
         let cell_a = format!("{}  ", text::name(shown(row.a.as_ref()), widths.a));
         spans.push(Span::styled(cell_a, theme.a));
     }
