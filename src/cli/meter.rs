@@ -57,7 +57,7 @@ impl ProgressMeter {
 
     /// Shows which job of a plan begins.
     pub(super) fn begins(&self, now: &PlanProgress<'_>) {
-        if let MeasureEvent::Begins { number, of } = now.news {
+        if let MeasureEvent::Begins { number, of } = now.event {
             self.at(number - 1, of);
             self.doing(&now.job.label);
         }
