@@ -36,7 +36,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
     let meter = ProgressMeter::begin();
     let mut on_progress = |plan: PlanProgress<'_>| {
-        if let MeasureEvent::Line(line, _) = plan.news
+        if let MeasureEvent::Line(line, _) = plan.event
             && let Event::Log(log) = &line.event
             && log.level == "error"
         {

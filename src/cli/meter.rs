@@ -57,7 +57,7 @@ impl ProgressMeter {
 
     /// Shows the job of a plan that begins. Other events of the plan change nothing.
     pub(super) fn on_plan(&self, plan: &PlanProgress<'_>) {
-        if let MeasureEvent::Begins { number, of } = plan.news {
+        if let MeasureEvent::Begins { number, of } = plan.event {
             self.set_done(number - 1, of);
             self.set_work(&plan.job.label);
         }

@@ -56,10 +56,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     };
     let meter = ProgressMeter::begin();
     let on_progress = &mut |row: &StageTiming, now: PlanProgress<'_>| {
-        if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.news) {
+        if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.event) {
             folder.recorder(row)?.add(line, text)?;
         }
-        match now.news {
+        match now.event {
             MeasureEvent::Begins { number, of } => {
                 meter.set_done(number - 1, of);
                 meter.set_work(row.name());

@@ -137,7 +137,7 @@ fn sweep(
     let mut story = StreamStory::default();
     let mut device_name = String::new();
     let measured = measure_exercise(&mut runner, configs, device, true, |now, runs| {
-        match now.news {
+        match now.event {
             MeasureEvent::Begins { number, of } => {
                 sweep.number = number;
                 sweep.of = of;
