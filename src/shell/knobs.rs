@@ -10,34 +10,40 @@ use anyhow::{Context, Result};
 use super::saving::AGAIN;
 use crate::course::config_file::{FileError, MAX_BYTES, read_text, rewritten};
 use crate::course::context::CourseContext;
-use crate::course::save_file::in_words;
+use crate::course::save_file::explain_write_error;
 use crate::course::workspace;
 use protocol::config::{KNOBS, Knob, RunConfig};
 
 /// The knobs of stages that are not in the learner's files yet.
 #[derive(Default)]
 pub(super) struct Knobs {
+    /// The values by the id of their stage.
     unwritten: BTreeMap<String, KnobValues>,
+    /// The time of the last attempt.
     tried: Option<Instant>,
+    /// The reason why the last attempt failed.
     why: Option<String>,
 }
 
+/// The values of a stage's knobs.
 struct KnobValues {
     config: Box<RunConfig>,
     /// The keys that the stage offers; only these change in the file.
     offers: Vec<String>,
 }
 
-/// The result of an attempt.
+/// The result of an attempt to write knobs.
 pub(super) struct FileUpdate {
+    /// The files that were written.
     pub paths: Vec<PathBuf>,
     /// Problems of files that cannot be read. These files stay as they are.
     pub unreadable: Vec<FileError>,
-    /// The first failure that is not one of the disk, so that another attempt would not help.
+    /// The first failure that has nothing to do with the disk, so that another attempt would not help.
     pub result: Result<()>,
 }
 
 impl Knobs {
+    /// Adds the knobs of a stage. They replace values of this stage that are not written yet.
     pub(super) fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
         self.unwritten.insert(stage, KnobValues { config, offers });
     }
@@ -53,6 +59,7 @@ impl Knobs {
         waited && !self.unwritten.is_empty()
     }
 
+    /// Forgets the values that are not written yet.
     pub(super) fn forget(&mut self) {
         self.unwritten.clear();
     }
@@ -71,7 +78,7 @@ impl Knobs {
                 continue;
             };
             if let Some(cause) = error.root_cause().downcast_ref() {
-                self.why = Some(in_words(cause));
+                self.why = Some(explain_write_error(cause));
                 self.unwritten.insert(stage, values);
             } else {
                 written.result = written.result.and(Err(error));
@@ -92,7 +99,7 @@ fn write(
         .course
         .stage_by_id(id)
         .with_context(|| format!("there is no stage `{id}`"))?;
-    let learner = context.learner(stage, None).ok();
+    let learner = context.learner_config(stage, None).ok();
     let path = match learner.and_then(|(_, path)| path) {
         Some(path) => path,
         None => context.workspace()?.open(stage, "config.toml")?,
@@ -116,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_disk_refuses_is_written_later_and_nothing_else_is_lost() {
+    fn knobs_that_the_disk_refuses_are_written_later_and_no_others_are_lost() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.path().join("state"));

@@ -29,8 +29,8 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     );
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.lesson.learner.note_evidence_seen(&stage);
-    app.lesson.learner.note_fix_tried(&stage);
+    app.lesson.learner.mark_evidence_seen(&stage);
+    app.lesson.learner.mark_fix_tried(&stage);
     let assert_not_passed = |app: &App, parts: &[&str]| {
         let sentence = next_move(app);
         for part in [&["Stage 1 is not passed. "], parts].concat() {
@@ -102,7 +102,7 @@ fn the_next_move_follows_the_order_of_the_checks_with_pairs_last() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.learner.note_fix_tried(&stage);
+    app.lesson.learner.mark_fix_tried(&stage);
     // B continues with A's weights, so it has no first loss. Its last loss is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;

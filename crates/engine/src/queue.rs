@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::worker::{PhaseTasks, STEPS_AHEAD, Worker};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The largest number of tasks that wait. The host may be [`STEPS_AHEAD`] steps ahead, and a step has four tasks: batch, forward, backward, update.
 const MAX_WAITING: usize = 4 * STEPS_AHEAD;
@@ -110,7 +110,7 @@ impl Queue {
         match self {
             Self::Inline(worker) => {
                 let answer = guard(AssertUnwindSafe(|| task(worker)));
-                compile_progress::DEVICE.step();
+                device_progress::DEVICE.step();
                 answer
             }
             Self::Queued { .. } => {
@@ -188,7 +188,7 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
         if catch_unwind(AssertUnwindSafe(in_pool)).is_err() {
             return;
         }
-        compile_progress::DEVICE.step();
+        device_progress::DEVICE.step();
     }
 }
 

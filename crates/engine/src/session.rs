@@ -30,7 +30,7 @@ use super::wire::EventSender;
 use super::{allocator, peaks};
 use protocol::machine::{self, ProcessorTime};
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The work that the engine does between two commands.
 enum Work {
@@ -80,7 +80,7 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     let mut session = Session::new(outlet, Work::Nothing);
     loop {
         let next = if session.work.waits() {
-            compile_progress::DEVICE.rest();
+            device_progress::DEVICE.rest();
             commands.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             commands.try_recv()
@@ -88,14 +88,14 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                compile_progress::DEVICE.begin();
+                device_progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        compile_progress::DEVICE.step();
+        device_progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));
@@ -444,7 +444,7 @@ fn refuse(run: &RunSpec, opened: &OpenDevice, given_back: u64) -> Result<()> {
 /// Returns the first problem of a run's configuration as an error.
 fn first_problem(run: &RunSpec) -> Result<()> {
     match run.config.problems().into_iter().next() {
-        Some(problem) => bail!(problem.what),
+        Some(problem) => bail!(problem.message),
         None => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::texts;
 use protocol::machine::LoadMeter;
 use protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -113,7 +113,7 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let since_progress = compile_progress::DEVICE.since();
+            let since_progress = device_progress::DEVICE.since();
             heart.send(Event::Heartbeat {
                 device_s: since_progress.map(|waited| waited.as_secs_f64()),
             });

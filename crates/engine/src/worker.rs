@@ -204,7 +204,7 @@ impl Worker {
         self.taken = 0;
         if let Some(step) = self.recorded.take() {
             // The host counted one update for the recorded step, which did not run.
-            self.optimizer.replayed(step.replays - 1);
+            self.optimizer.count_replays(step.replays - 1);
         }
     }
 

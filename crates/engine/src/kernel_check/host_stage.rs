@@ -103,7 +103,7 @@ impl CheckWorker<'_> {
             if let Some(left) = shared {
                 *left = left.saturating_sub(run.report.steps);
             }
-            if run.report.rounds > CPU_ROUNDS {
+            if run.report.iterations > CPU_ROUNDS {
                 host.interpreted.long.push(number);
             }
             if !run.report.complete {

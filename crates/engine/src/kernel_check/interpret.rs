@@ -105,8 +105,8 @@ impl Remarks {
             remarks.push(message::error(
                 text,
                 &place,
-                overflow.says(),
-                overflow.instead(),
+                overflow.description(),
+                overflow.alternative(),
             ));
         }
         remarks.sort_by_key(|remark| (remark.line, remark.column));
@@ -146,8 +146,8 @@ impl KernelTrial<'_> {
             if other.report.complete && self.compare(&other.found, expected).is_err() {
                 let reason = format!(
                     "the result relies on this: {}; write {}",
-                    liberty.says(),
-                    liberty.instead()
+                    liberty.description(),
+                    liberty.alternative()
                 );
                 return Err(Box::new(self.fault_at(Kind::Open, location, reason)));
             }
@@ -342,7 +342,7 @@ impl KernelTrial<'_> {
             ),
             FindingKind::Open(open) => at(
                 Kind::Open,
-                &format!("{}; write {}", open.says(), open.instead()),
+                &format!("{}; write {}", open.description(), open.alternative()),
             ),
             FindingKind::UnwrittenRead => at(
                 Kind::ReadsUnwritten,

@@ -8,12 +8,12 @@ use crate::thresholds;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub key: &'static str,
-    pub what: String,
+    pub message: String,
 }
 
 impl ConfigProblem {
-    fn new(key: &'static str, what: String) -> Self {
-        Self { key, what }
+    fn new(key: &'static str, message: String) -> Self {
+        Self { key, message }
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let mut config = RunConfig::preset(Preset::Tiny);
         change(&mut config);
         let first = config.problems().into_iter().next()?;
-        Some((first.key, first.what))
+        Some((first.key, first.message))
     }
 
     #[test]
