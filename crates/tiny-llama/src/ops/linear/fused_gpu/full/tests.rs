@@ -1,4 +1,4 @@
-//! Products by every plan and epilogue beside plain loops, and the texts.
+//! Products by every plan and epilogue against plain loops, and their texts.
 
 use crate::ops::cpu::testing::numbers;
 use crate::ops::gpu::check::{self, TestDevice};
@@ -7,6 +7,7 @@ use crate::ops::linear::fused_gpu::by_plans;
 use crate::ops::linear::fused_gpu::epilogue::{Epilogue, Store};
 use crate::ops::linear::fused_gpu::products::{Product, Products, Staged};
 use crate::ops::linear::planner::{Limits, Plan, Planner, Problem, SMALLEST};
+use crate::ops::shapes::Rotation;
 use burn_cubecl::tensor::CubeTensor;
 
 fn multiply<const N: usize>(
@@ -194,4 +195,62 @@ fn the_text_of_a_product_is_as_long_as_one_written_by_hand() {
     };
     let text = Products(vec![product]).program().text();
     assert!(text.lines().count() <= 150, "{text}");
+}
+
+/// Returns a product in one part with this plan and store.
+fn product(problem: Problem, plan: Plan, store: Store) -> Product {
+    Product {
+        problem,
+        plan,
+        store,
+        staged: [Staged::Full, Staged::Full],
+        norm_parts: 0,
+    }
+}
+
+fn check_text(product: Product) {
+    check::valid_wgsl(&Products(vec![product]).program().text());
+}
+
+#[test]
+fn the_texts_of_all_plans_and_stores_are_valid_wgsl() {
+    let plans = [
+        SMALLEST,
+        Plan::new((32, 64), 16, (4, 8)),
+        Plan::new((64, 32), 8, (8, 4)).unroll(1),
+        Plan::new((32, 32), 16, (8, 8)).slices(4),
+        Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
+    ];
+    for plan in plans {
+        for (rows, columns, inner) in SIZES {
+            for (a, b) in [(false, true), (false, false), (true, false), (true, true)] {
+                let problem = Problem::new([rows, columns, inner], a, b);
+                for store in [Store::Plain, Store::Onto { for_norm: false }] {
+                    check_text(product(problem, plan, store));
+                }
+            }
+        }
+    }
+    let plans_with_pairs = [
+        SMALLEST,
+        Plan::new((32, 64), 32, (8, 8)).slices(4),
+        Plan::new((64, 64), 32, (8, 8)).slices(2),
+        Plan::new((128, 128), 32, (8, 8)),
+    ];
+    for plan in plans_with_pairs {
+        for [rows, columns, inner] in [[33, 96, 20], [128, 256, 64], [1024, 4096, 512]] {
+            let rotation = Rotation {
+                width: columns,
+                rotated: columns / 16 * 12,
+                head_dim: 4,
+                context: 50,
+                inverse: false,
+            };
+            let forward = Problem::new([rows, columns, inner], false, true);
+            check_text(product(forward, plan, Store::Rope(rotation)));
+            check_text(product(forward, plan, Store::Swiglu));
+            let backward = Problem::new([rows, columns, inner], false, false);
+            check_text(product(backward, plan, Store::SwigluBackward));
+        }
+    }
 }
