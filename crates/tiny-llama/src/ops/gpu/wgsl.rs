@@ -146,11 +146,11 @@ pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, mini
 /// indented like the first line of the text, and `between` is written after each statement but the last. A line that is indented deeper
 /// belongs to the statement before it and stays a line.
 fn flow(text: &str, between: Option<&str>) -> String {
-    let text = text.trim_start_matches('\n');
-    let indent = text.len() - text.trim_start().len();
-    let between = between.unwrap_or_default();
+    let from_first = text.trim_start_matches('\n');
+    let indent = from_first.len() - from_first.trim_start().len();
+    let separator = between.unwrap_or_default();
     let mut statements: Vec<String> = Vec::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    for line in from_first.lines().filter(|line| !line.trim().is_empty()) {
         let own_indent = line.len() - line.trim_start().len();
         match statements.last_mut() {
             Some(last) if own_indent > indent => *last += &format!("\n{line}"),
@@ -161,7 +161,7 @@ fn flow(text: &str, between: Option<&str>) -> String {
     let mut column = indent;
     for statement in statements {
         if !joined.is_empty() {
-            joined += between;
+            joined += separator;
             if statement.contains('\n') || column + statement.len() > 118 {
                 joined += &format!("\n{:indent$}", "");
                 column = indent;
@@ -169,7 +169,7 @@ fn flow(text: &str, between: Option<&str>) -> String {
                 joined += " ";
             }
         }
-        column += statement.len() + between.len() + 1;
+        column += statement.len() + separator.len() + 1;
         joined += &statement;
     }
     format!("{:indent$}{joined}", "")
@@ -264,8 +264,8 @@ where
 {
     let program = Program::with_buffers(file, sizes, buffers, own);
     let groups = program.values.groups;
-    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
-    launch(program, groups, &buffers);
+    let tensors: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
+    launch(program, groups, &tensors);
 }
 
 /// Launches a program with these buffers, or parts of buffers, on the device of `like`.

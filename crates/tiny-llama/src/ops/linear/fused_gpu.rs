@@ -226,8 +226,8 @@ fn by_plans<const N: usize>(
         norm_parts: 0,
     };
     let splits = plans.map(|plan| plan.splits);
-    let largest: Vec<&T> = largest.iter().collect();
-    multiply(pairs, thens, splits, product, &largest)
+    let more: Vec<&T> = largest.iter().collect();
+    multiply(pairs, thens, splits, product, &more)
 }
 
 /// Returns how an f16 product stages an operand: f32 is rounded when it is staged.
@@ -332,7 +332,8 @@ mod tests {
                         [got, want].map(|tensor| device.read(&converted(tensor, DType::F32)));
                     check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
                 };
-                let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
+                let x = matrix(1, [n, d]);
+                let w = matrix(2, [2 * f, d]);
                 let forward = |then| forward([&x, &w], then, format, None);
                 let plain = forward(Epilogue::Plain);
                 let rotation = Rotation {
@@ -353,7 +354,8 @@ mod tests {
                 let active = last_third(&gated);
                 assert_same("swiglu", active.clone(), swiglu::forward(&plain, dtype));
 
-                let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
+                let dy = matrix(5, [n, d]);
+                let down = matrix(6, [d, f]);
                 let backward = |then| backward(&dy, [&active, &down], then, format);
                 let [dx, dw] = backward(Epilogue::Plain);
                 let [gated_gradient, down_gradient] = backward(Epilogue::SwigluBackward(&gated));

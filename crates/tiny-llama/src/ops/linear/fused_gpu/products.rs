@@ -91,7 +91,8 @@ pub(super) struct Products(pub Vec<Product>);
 impl Products {
     /// Returns the kernel of this launch.
     pub(super) fn program(self) -> Program<Self> {
-        let (first, count) = (&self.0[0], self.0.len());
+        let first = &self.0[0];
+        let count = self.0.len();
         let (file, name) = match (&first.staged[0], count) {
             (Staged::Full, _) => ("linear/matmul.wgsl", "matmul"),
             (Staged::Halves(_), 1) => (matrix_cores::FILE, "matmul_split_matrix_cores"),
@@ -135,8 +136,10 @@ impl Products {
             ));
             begin = end;
         }
-        let branches = branches.join(" else ");
-        format!("  let place = id.y * {wide}u + id.x;\n  {branches}")
+        format!(
+            "  let place = id.y * {wide}u + id.x;\n  {}",
+            branches.join(" else ")
+        )
     }
 
     /// Returns the buffers of all products, one product after the other. A buffer's name ends with the number of its product.

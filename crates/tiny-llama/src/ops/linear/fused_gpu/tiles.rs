@@ -50,7 +50,8 @@ pub fn tile_runs(
         .candidates(&problem)
         .into_iter()
         .map(|plan| {
-            let (a, b) = (a.clone(), b.clone());
+            let a = a.clone();
+            let b = b.clone();
             TileRun {
                 name: format!(
                     "{:?}, step {}, {} slices, {} parts",

@@ -35,7 +35,8 @@ fn reference(a: &[f32], b: &[f32], problem: Problem) -> Vec<f32> {
 /// Compares the sum of a product and a matrix with its definition, for every plan, size and transposition.
 fn check_all(device: &TestDevice, plans: &[Plan], sizes: &[(usize, usize, usize)]) {
     for &(rows, columns, inner) in sizes {
-        let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
+        let a = numbers(1, rows * inner);
+        let b = numbers(2, inner * columns);
         let extra = numbers(3, rows * columns);
         let a_tensor = device.tensor(&a, [rows * inner]);
         let b_tensor = device.tensor(&b, [inner * columns]);
@@ -91,8 +92,10 @@ fn every_plan_has_the_epilogues_of_swiglu() {
         return;
     };
     for (n, f, inner) in [(33, 48, 20), (128, 128, 64)] {
-        let (x, w) = (numbers(1, n * inner), numbers(2, 2 * f * inner));
-        let (dy, down) = (numbers(3, n * inner), numbers(4, inner * f));
+        let x = numbers(1, n * inner);
+        let w = numbers(2, 2 * f * inner);
+        let dy = numbers(3, n * inner);
+        let down = numbers(4, inner * f);
         let gates = Problem::new([n, 2 * f, inner], false, true);
         let active_problem = Problem::new([n, f, inner], false, false);
         let down_problem = Problem::new([inner, f, n], true, false);
@@ -103,7 +106,8 @@ fn every_plan_has_the_epilogues_of_swiglu() {
         let mut slopes = vec![0.0; 2 * n * f];
         for index in 0..n * f {
             let gate_index = index / f * 2 * f + index % f;
-            let (g, u) = (packed[gate_index], packed[gate_index + f]);
+            let g = packed[gate_index];
+            let u = packed[gate_index + f];
             let s = 1.0 / (1.0 + (-g).exp());
             stacked[index] = g;
             stacked[n * f + index] = u;

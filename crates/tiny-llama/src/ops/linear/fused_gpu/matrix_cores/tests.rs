@@ -83,7 +83,9 @@ fn shipped() -> Vec<(String, Problem, Store, bool)> {
     let mut all = Vec::new();
     for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
         let RunConfig { model, train, .. } = RunConfig::preset(preset);
-        let (n, d, ffn) = (train.batch * train.context, model.hidden, model.ffn);
+        let n = train.batch * train.context;
+        let d = model.hidden;
+        let ffn = model.ffn;
         let head_dim = d / model.heads;
         let keys = head_dim * model.kv_heads;
         let rope = |columns, rotated| {
@@ -182,7 +184,8 @@ fn products_agree_with_the_definition() {
             inner,
             ..
         } = problem;
-        let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
+        let a = numbers(1, rows * inner);
+        let b = numbers(2, inner * columns);
         // The values are as small as gradients, and larger than any f16. The scale of halves brings them into the range of f16.
         let small: Vec<f32> = a.iter().map(|x| x * 1e-9).collect();
         let large: Vec<f32> = b.iter().map(|x| x * 1e7).collect();
