@@ -43,7 +43,8 @@ impl Interpreter<'_> {
         let (rows, columns) = dimensions(node.ty);
         self.check_uniform(frame, data.pointer, span, mask);
         let subgroups = self.checked_subgroups(span, mask);
-        let (site, total) = (self.site(span, kind)?, self.lanes);
+        let site = self.site(span, kind)?;
+        let total = self.lanes;
         let pointer = std::mem::take(&mut self.frames[frame].values[data.pointer.index()]);
         let Some(Root::Shared(variable)) = pointer.root else {
             let what = "a cooperative matrix in an invocation's own memory";

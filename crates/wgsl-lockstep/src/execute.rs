@@ -64,8 +64,10 @@ impl<'a> Interpreter<'a> {
     pub(crate) fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let called = mask.lanes.len();
-        (self.frames[frame].called, self.frames[frame].running) = (called, called);
-        if !std::mem::replace(&mut self.frames[frame].ready, true) {
+        let own = &mut self.frames[frame];
+        own.called = called;
+        own.running = called;
+        if !std::mem::replace(&mut own.ready, true) {
             self.set_fixed_values(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {

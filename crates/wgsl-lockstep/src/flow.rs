@@ -246,7 +246,8 @@ impl Flow {
                     reject,
                 } => {
                     let under = now | value(self, *condition);
-                    let (mut other, before) = (*exits, self.functions[number].locals.clone());
+                    let mut other = *exits;
+                    let before = self.functions[number].locals.clone();
                     self.block(walk, accept, under, exits);
                     let after = std::mem::replace(&mut self.functions[number].locals, before);
                     self.block(walk, reject, under, &mut other);
@@ -255,7 +256,8 @@ impl Flow {
                 }
                 Statement::Switch { selector, cases } => {
                     let under = now | value(self, *selector);
-                    let (mut inner, before) = (*exits, self.functions[number].locals.clone());
+                    let mut inner = *exits;
+                    let before = self.functions[number].locals.clone();
                     let mut after = before.clone();
                     for case in cases {
                         self.join(number, &before);
@@ -264,7 +266,8 @@ impl Flow {
                         locals.for_each(|(all, local)| *all |= local);
                     }
                     self.functions[number].locals = after;
-                    (exits.function, exits.continued) = (inner.function, inner.continued);
+                    exits.function = inner.function;
+                    exits.continued = inner.continued;
                 }
                 Statement::Loop {
                     body,
@@ -297,8 +300,8 @@ impl Flow {
                 Statement::Continue => exits.continued |= now,
                 Statement::Return { value: result } => {
                     exits.function |= now;
-                    let result = result.map_or(0, |result| value(self, result));
-                    self.functions[number].result |= result | now;
+                    let returned = result.map_or(0, |result| value(self, result));
+                    self.functions[number].result |= returned | now;
                 }
                 Statement::ControlBarrier(_) if now & FROM_WRITABLE != 0 => {
                     self.barriers.insert(span_key(*span));

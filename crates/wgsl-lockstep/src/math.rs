@@ -206,8 +206,8 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
 
 /// Limits a range of bits to the 32 bits of a word.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
-    let offset = offset.min(32);
-    (offset, count.min(32 - offset))
+    let first = offset.min(32);
+    (first, count.min(32 - first))
 }
 
 fn insert_bits(a: u32, new: u32, offset: u32, count: u32) -> u32 {
@@ -227,7 +227,7 @@ fn ldexp(a: f32, exponent: i32) -> f32 {
 fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -> Option<Vec<u32>> {
     use MathFunction::*;
     let floats = |words: &[u32]| words.iter().copied().map(f).collect::<Vec<f32>>();
-    let (x, y, z) = (floats(a), floats(b), floats(c));
+    let [x, y, z] = [a, b, c].map(floats);
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     let scale = |by: f32, of: &[f32]| of.iter().map(|x| x * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
@@ -267,7 +267,8 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             words(x.iter().zip(&y).map(|(x, y)| x - twice * y).collect())
         }
         Refract => {
-            let (eta, along) = (*z.first()?, dot(&y, &x));
+            let eta = *z.first()?;
+            let along = dot(&y, &x);
             let k = 1.0 - eta * eta * (1.0 - along * along);
             let bend = eta * along + k.max(0.0).sqrt();
             let turned = x.iter().zip(&y).map(|(x, y)| eta * x - bend * y);

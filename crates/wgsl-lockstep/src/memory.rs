@@ -80,9 +80,9 @@ pub(crate) struct SharedVariable<'a> {
     shadow: Vec<ShadowCell>,
     /// The base-2 logarithm of the bytes in a granule.
     shift: u32,
-    space: Space,
-    /// True if the memory may be read before it is written.
-    initialized: bool,
+    pub(crate) space: Space,
+    /// True if the memory held defined bytes before the launch.
+    pub(crate) initialized: bool,
     /// What is wrong with the last access.
     pub(crate) conflicts: Vec<Conflict>,
 }
@@ -129,15 +129,6 @@ impl<'a> SharedVariable<'a> {
     /// Returns the number of bytes that a variable and its shadow take.
     pub(crate) fn cost(bytes: u64, granule: u32) -> u64 {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
-    }
-
-    pub(crate) fn space(&self) -> Space {
-        self.space
-    }
-
-    /// Returns true if the memory held defined bytes before the launch.
-    pub(crate) fn is_initialized(&self) -> bool {
-        self.initialized
     }
 
     pub(crate) fn name(&self) -> &'a str {
@@ -290,10 +281,11 @@ impl<'a> SharedVariable<'a> {
             && starts[lane as usize] != OUTSIDE
         {
             let cells = self.cells(starts[lane as usize], size);
-            let writers = self.shadow[cells].iter();
-            let mut writers = writers.map(|cell| AccessStamp::from(cell[WRITER]));
-            let other = writers.find(meets);
-            found = other.map(|other| (FindingKind::VectorComponent, other));
+            found = self.shadow[cells]
+                .iter()
+                .map(|cell| AccessStamp::from(cell[WRITER]))
+                .find(meets)
+                .map(|other| (FindingKind::VectorComponent, other));
         }
         self.add_conflict(found, lane, at, bytes);
     }
