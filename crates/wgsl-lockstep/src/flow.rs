@@ -87,7 +87,7 @@ fn variable(function: &Function, mut pointer: Handle<Expression>) -> Variable {
             }
             Expression::GlobalVariable(handle) => return Variable::Global(handle),
             Expression::LocalVariable(handle) => return Variable::Local(handle),
-            Expression::FunctionArgument(at) => return Variable::Argument(at),
+            Expression::FunctionArgument(index) => return Variable::Argument(index),
             _ => return Variable::None,
         }
     }
@@ -163,7 +163,7 @@ impl Flow {
                 _ => self.globals[handle.index()],
             },
             Variable::Local(handle) => marks.locals[handle.index()],
-            Variable::Argument(at) => marks.arguments[at as usize],
+            Variable::Argument(index) => marks.arguments[index as usize],
             Variable::None => 0,
         }
     }
@@ -176,7 +176,7 @@ impl Flow {
             Expression::Load { pointer } => {
                 marks.values[pointer.index()] | self.memory(walk, pointer)
             }
-            Expression::FunctionArgument(at) => marks.arguments[at as usize],
+            Expression::FunctionArgument(index) => marks.arguments[index as usize],
             // The statement that makes a result sets it.
             Expression::AtomicResult { .. }
             | Expression::CallResult(_)
@@ -349,14 +349,14 @@ impl Flow {
                         result: gives,
                         ..
                     } = self.functions[callee.index()];
-                    for (at, argument) in arguments.iter().enumerate() {
-                        let mut of = value(self, *argument);
+                    for (index, argument) in arguments.iter().enumerate() {
+                        let mut marks = value(self, *argument);
                         if let Variable::Local(handle) = variable(walk.function, *argument) {
-                            of |= self.functions[number].locals[handle.index()];
+                            marks |= self.functions[number].locals[handle.index()];
                             self.functions[number].locals[handle.index()] |=
                                 stored_through_arguments;
                         }
-                        self.functions[callee.index()].arguments[at] |= of;
+                        self.functions[callee.index()].arguments[index] |= marks;
                     }
                     if let Some(result) = result {
                         self.set(number, *result, gives);
