@@ -197,7 +197,7 @@ impl Interpreter<'_> {
     fn own_words(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
-            Some(Root::Private(at)) => Ok(&mut self.private[at]),
+            Some(Root::Private(index)) => Ok(&mut self.private[index]),
             _ => Err(self.unsupported("this pointer", span)),
         }
     }

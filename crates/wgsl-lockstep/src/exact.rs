@@ -399,7 +399,7 @@ impl<'a> Interpreter<'a> {
                 let own = &locals[local.index()];
                 let kept = &mut numbers[local.index()];
                 let common = to.common(mask);
-                for (at, values) in from.words.chunks_exact(lanes).enumerate() {
+                for (index, values) in from.words.chunks_exact(lanes).enumerate() {
                     let mut set = |word: usize, changed: &[u32]| {
                         let kept = &mut kept[word];
                         if kept.is_some() || from.numbers.is_some() {
@@ -413,13 +413,13 @@ impl<'a> Interpreter<'a> {
                         }
                     };
                     match common {
-                        Some(first) if all => kept[first + at].clone_from(&from.numbers),
-                        Some(first) => set(first + at, &mask.lanes),
+                        Some(first) if all => kept[first + index].clone_from(&from.numbers),
+                        Some(first) => set(first + index, &mask.lanes),
                         None => {
                             for lane in &mask.lanes {
                                 let first = to.words[*lane as usize];
                                 if first != OUTSIDE {
-                                    set(first as usize + at, std::slice::from_ref(lane));
+                                    set(first as usize + index, std::slice::from_ref(lane));
                                 }
                             }
                         }

@@ -231,8 +231,9 @@ impl Flow {
         let number = walk.number;
         for (statement, span) in block.span_iter() {
             let now = under | exits.all();
-            let value =
-                |flow: &Self, of: Handle<Expression>| flow.functions[number].values[of.index()];
+            let marks_of = |flow: &Self, operand: Handle<Expression>| {
+                flow.functions[number].values[operand.index()]
+            };
             match statement {
                 Statement::Emit(range) => {
                     for handle in range.clone() {
@@ -245,7 +246,7 @@ impl Flow {
                     accept,
                     reject,
                 } => {
-                    let under = now | value(self, *condition);
+                    let under = now | marks_of(self, *condition);
                     let mut other = *exits;
                     let before = self.functions[number].locals.clone();
                     self.block(walk, accept, under, exits);
@@ -255,7 +256,7 @@ impl Flow {
                     exits.join(other);
                 }
                 Statement::Switch { selector, cases } => {
-                    let under = now | value(self, *selector);
+                    let under = now | marks_of(self, *selector);
                     let mut inner = *exits;
                     let before = self.functions[number].locals.clone();
                     let mut after = before.clone();
@@ -287,7 +288,7 @@ impl Flow {
                         inner.continued = 0;
                         self.block(walk, continuing, now, &mut inner);
                         if let Some(condition) = break_if {
-                            inner.broken |= value(self, *condition);
+                            inner.broken |= marks_of(self, *condition);
                         }
                         if before == (inner, self.functions[number].locals.clone()) {
                             break;
@@ -300,7 +301,7 @@ impl Flow {
                 Statement::Continue => exits.continued |= now,
                 Statement::Return { value: result } => {
                     exits.function |= now;
-                    let returned = result.map_or(0, |result| value(self, result));
+                    let returned = result.map_or(0, |result| marks_of(self, result));
                     self.functions[number].result |= returned | now;
                 }
                 Statement::ControlBarrier(_) if now & FROM_WRITABLE != 0 => {
@@ -310,24 +311,27 @@ impl Flow {
                     if now & FROM_WRITABLE != 0 {
                         self.barriers.insert(span_key(*span));
                     }
-                    let of = match variable(walk.function, *pointer) {
+                    let marks = match variable(walk.function, *pointer) {
                         Variable::Global(handle) => self.globals[handle.index()] & FROM_BUFFER,
                         _ => 0,
                     };
-                    self.set(number, *result, of);
+                    self.set(number, *result, marks);
                 }
-                Statement::Store { pointer, value: of } => {
-                    let of = value(self, *of) | value(self, *pointer) | now;
-                    self.store(walk, *pointer, of);
+                Statement::Store {
+                    pointer,
+                    value: stored,
+                } => {
+                    let marks = marks_of(self, *stored) | marks_of(self, *pointer) | now;
+                    self.store(walk, *pointer, marks);
                 }
                 Statement::Atomic {
                     pointer,
-                    value: of,
+                    value: stored,
                     result,
                     ..
                 } => {
-                    let of = value(self, *of) | now;
-                    self.store(walk, *pointer, of);
+                    let marks = marks_of(self, *stored) | now;
+                    self.store(walk, *pointer, marks);
                     if let Some(result) = result {
                         self.set(number, *result, FROM_BUFFER | FROM_WRITABLE);
                     }
@@ -337,7 +341,7 @@ impl Flow {
                 }
                 | Statement::SubgroupCollectiveOperation {
                     argument, result, ..
-                } => self.set(number, *result, value(self, *argument)),
+                } => self.set(number, *result, marks_of(self, *argument)),
                 Statement::Call {
                     function: callee,
                     arguments,
@@ -350,7 +354,7 @@ impl Flow {
                         ..
                     } = self.functions[callee.index()];
                     for (index, argument) in arguments.iter().enumerate() {
-                        let mut marks = value(self, *argument);
+                        let mut marks = marks_of(self, *argument);
                         if let Variable::Local(handle) = variable(walk.function, *argument) {
                             marks |= self.functions[number].locals[handle.index()];
                             self.functions[number].locals[handle.index()] |=
