@@ -17,7 +17,9 @@ use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
-use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::course::{
+    CompareConfigs, CourseTrial, WITH_MEASURE, mystery_trials, stage_trials,
+};
 use crate::judge::detective;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result, usage};
@@ -264,9 +266,9 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
     } else {
         None
     };
-    let mut tried = behaviour(&context.course, &mut run, compare.as_deref_mut());
+    let mut tried = stage_trials(&context.course, &mut run, compare.as_deref_mut());
     if with_mysteries(args) {
-        tried.extend(mysteries(&mut run, compare));
+        tried.extend(mystery_trials(&mut run, compare));
     }
     fatal.map_or(Ok(tried), Err)
 }

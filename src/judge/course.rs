@@ -1,5 +1,5 @@
-//! The part of `course check` that makes runs. Every starter must fail the checks that say so, and every solution must pass. Every fault of
-//! mysteries must fail its criterion, and the known-good configuration must pass.
+//! The part of `course check` that makes runs. Every starter must fail the checks that its stage says it fails, and every solution must pass.
+//! Every fault of mysteries must fail its criterion, and the known-good configuration must pass.
 
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
@@ -12,7 +12,7 @@ use protocol::config::{Preset, RunConfig};
 use protocol::units::digits;
 use protocol::{Finished, Pair};
 
-/// A trial of `course check` on a device, and its result.
+/// One run or comparison of `course check`, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CourseTrial {
     /// The name of the trial, as in `1 broken-init, starter`.
@@ -36,7 +36,7 @@ pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> +
 pub type CompareConfigs<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
 
 /// Tries the starter and the solution of every stage. `compare` is needed for the checks about ratios, which are otherwise left out.
-pub fn behaviour(
+pub fn stage_trials(
     course: &Course,
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
@@ -71,7 +71,7 @@ pub fn behaviour(
     tried
 }
 
-/// Checks that learners cannot guess the figure of the stage's estimate from its scale. `None` if neither the solution nor its pairs
+/// Checks that learners cannot guess the figure of the stage's estimate from its scale alone. `None` if neither the solution nor its pairs
 /// measured the figure. A figure of step times depends on the machine and its load, so it is only judged together with pairs.
 fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<TrialResult> {
     let estimate = stage.estimate.as_ref()?;
@@ -102,9 +102,8 @@ fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Tria
 }
 
 /// Tries each fault of mysteries alone: it must fail the criterion that it names, and the known-good configuration must meet all criteria.
-/// A fault of speed is only tried with `compare`. Combinations need no trial: their faults change different keys and each fails alone, so
-/// a combination fails until all are fixed, and then it is the known-good configuration. A test of `course::mystery` checks the values.
-pub fn mysteries(
+/// A fault of speed is only tried with `compare`. Combinations need no trial, as `course::mystery` explains.
+pub fn mystery_trials(
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
 ) -> Vec<CourseTrial> {
@@ -159,18 +158,15 @@ fn did_not_run(error: String) -> String {
 fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, String> {
     let finished = run(config, mystery::STEPS).map_err(did_not_run)?;
     let report = report_of_run(config, &finished);
-    let speed = Criterion::Speed.into_str();
-    let has_passed = |line: &&CriterionResult| line.outcome == Outcome::Passed;
-    let wrong = in_words(
-        report
-            .lines
-            .iter()
-            .filter(|line| !has_passed(line) && line.name != speed),
-    );
-    if wrong.is_empty() {
-        Ok(in_words(report.lines.iter().filter(has_passed)))
+    let (passed, open): (Vec<_>, Vec<_>) = report
+        .lines
+        .iter()
+        .filter(|line| line.name != Criterion::Speed.into_str())
+        .partition(|line| line.outcome == Outcome::Passed);
+    if open.is_empty() {
+        Ok(describe(passed))
     } else {
-        Err(format!("must pass: {wrong}"))
+        Err(format!("must pass: {}", describe(open)))
     }
 }
 
@@ -204,7 +200,7 @@ fn slower(
 /// Returns the line of the criterion that a fault names, as an error if that criterion did not fail.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
     let name = fault.criterion.into_str();
-    let line = in_words(report.lines.iter().filter(|line| line.name == name));
+    let line = describe(report.lines.iter().filter(|line| line.name == name));
     if mystery::unmet(report).contains(&name) {
         Ok(line)
     } else {
@@ -220,37 +216,38 @@ fn report_of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     })
 }
 
-/// Returns the results of criteria in words.
-fn in_words<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
-    let sentences: Vec<String> = lines
-        .map(|line| {
-            format!(
-                "`{}`: {}, measured {}",
-                line.name, line.asked, line.measured
-            )
-        })
-        .collect();
-    sentences.join("; ")
+/// Returns the results of criteria in words: "`the model learns`: loss_last below 6.9, measured 6.94".
+fn describe<'a>(lines: impl IntoIterator<Item = &'a CriterionResult>) -> String {
+    let mut results = Vec::new();
+    for CriterionResult {
+        name,
+        asked,
+        measured,
+        ..
+    } in lines
+    {
+        results.push(format!("`{name}`: {asked}, measured {measured}"));
+    }
+    results.join("; ")
 }
 
+/// Judges the run of a starter or of a solution: each criterion must have the outcome that the stage declares.
 fn verdict(
     stage: &Stage,
     config: &RunConfig,
     finished: &Finished,
     pair: Option<&Pair>,
-    starter: bool,
+    is_starter: bool,
 ) -> TrialResult {
-    let report = evaluate(
-        stage,
-        StageFacts {
-            config: Some(config),
-            finished: Some(finished),
-            pair,
-            quiz_right: None,
-        },
-    );
+    let facts = StageFacts {
+        config: Some(config),
+        finished: Some(finished),
+        pair,
+        quiz_right: None,
+    };
+    let report = evaluate(stage, facts);
     let mut wrong = Vec::new();
-    let mut named = Vec::new();
+    let mut right = Vec::new();
     for check in &stage.checks {
         let Some(line) = report.lines.iter().find(|line| line.name == check.name) else {
             continue;
@@ -259,21 +256,23 @@ fn verdict(
         if check.metric == Metric::Quiz || needs_pair || check.optional {
             continue;
         }
-        let wanted = match (starter, check.starter) {
+        let wanted = match (is_starter, check.starter) {
             (false, _) | (true, Starter::Passes) => Outcome::Passed,
             (true, Starter::Fails) => Outcome::Failed,
             (true, Starter::Any) => continue,
         };
-        let result = in_words(std::iter::once(line));
+        let result = describe([line]);
         match wanted {
-            _ if line.outcome == wanted => named.push(result),
+            _ if line.outcome == wanted => right.push(result),
             Outcome::Passed => wrong.push(format!("must pass: {result}")),
             _ => wrong.push(format!("must fail: {result}")),
         }
     }
-    match (wrong.is_empty(), named.is_empty()) {
-        (false, _) => (Some(false), wrong.join("; ")),
-        (true, false) => (Some(true), named.join("; ")),
-        (true, true) => (None, WITH_MEASURE.to_owned()),
+    if !wrong.is_empty() {
+        return (Some(false), wrong.join("; "));
     }
+    if right.is_empty() {
+        return (None, WITH_MEASURE.to_owned());
+    }
+    (Some(true), right.join("; "))
 }

@@ -270,7 +270,7 @@ fn a_stage_cannot_choose_the_folder_of_its_files() {
 #[test]
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     use perflings::course::check::{Check, Metric};
-    use perflings::judge::course::{WITH_MEASURE, behaviour};
+    use perflings::judge::course::{WITH_MEASURE, stage_trials};
     use protocol::{Finished, Pair, Verdict};
 
     let mut course = Course::builtin();
@@ -296,12 +296,12 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
             ..Pair::default()
         };
         let mut compare = |_: &_, _: &_| Ok(pair.clone());
-        let results = behaviour(&course, &mut run, Some(&mut compare));
+        let results = stage_trials(&course, &mut run, Some(&mut compare));
         let solution = results.last().expect("a solution");
         let is_faulted = solution.detail.contains(&format!("must pass: {criterion}"));
         assert_eq!(is_faulted, !passes, "{verdict:?}: {}", solution.detail);
     }
-    for result in behaviour(&course, &mut run, None) {
+    for result in stage_trials(&course, &mut run, None) {
         assert!(
             !result.detail.contains(criterion),
             "not measured: {result:?}"
@@ -309,7 +309,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     }
     let is_ratio = |check: &Check| check.metric == Metric::Ratio;
     course.stages[0].checks.retain(is_ratio);
-    let results = behaviour(&course, &mut run, None);
+    let results = stage_trials(&course, &mut run, None);
     let solution = results.last().expect("a solution");
     assert_eq!(solution.passed, None);
     assert_eq!(solution.detail, WITH_MEASURE);
