@@ -54,15 +54,16 @@ pub fn stage_trials(
                 .ok(),
         };
         for (name, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
-            let starter = name == "starter";
-            let side = if starter { None } else { pair.as_ref() };
+            let is_starter = name == "starter";
+            // A pair compares the starter with the solution, so it says nothing about the starter alone.
+            let pair_of_side = if is_starter { None } else { pair.as_ref() };
             let found = match run(config, stage.steps) {
                 Err(error) => (Some(false), did_not_run(error)),
                 Ok(finished) => {
-                    if !starter && let Some(range) = range(stage, &finished, side) {
+                    if !is_starter && let Some(range) = range(stage, &finished, pair_of_side) {
                         add("range", range);
                     }
-                    verdict(stage, config, &finished, side, starter)
+                    verdict(stage, config, &finished, pair_of_side, is_starter)
                 }
             };
             add(name, found);
@@ -155,6 +156,7 @@ fn did_not_run(error: String) -> String {
     format!("did not run: {error}")
 }
 
+/// Runs the known-good configuration of a mystery. It must meet every criterion of a run.
 fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, String> {
     let finished = run(config, mystery::STEPS).map_err(did_not_run)?;
     let report = report_of_run(config, &finished);
@@ -170,6 +172,7 @@ fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, Stri
     }
 }
 
+/// Runs a configuration with a fault. It must fail the criterion of the fault.
 fn fails_in_run(
     run: &mut RunSteps<'_>,
     config: &RunConfig,
@@ -184,6 +187,7 @@ fn fails_in_run(
     fails(&report_of_run(config, &finished), fault)
 }
 
+/// Compares a mystery with its known-good configuration. The fault must make it slower.
 fn slower(
     mystery: &Mystery,
     fault: &Fault,
@@ -208,6 +212,7 @@ fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
     }
 }
 
+/// Judges the criteria of mysteries by a run alone.
 fn report_of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     mystery::evaluate(StageFacts {
         config: Some(config),

@@ -34,6 +34,7 @@ pub(super) fn measured_answer(
     }
 }
 
+/// Returns the value before the first one whose step takes at least `factor` times as long; the last value if there is none.
 fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAnswer> {
     let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
     let value_and_time = |point: &SweepPoint| {
@@ -61,6 +62,7 @@ fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAns
     one_word(measurement, bend)
 }
 
+/// Returns the first value at which the quadratic term of the memory is the largest.
 fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAnswer> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
@@ -78,6 +80,7 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAns
     one_word(measurement, answer)
 }
 
+/// Returns the letters of the changes, with the one that makes a step fastest first.
 fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     if found.changes.len() != configs.rank.len() {
         return None;
@@ -99,6 +102,7 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     Some((figures.join(", "), Some(order)))
 }
 
+/// Returns whether the value `of` is refused, or faster or slower than the first value.
 fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {

@@ -289,11 +289,7 @@ impl Workshop {
         let Ok(stage) = self.stage(id) else {
             return Vec::new();
         };
-        let copy = self
-            .context
-            .workspace()
-            .ok()
-            .map(|work| work.path(stage, "config.toml"));
+        let copy = self.context.workspace().ok().map(|work| work.config(stage));
         let inside = match &self.context.source {
             CourseFiles::Embedded => None,
             CourseFiles::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
@@ -395,7 +391,8 @@ impl Workshop {
             Some(path) if file == ANSWERS => (path, "is measured"),
             Some(path) => (path, "is checked"),
             None => {
-                let path = self.context.workspace()?.open(self.stage(id)?, file)?;
+                let workspace = self.context.workspace()?;
+                let path = workspace.open_file(id, &self.stage(id)?.file)?;
                 self.watch.acknowledge(&path);
                 (path, "runs")
             }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflings::course::exercise::kernel::SEED;
 use perflings::course::{Course, CourseFiles};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
@@ -95,7 +96,7 @@ fn every_wrong_solution_is_refused_by_its_idea() {
         };
         assert!(kernels.wrong.len() >= 4, "{} has too few", exercise.path);
         for wrong in &kernels.wrong {
-            let job = kernels.job(&exercise.id, |name| {
+            let job = kernels.job(&exercise.id, SEED, |name| {
                 let mut all = kernels.kernels.iter();
                 let at = all.position(|kernel| kernel.file.name == name);
                 let at = at.expect("is there");

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
+use crate::course::exercise::kernel::SEED;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::TrialResult;
 use crate::judge::kernel::{self, KernelVerdict};
@@ -188,7 +189,7 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
             Text::Solution | Text::Wrong(_) => kernel.file.solution.clone(),
         }))
     };
-    kernels.job(&exercise.id, read)
+    kernels.job(&exercise.id, SEED, read)
 }
 
 /// Judges the check of a text. A starter must fail exactly the checks that say so, a solution must pass all of them, and a wrong solution

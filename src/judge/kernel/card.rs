@@ -85,15 +85,13 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
 
 /// Adds the lines about a fault: what went wrong at which shape, the idea that the kernel may miss, and how to repeat the check.
 fn fault_lines(card: &mut Vec<CardLine>, fault: &KernelFault, job: &KernelJob) {
-    let KernelFault {
-        shape: label, text, ..
-    } = fault;
-    let shape = job.shapes.iter().find(|shape| shape.label == *label);
+    let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
     let mut sizes = shape.map_or_else(String::new, |shape| with_names(&shape.sizes));
     if let Some(values) = fault.values {
         sizes += &format!("; {}", values.into_str());
     }
-    card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
+    let sentence = format!("fails at `{}` ({sizes}): {}", fault.shape, fault.text);
+    card.push(bad(sentence));
     let has_wrong_numbers = matches!(
         fault.kind,
         KernelFaultKind::Wrong | KernelFaultKind::Unwritten | KernelFaultKind::Races
