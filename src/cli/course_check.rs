@@ -18,7 +18,9 @@ use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
-use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::course::{
+    CompareConfigs, CourseTrial, WITH_MEASURE, mystery_trials, stage_trials,
+};
 use crate::judge::detective;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result, usage};
@@ -272,9 +274,9 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
     } else {
         None
     };
-    let mut tried = behaviour(&context.course, &mut run, compare_if_asked.as_deref_mut());
+    let mut tried = stage_trials(&context.course, &mut run, compare_if_asked.as_deref_mut());
     if with_mysteries(args) {
-        tried.extend(mysteries(&mut run, compare_if_asked));
+        tried.extend(mystery_trials(&mut run, compare_if_asked));
     }
     fatal.map_or(Ok(tried), Err)
 }

@@ -91,11 +91,10 @@ impl Subject<'_> {
     fn shapes(&self, seed: u64) -> Vec<KernelShape> {
         let mut shapes = Vec::new();
         for offset in 0..DRAWN_SEEDS {
-            let job =
-                self.kernels
-                    .job_of_seed(&self.exercise.id, seed.wrapping_add(offset), |_| {
-                        Ok(String::new())
-                    });
+            let seed = seed.wrapping_add(offset);
+            let job = self
+                .kernels
+                .job(&self.exercise.id, seed, |_| Ok(String::new()));
             shapes.extend(job.shapes.into_iter().rev().skip(1));
         }
         shapes
