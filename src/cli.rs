@@ -38,7 +38,8 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, ExitError};
 
-use args::{Cli, CliCommand, CourseCommand};
+use args::exercises::CourseCommand;
+use args::{Cli, CliCommand};
 
 use crate::course::context::CourseContext;
 use crate::course::embedded;
@@ -140,13 +141,11 @@ fn refuse_flags_before_command(
     let Some(flag) = flag else {
         return Ok(());
     };
-    Err(grammar.error(
-        ErrorKind::ArgumentConflict,
-        format!(
-            "`--{flag}` stands before `{command}`; write it after the command: \
-             `perflings {command} --{flag} …`, if `{command}` takes it"
-        ),
-    ))
+    let why = format!(
+        "`--{flag}` stands before `{command}`; write it after the command: \
+         `perflings {command} --{flag} …`, if `{command}` takes it"
+    );
+    Err(grammar.error(ErrorKind::ArgumentConflict, why))
 }
 
 fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {

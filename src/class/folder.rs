@@ -52,6 +52,8 @@ pub struct RoomFolder {
     earlier: Option<Participant>,
     /// The stamps of the participants' files when the board read them last, by the name of the file.
     seen: BTreeMap<String, Stamp>,
+    /// The state of the class that the board has written last.
+    written_class: Option<ClassState>,
     /// The group and the permissions of the folder when `access_changed` read them last.
     access: (u32, u32),
 }
@@ -63,6 +65,7 @@ impl RoomFolder {
             written: None,
             earlier: None,
             seen: BTreeMap::new(),
+            written_class: None,
             access: (0, 0),
         }
     }
@@ -135,9 +138,14 @@ impl RoomFolder {
         })
     }
 
-    /// Writes the file of the class.
-    pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
-        self.write(CLASS_FILE, class)
+    /// Writes the file of the class if the class has changed since the last call. The file is also written again if the permissions of
+    /// the folder have changed, because its own permissions follow from them.
+    pub fn write_class(&mut self, class: &ClassState) -> io::Result<()> {
+        if self.access_changed() || self.written_class.as_ref() != Some(class) {
+            self.write(CLASS_FILE, class)?;
+            self.written_class = Some(class.clone());
+        }
+        Ok(())
     }
 
     /// Reads the file of the participant with this id. Returns an empty record if there is no readable one.
@@ -207,7 +215,7 @@ impl RoomFolder {
     }
 
     /// Returns true if the group or the permissions of the folder have changed since the last call.
-    pub fn access_changed(&mut self) -> bool {
+    fn access_changed(&mut self) -> bool {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
@@ -420,7 +428,6 @@ mod tests {
         ] {
             let permissions = fs::Permissions::from_mode(folder_mode);
             fs::set_permissions(dir.path(), permissions).expect("set");
-            assert!(folder.access_changed() && !folder.access_changed());
             folder.write_class(&class()).expect("written");
             folder.share(&me('a', folder_mode.into())).expect("shared");
             for file in fs::read_dir(dir.path()).expect("there") {

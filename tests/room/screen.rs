@@ -3,7 +3,7 @@
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
-use perflings::class::link::RoomNews;
+use perflings::class::link::{RoomError, RoomNews};
 use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
@@ -207,11 +207,9 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
     let mut app = joined();
     said(&mut app, &[]);
     let before = (app.lesson.learner.at, app.bench.run.state.clone());
-    let lost = |again| RoomNews::Lost {
-        why: "10.0.0.1:1 does not answer\u{1b}[2J".to_owned(),
-        again,
-    };
-    update(&mut app, Message::Room(lost(true)));
+    let why = "10.0.0.1:1 does not answer\u{1b}[2J".to_owned();
+    let lost = RoomNews::Lost(RoomError::Later(why.clone()));
+    update(&mut app, Message::Room(lost));
     assert!(matches!(
         app.class.as_ref().map(|class| &class.link),
         Some(Link::Lost(_))
@@ -234,7 +232,10 @@ fn a_room_that_is_lost_or_closed_disturbs_nothing() {
         .map(|notice| notice.text.clone())
         .unwrap_or_default();
     assert_eq!(told, "The room is closed; you go on alone");
-    update(&mut app, Message::Room(lost(false)));
+    update(
+        &mut app,
+        Message::Room(RoomNews::Lost(RoomError::Never(why))),
+    );
     act(&mut app, Action::RaiseHand);
     assert_eq!(tick(&mut app, 9_000), None, "nothing is shared any more");
     assert_eq!((app.lesson.learner.at, app.bench.run.state.clone()), before);

@@ -73,7 +73,7 @@ pub(crate) fn play_recording(app: &mut App) -> usize {
     for line in recording.iter() {
         update(app, Message::Recorded(FromEngine::Line(line)));
     }
-    recording.len()
+    recording.line_count()
 }
 
 /// Goes on to the evidence without saying which panel shows the fault.

@@ -11,7 +11,7 @@ use crate::app::mystery::{MysteryEnd, MysteryRun};
 use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Lesson, Overlay};
 use crate::class::board::VoteTally;
-use crate::class::link::RoomNews;
+use crate::class::link::{RoomError, RoomNews};
 use crate::class::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
@@ -394,13 +394,12 @@ impl Membership {
                 self.board = Some(board);
                 begins.then(|| FollowUp::tell("You are presenting to the room"))
             }
-            RoomNews::Lost { why, again } => {
-                let why = crate::sanitize::line(&why);
+            RoomNews::Lost(error) => {
+                let why = crate::sanitize::line(&error.to_string());
                 let said = format!("The room: {why}; you go on alone");
-                self.link = if again {
-                    Link::Lost(why)
-                } else {
-                    Link::Over(why)
+                self.link = match error {
+                    RoomError::Later(_) => Link::Lost(why),
+                    RoomError::Never(_) => Link::Over(why),
                 };
                 Some(FollowUp::Warn(said))
             }

@@ -9,7 +9,7 @@ use super::OpenRoom;
 use crate::class::folder::{RecordFile, RoomFolder};
 use crate::class::locked;
 use crate::class::log::Origin;
-use crate::class::record::{ClassState, Participant};
+use crate::class::record::Participant;
 use crate::class::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::save_file::in_words;
@@ -24,8 +24,6 @@ pub(super) struct Keeper {
     room: Weak<OpenRoom>,
     /// The folder in which participants write their files; `None` for a room on the network.
     folder: Option<RoomFolder>,
-    /// The state of the class that was written to the folder last.
-    written: Option<ClassState>,
 }
 
 impl Keeper {
@@ -37,7 +35,6 @@ impl Keeper {
         let mut keeper = Self {
             room: Arc::downgrade(room),
             folder,
-            written: None,
         };
         keeper.work(room)?;
         let run = move || {
@@ -64,19 +61,14 @@ impl Keeper {
             Ok::<_, String>(())
         })?;
         match &mut self.folder {
-            Some(folder) => update_folder(folder, room, &mut self.written),
+            Some(folder) => update_folder(folder, room),
             None => Ok(()),
         }
     }
 }
 
-/// Carries out the orders in the folder, receives the participants' files, and writes the state of the class if it differs from the one
-/// that was `written` last.
-fn update_folder(
-    folder: &mut RoomFolder,
-    room: &OpenRoom,
-    written: &mut Option<ClassState>,
-) -> Result<(), String> {
+/// Carries out the orders in the folder, receives the participants' files, and writes the state of the class.
+fn update_folder(folder: &mut RoomFolder, room: &OpenRoom) -> Result<(), String> {
     let orders = folder.orders();
     let (records, read_fault) = match folder.read_changed() {
         Ok(records) => (records, None),
@@ -106,13 +98,8 @@ fn update_folder(
         state.revision += (before - state.faults.len()) as u64;
         state.class_for_folder()
     };
-    if written.as_ref() != Some(&class) || folder.access_changed() {
-        folder
-            .write_class(&class)
-            .map_err(|error| folder.failed(&error))?;
-        *written = Some(class);
-    }
-    Ok(())
+    let written = folder.write_class(&class);
+    written.map_err(|error| folder.failed(&error))
 }
 
 /// Receives a record without its implausible results. The faults of the room then say whether the participant shared any.
