@@ -203,7 +203,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     let wrong = learner.run(&["check", "d03", "--answer", "b"]);
     assert_eq!(wrong.code, Some(1));
     assert!(
-        wrong.out.contains("you output b, which is not right")
+        wrong.out.contains("you said b, which is not right")
             && !wrong.out.contains("answer is a"),
         "{}",
         wrong.out
@@ -211,7 +211,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     assert!(!wrong.err.contains("not looked at"), "{}", wrong.err);
     let again = learner.run(&["check", "d03", "--answer", "c"]);
     assert!(
-        again.out.contains("you output c; the answer is a"),
+        again.out.contains("you said c; the answer is a"),
         "{}",
         again.out
     );
