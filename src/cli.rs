@@ -15,6 +15,7 @@ mod kit;
 mod list;
 mod manual;
 mod meter;
+#[cfg(unix)]
 mod notes;
 mod open;
 mod ready;
@@ -168,7 +169,10 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Replay(args)) => replay::replay(&args),
         Some(CliCommand::Watch(args)) => watch::watch(&args),
         Some(CliCommand::Open(args)) => open::open(&args),
+        #[cfg(unix)]
         Some(CliCommand::Notes(args)) => notes::notes(&args),
+        #[cfg(not(unix))]
+        Some(CliCommand::Notes(_)) => Err(out::usage("the speaker view needs a Unix system")),
         Some(CliCommand::Report(args)) => export::report(&args),
         Some(CliCommand::Export(args)) => export::export(&args),
         Some(CliCommand::Room(args)) => room::room(&args),
