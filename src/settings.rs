@@ -13,10 +13,10 @@ use protocol::config::unknown;
 /// The keys of the file, and a description of each for `perflings config`.
 pub const KEYS: &[(&str, &str)] = &[
     ("theme", "the colours"),
-    ("markers", "what curves are drawn with"),
-    ("device", "what computes"),
+    ("markers", "the characters that curves are drawn with"),
+    ("device", "the device that computes"),
     ("editor", "the command that opens a file"),
-    ("threads", "threads of the CPU device"),
+    ("threads", "the number of threads of the CPU device"),
 ];
 
 /// A key of earlier versions, which a file may still have. It has no effect.

@@ -44,6 +44,7 @@ pub fn is_room(dir: &Path) -> bool {
 }
 
 /// The folder of a room, for its board or for a participant.
+#[derive(Default)]
 pub struct RoomFolder {
     dir: PathBuf,
     /// The record that this participant has written last.
@@ -62,11 +63,7 @@ impl RoomFolder {
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
-            written: None,
-            earlier: None,
-            seen: BTreeMap::new(),
-            written_class: None,
-            access: (0, 0),
+            ..Self::default()
         }
     }
 

@@ -22,7 +22,7 @@ use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 use super::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::save_file::in_words;
-use keeper::{Keeper, receive_file, receive_plausible};
+use keeper::{receive_file, receive_plausible, start_keeper};
 use protocol::machine;
 
 /// A handle to an open room. Clones are handles to the same room; once all are dropped, another board can open the room.
@@ -131,7 +131,7 @@ impl RoomHandle {
             reached: Mutex::default(),
         }));
         handle.begin().map_err(OpenError::Failed)?;
-        Keeper::start(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
+        start_keeper(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
         Ok(handle)
     }
 

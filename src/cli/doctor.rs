@@ -290,9 +290,9 @@ impl DoctorReport {
         for info in &self.devices {
             if info.roof.as_ref().is_some_and(|roof| roof.load().is_some()) {
                 advice.push(format!(
-                    "The peaks of {} were measured beside other programs: \
-                     `perflings doctor --calibrate` once they are quiet; \
-                     otherwise a run that begins in a quiet moment does it.",
+                    "The peaks of {} were measured while other programs were busy: \
+                     end them, then `perflings doctor --calibrate` measures again; \
+                     so does the next run on an idle machine.",
                     info.select
                 ));
             }
@@ -317,7 +317,8 @@ impl DoctorReport {
             (has_few_colours, tmux),
         ]
         .into_iter()
-        .filter_map(|(applies, advice)| applies.then(|| advice.to_owned()))
+        .filter(|(applies, _)| *applies)
+        .map(|(_, advice)| advice.to_owned())
     }
 
     /// Returns the report as a table of labels and lines.

@@ -93,7 +93,9 @@ fn open_folder(dir: PathBuf, course: &Course, view: &mut BoardView) -> Result<So
     let source = match RoomHandle::open(dir.clone(), true, course.clone()) {
         Ok(handle) => Source::Own(handle),
         Err(OpenError::Taken(owner)) => {
-            notice(&format!("{owner} has this room; this board looks at it"));
+            notice(&format!(
+                "{owner} has this room open; this board follows it"
+            ));
             let board = SecondBoard::new(dir.clone(), course.clone());
             Source::elsewhere(Box::new(board))?
         }

@@ -203,8 +203,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     let wrong = learner.run(&["check", "d03", "--answer", "b"]);
     assert_eq!(wrong.code, Some(1));
     assert!(
-        wrong.out.contains("you said b, which is not right")
-            && !wrong.out.contains("answer is a"),
+        wrong.out.contains("you said b, which is not right") && !wrong.out.contains("answer is a"),
         "{}",
         wrong.out
     );

@@ -1,7 +1,7 @@
 //! The work that the board of a room does every second: it renews its lock, notices who has gone away and whether a race is over, and
 //! reads the files that participants have left in a shared folder.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
@@ -19,52 +19,41 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The sources of faults about implausible results are this text and the participant's id.
 const DOUBT: &str = "doubt ";
 
-/// Does the regular work of a room in a thread.
-pub(super) struct Keeper {
-    room: Weak<OpenRoom>,
-    /// The folder in which participants write their files; `None` for a room on the network.
-    folder: Option<RoomFolder>,
+/// Does the work once, and then every second in a new thread until the room is dropped. `folder` is the folder in which participants write
+/// their files; `None` for a room on the network.
+///
+/// # Errors
+/// If the work fails the first time, or the thread cannot be started.
+pub(super) fn start_keeper(
+    room: &Arc<OpenRoom>,
+    mut folder: Option<RoomFolder>,
+) -> Result<(), String> {
+    work(room, folder.as_mut())?;
+    let weak = Arc::downgrade(room);
+    let run = move || {
+        loop {
+            sleep(INTERVAL);
+            let Some(room) = weak.upgrade() else {
+                return;
+            };
+            // The board shows the error.
+            let _ = work(&room, folder.as_mut());
+        }
+    };
+    let thread = Builder::new().name("room".to_owned()).spawn(run);
+    thread.map(drop).map_err(|error| error.to_string())
 }
 
-impl Keeper {
-    /// Does the work once, and then every second in a new thread until the room is dropped.
-    ///
-    /// # Errors
-    /// If the first time fails.
-    pub(super) fn start(room: &Arc<OpenRoom>, folder: Option<RoomFolder>) -> Result<(), String> {
-        let mut keeper = Self {
-            room: Arc::downgrade(room),
-            folder,
-        };
-        keeper.work(room)?;
-        let run = move || {
-            loop {
-                sleep(INTERVAL);
-                let Some(room) = keeper.room.upgrade() else {
-                    return;
-                };
-                // The board shows the error.
-                let _ = keeper.work(&room);
-            }
-        };
-        let thread = Builder::new().name("room".to_owned()).spawn(run);
-        thread.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn work(&mut self, room: &OpenRoom) -> Result<(), String> {
-        let beat = locked(&room.lock).beat();
-        let fault = beat.err().map(|error| in_words(&error));
-        locked(&room.state).set_fault("lock".to_owned(), fault);
-        room.commit(|state, now_ms| {
-            state.mark_away(now_ms);
-            state.end_race(now_ms);
-            Ok::<_, String>(())
-        })?;
-        match &mut self.folder {
-            Some(folder) => update_folder(folder, room),
-            None => Ok(()),
-        }
-    }
+fn work(room: &OpenRoom, folder: Option<&mut RoomFolder>) -> Result<(), String> {
+    let beat = locked(&room.lock).beat();
+    let fault = beat.err().map(|error| in_words(&error));
+    locked(&room.state).set_fault("lock".to_owned(), fault);
+    room.commit(|state, now_ms| {
+        state.mark_away(now_ms);
+        state.end_race(now_ms);
+        Ok::<_, String>(())
+    })?;
+    folder.map_or(Ok(()), |folder| update_folder(folder, room))
 }
 
 /// Carries out the orders in the folder, receives the participants' files, and writes the state of the class.
