@@ -9,7 +9,8 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::args::{Cli, CourseCheckArgs};
+use super::args::Cli;
+use super::args::exercises::CourseCheckArgs;
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
@@ -269,14 +270,10 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
         let measured = measure.borrow_mut()("a paired comparison".to_owned(), task)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let mut compare_if_asked: Option<&mut CompareConfigs<'_>> = if args.measure {
-        Some(&mut compare)
-    } else {
-        None
-    };
-    let mut tried = stage_trials(&context.course, &mut run, compare_if_asked.as_deref_mut());
+    let mut if_asked: Option<&mut CompareConfigs<'_>> = args.measure.then_some(&mut compare);
+    let mut tried = stage_trials(&context.course, &mut run, if_asked.as_deref_mut());
     if with_mysteries(args) {
-        tried.extend(mystery_trials(&mut run, compare_if_asked));
+        tried.extend(mystery_trials(&mut run, if_asked));
     }
     fatal.map_or(Ok(tried), Err)
 }

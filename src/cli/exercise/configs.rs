@@ -168,10 +168,8 @@ fn refusals(configs: &Configs, runs: &SweepRuns) -> Vec<String> {
             refused.push(format!("{}: {why}", point.value));
         }
     }
-    let failed_changes = runs
-        .changes
-        .iter()
-        .filter_map(|change| change.as_ref().err());
-    refused.extend(failed_changes.cloned());
+    for change in &runs.changes {
+        refused.extend(change.as_ref().err().cloned());
+    }
     refused
 }

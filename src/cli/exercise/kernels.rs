@@ -84,11 +84,8 @@ impl Commands for Kernels {
                 ),
                 Ok(Some(why)) | Err(why) => (Some(false), why),
             };
-            trials.push(trial(
-                exercise,
-                &format!("reference of {}", file.name),
-                found,
-            ));
+            let part = format!("reference of {}", file.name);
+            trials.push(trial(exercise, &part, found));
         }
         let wrong = self.wrong.iter().map(Text::Wrong);
         for text in [Text::Starter, Text::Solution].into_iter().chain(wrong) {
