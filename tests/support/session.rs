@@ -1,5 +1,5 @@
-//! A session of the screen without terminal, engine or clock: an `App` over the sample course, and what happens to it.
-#![allow(dead_code, reason = "each test uses a part of it")]
+//! A session of the screen without terminal, engine or clock: an `App`, and functions that send it the messages of a learner and an engine.
+#![allow(dead_code, reason = "each test uses some of the functions")]
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use protocol::{Event, RunSpec, Started, StreamLine};
 
 use crate::sample;
 
-/// The app with no progress on a screen of 120 × 40, and the effects of its start.
+/// Makes an app without progress on a screen of 120 × 40. Returns the app and the effects of its start.
 pub(crate) fn begin(course: Course, options: Options) -> (App, Vec<Effect>) {
     let (mut app, effects) = App::new(course, Progress::default(), options);
     resize(&mut app, 120, 40);
@@ -25,16 +25,18 @@ pub(crate) fn resize(app: &mut App, width: u16, height: u16) {
     update(app, Message::Resized { width, height });
 }
 
+/// Sends an event of the engine. Returns the effects.
 pub(crate) fn hear(app: &mut App, event: Event) -> Vec<Effect> {
     let line = StreamLine { t: 0.0, event };
     update(app, Message::Engine(FromEngine::Line(line)))
 }
 
+/// Carries out an action of the learner. Returns the effects.
 pub(crate) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     update(app, Message::Action(action))
 }
 
-/// The run of a stage's variant as shipped: `broken` is A's, anything else, the solution, B's.
+/// Returns A's run of a stage for `broken`, else the run of its solution as B.
 pub(crate) fn spec(stage: &Stage, variant: &str) -> RunSpec {
     let mut comparison = Comparison::of_stage(stage, None);
     if variant == "broken" {
@@ -44,12 +46,12 @@ pub(crate) fn spec(stage: &Stage, variant: &str) -> RunSpec {
     comparison.run_b()
 }
 
-/// The run that the app asked for.
+/// Returns the run that was requested last.
 pub(crate) fn wanted(app: &App) -> RunSpec {
-    app.bench.run.wanted.clone().expect("a run was asked for")
+    app.bench.run.wanted.clone().expect("a run was requested")
 }
 
-/// Everything that the run wanted now reports up to this step.
+/// Sends all events of the requested run from its start to this step.
 pub(crate) fn train(app: &mut App, steps: u64) {
     let run = wanted(app);
     for event in sample::until(&run, steps) {
@@ -57,16 +59,18 @@ pub(crate) fn train(app: &mut App, steps: u64) {
     }
 }
 
-/// Opens the exercise of this label from the list.
+/// Opens the exercise with this label from the list. Returns the effects.
 pub(crate) fn open(app: &mut App, label: &str) -> Vec<Effect> {
-    let mut exercises = app.lesson.course.exercises.iter();
-    let at = exercises.position(|one| one.label() == label);
-    let entry = app.lesson.course.stages.len() + at.expect("the course has it");
+    let exercises = &app.lesson.course.exercises;
+    let index = exercises
+        .iter()
+        .position(|exercise| exercise.label() == label);
+    let line = app.lesson.course.stages.len() + index.expect("the course has it");
     act(app, Action::Open(Overlay::Stages));
-    act(app, Action::ChooseLine(entry))
+    act(app, Action::ChooseLine(line))
 }
 
-/// Plays the open recorded run to its end, and returns how many lines it has.
+/// Plays the open recorded run to its end. Returns the number of its lines.
 pub(crate) fn play_recording(app: &mut App) -> usize {
     let text = app.detective().expect("a recorded run").shown();
     let recording = Recording::from_text(text, Path::new("run.jsonl")).expect("a whole recording");
@@ -76,19 +80,19 @@ pub(crate) fn play_recording(app: &mut App) -> usize {
     recording.len()
 }
 
-/// Goes on to the evidence without saying which panel shows the fault.
+/// Goes on to the evidence without choosing the panel that shows the fault.
 pub(crate) fn skip_locating(app: &mut App) {
     act(app, Action::NextPointer);
     act(app, Action::Yes);
 }
 
-/// The learner's B is the stage's solution from now on; nothing runs yet.
+/// Makes the stage's solution B without running it.
 pub(crate) fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();
     app.bench.comparison.set_b(solution, true);
 }
 
-/// An event as the answer to the request of this number.
+/// Returns the event as the answer to the request with the number `to`.
 pub(crate) fn answer(mut event: Event, to: u64) -> Event {
     match &mut event {
         Event::Started(started) => started.request = to,
@@ -100,7 +104,7 @@ pub(crate) fn answer(mut event: Event, to: u64) -> Event {
     event
 }
 
-/// A side of pairs begins.
+/// Returns the event with which a side of pairs begins.
 pub(crate) fn side(run: &RunSpec) -> Event {
     let Event::Started(started) = sample::started(run, 0) else {
         unreachable!()
@@ -109,13 +113,13 @@ pub(crate) fn side(run: &RunSpec) -> Event {
     Event::Started(Started { paired, ..started })
 }
 
-/// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
+/// Begins both sides of the requested pairs, if they have not begun, and sends the result of `n` pairs. Returns the effects.
 pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
     begin_pairs(app);
     hear(app, sample::pair(n, done))
 }
 
-/// Both sides of the pairs that were asked for begin.
+/// Begins both sides of the requested pairs.
 pub(crate) fn begin_pairs(app: &mut App) {
     let Asked::Pairs { to_begin } = app.bench.pending.asked.clone() else {
         return;
