@@ -1,5 +1,7 @@
-//! A course: its stages, lessons and exercises as checked data. A bad file is reported and skipped, and the rest still loads. A course
-//! runs no model and opens no terminal: checks read what a run reported, and the screen decides what is shown when.
+//! A course: its stages, lessons and exercises as checked data. A bad file is reported and skipped, and the rest still loads. The folder
+//! `exercises/01-broken-init` becomes a [`Stage`], `exercises/k01-swiglu` an [`Exercise`], and `lessons/01-broken-init.md` a [`Lesson`].
+//!
+//! A course runs no model and opens no terminal: checks read what a run reported, and the screen decides when a text is shown.
 
 pub mod check;
 pub mod config_file;
@@ -68,12 +70,15 @@ pub struct Agenda {
     pub parts: Vec<AgendaPart>,
 }
 
-/// One part of an agenda, with the numbers of the stages that it shows.
+/// One part of an agenda.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgendaPart {
     pub minutes: u32,
-    pub what: String,
+    /// The content of the part in a few words.
+    #[serde(rename = "what")]
+    pub topic: String,
+    /// The numbers of the stages that are shown.
     #[serde(default)]
     pub stages: Vec<u32>,
 }
@@ -89,7 +94,8 @@ impl Course {
         self.stages.iter().find(|stage| stage.id == id)
     }
 
-    /// Returns the lines that make a stage's fault in PyTorch: the first code of the page about it, which is `pytorch-7.md` for stage 7.
+    /// Returns the code that reproduces a stage's fault in PyTorch: the first code block of its page, which is `pytorch-7.md` for stage 7.
+    /// `None` if there is no such page, or no code in it.
     pub fn in_pytorch(&self, stage: &Stage) -> Option<&TextBlock> {
         let file = format!("pytorch-{}.md", stage.number);
         let page = self.readings.iter().find(|page| page.file == file)?;

@@ -89,7 +89,7 @@ fn started() -> Event {
         entropy: Some(4.5),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: None,
+        peaks: None,
         paired: false,
         matrix_cores: false,
         request: 0,

@@ -134,7 +134,7 @@ fn kept(reader: &str) -> Vec<Input> {
 fn is_short(error: &FileError) {
     let text = error.to_string();
     assert!(
-        !error.what.is_empty() && text.chars().count() < 3500,
+        !error.message.is_empty() && text.chars().count() < 3500,
         "{text}"
     );
 }
@@ -153,7 +153,7 @@ fn names_a_line(error: &FileError, bytes: &[u8]) {
     is_short(error);
     let whole = ["is larger", "is empty", "cannot be read"];
     assert!(
-        error.line > 0 || whole.iter().any(|part| error.what.contains(part)),
+        error.line > 0 || whole.iter().any(|part| error.message.contains(part)),
         "no line: {error}"
     );
 }

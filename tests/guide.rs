@@ -269,7 +269,7 @@ fn asked_by_the_room(reached: &mut ReachedSentences) {
         choices: vec!["yes".to_owned(), "no".to_owned()],
     };
     let mut room = RoomState::default();
-    room.obey(&InstructorRequest::Ask(question), &app.lesson.course, 0)
+    room.carry_out(&InstructorRequest::Ask(question), &app.lesson.course, 0)
         .expect("obeyed");
     for round in [0, 1] {
         for vote in room.class.votes.values_mut() {

@@ -120,7 +120,7 @@ fn on_a_busy_machine() -> App {
     };
     hear(&mut app, Event::Load(load));
     let run = &mut app.bench.run.story.slots[0].description;
-    run.roof.as_mut().expect("peaks").flops.load = Some(0.5);
+    run.peaks.as_mut().expect("peaks").flops.load = Some(0.5);
     app
 }
 

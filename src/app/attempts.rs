@@ -85,7 +85,7 @@ impl Bench {
         let text = if self.comparison.b_equals_a() {
             "B equals A again".to_owned()
         } else {
-            format!("B is again: {}", self.comparison.differences())
+            format!("B is set back to: {}", self.comparison.differences())
         };
         let mut follows = Vec::from_iter(self.write_b());
         follows.push(FollowUp::Changed { delayed: false });

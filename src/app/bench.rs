@@ -231,7 +231,7 @@ impl Bench {
         run.step_ms = now_ms;
         self.pending.replaced = false;
         if !hidden {
-            run.story.hear(event, now_ms);
+            run.story.on_event(event, now_ms);
         }
     }
 

@@ -271,7 +271,7 @@ impl Comparison {
         let mut changed = self.config_b.clone();
         let invalid = knob.set(&mut changed, value).err();
         let problem = changed.problems().into_iter().next();
-        if let Some(why) = invalid.or(problem.map(|problem| problem.what)) {
+        if let Some(why) = invalid.or(problem.map(|problem| problem.message)) {
             self.refuse(row, (knob.get)(&changed), &why);
             return false;
         }

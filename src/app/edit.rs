@@ -208,7 +208,7 @@ impl Bench {
         let comparison = &self.comparison;
         let stage = comparison.file.clone()?;
         if let Some(problem) = &comparison.problem {
-            let text = format!("B changed; the file did not: {problem}");
+            let text = format!("B changed, but its file did not: {problem}");
             return Some(FollowUp::Warn(text));
         }
         let offers = comparison.offers.iter().map(|knob| knob.path.to_owned());

@@ -67,7 +67,7 @@ impl App {
         }
         match event {
             Event::Calibrated { .. } | Event::Ranks { .. } => {
-                self.bench.run.story.hear(&event, self.clock.now_ms);
+                self.bench.run.story.on_event(&event, self.clock.now_ms);
             }
             Event::Compiling { kernels, latest } => self.bench.on_compiling(kernels, latest),
             Event::KernelUsed {
@@ -107,7 +107,7 @@ impl App {
         if let Some(slot) = event.slot()
             && self.bench.is_current()
         {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
             if slot == self.bench.judged(self.mode.compares()) {
                 self.judge();
             }
@@ -130,7 +130,7 @@ impl App {
         }
         // In a mystery learners would compare their B with the known-good configuration.
         if !(paired && self.mode.mystery().is_some()) {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
         }
         if !paired {
             self.bench.run.active = slot;
@@ -183,7 +183,7 @@ impl App {
         if slot == Slot::B && self.bench.run.active == Slot::A {
             self.tell("B begins here, beside what A showed before", false);
         }
-        self.bench.run.story.hear(event, self.clock.now_ms);
+        self.bench.run.story.on_event(event, self.clock.now_ms);
         self.bench.run.active = slot;
         self.bench.run.state = RunState::Warming;
     }
@@ -232,7 +232,7 @@ impl App {
         self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
         if is_single_run {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
             self.in_mystery(|mystery, context| mystery.judge_run(finished, context));
         }
         // The run ended before it took the change, so the latest request starts as a new run.
@@ -285,7 +285,7 @@ impl App {
         }
         let done = pair.done;
         if !self.mode.pairs_with_good() {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
         }
         self.lesson.learner.pair = Some(pair.clone());
         if done && let Some(place) = self.reading().place_of_result() {

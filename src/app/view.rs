@@ -147,9 +147,10 @@ pub enum AfterSkip {
 }
 
 /// The layout for the size of the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScreenSize {
     /// Only numbers, below 60 × 16.
+    #[default]
     Numbers,
     /// Panels as strips, with the lesson over them.
     Compact,

@@ -1,4 +1,4 @@
-//! `perflings check` measures the learner's configuration or kernel and judges it by each criterion of the stage or the exercise.
+//! `perflings check`: measures the learner's configuration or kernel, and judges it by each criterion of the stage or the exercise.
 
 pub(super) mod text;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::args::CheckArgs;
 use super::exercise;
 use super::meter::ProgressMeter;
-use super::saved::{change, progress_of, say_file};
+use super::saved::{change_progress, progress_of, report_file};
 use super::variant::stage_named;
 use crate::course::Stage;
 use crate::course::check::Metric;
@@ -29,33 +29,37 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     }
     if args.seed.is_some() {
         return Err(usage(
-            "--seed belongs to kernel exercises, k01 and those after it; a stage draws its numbers from train.seed",
+            "--seed belongs to kernel exercises, k01 and those after it; \
+             a stage draws its numbers from train.seed",
         ));
     }
     if args.trace {
-        return Err(usage(exercise::TRACE));
+        return Err(usage(exercise::TRACE_REFUSED));
     }
     if !args.answer.is_empty() {
         return Err(usage(
-            "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
+            "--answer belongs to exercises such as c01 or d01; \
+             a stage's questions are asked on the screen",
         ));
     }
     let stages: Vec<&Stage> = match named {
         Some(name) => vec![stage_named(name, &context)?],
         None => context.course.stages.iter().collect(),
     };
-    let known = progress_of(&context);
+    let progress = progress_of(&context);
     let mut runner = args.engine.runner(None)?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
     let meter = ProgressMeter::begin();
     let count = stages.len();
     for (done, stage) in stages.into_iter().enumerate() {
-        meter.at(done, count);
-        let (mine, path) = context.learner(stage, None)?;
-        say_file(stage, path.as_deref());
-        let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = report(&mut runner, &meter, device, stage, &mine.config, quiz.len())?
+        meter.set_done(done, count);
+        let (mine, path) = context.learner_config(stage, None)?;
+        report_file(stage, path.as_deref());
+        let known = progress.stage(&stage.id);
+        let quiz_right = known.quiz.len();
+        let Some(report) =
+            measure_and_judge(&mut runner, &meter, device, stage, &mine.config, quiz_right)?
         else {
             return Ok(Exit::Interrupted);
         };
@@ -64,14 +68,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
             let times = state
                 .map(|dir| times_of(dir, &stage.id))
                 .unwrap_or_default();
-            let known = known.stage(&stage.id);
             out::json(&with_answers(&report, stage, &known, &times)?)?;
         } else {
             let title = format!("stage {} {}", stage.number, stage.title);
             result(&text::text(&title, &report))?;
         }
         if report.passed() {
-            change(&context, &stage.id, |known| {
+            change_progress(&context, &stage.id, |known| {
                 known.state = StageState::Passed
             });
         } else {
@@ -82,12 +85,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     if named.is_none() {
         // The exercises that the learner has begun are checked, too: those with files of the learner, and recordings that were looked at.
         for exercise in &context.course.exercises {
-            let begun = if exercise.files().is_empty() {
-                known.stage(&exercise.id).state != StageState::New
+            let has_begun = if exercise.files().is_empty() {
+                progress.stage(&exercise.id).state != StageState::New
             } else {
                 context.exercise_folder(exercise).is_some()
             };
-            if begun && exercise::check(&context, exercise, args)? == Exit::Failed {
+            if has_begun && exercise::check(&context, exercise, args)? == Exit::Failed {
                 exit = Exit::Failed;
             }
         }
@@ -95,7 +98,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Returns the report with the learner's predictions and answers and their times, in seconds since 1970.
+/// Returns the report as JSON, with the learner's predictions and answers, and their times in seconds since 1970.
 fn with_answers(
     report: &StageReport,
     stage: &Stage,
@@ -126,17 +129,17 @@ fn with_answers(
     Ok(all)
 }
 
-/// Measures one stage and judges it. Returns `None` when interrupted.
-fn report(
+/// Measures the configuration `mine` and judges it by the criteria of its stage. Returns `None` if the learner interrupts it.
+fn measure_and_judge(
     runner: &mut Runner,
     meter: &ProgressMeter,
     device: &str,
     stage: &Stage,
     mine: &RunConfig,
-    quiz: usize,
+    quiz_right: usize,
 ) -> Result<Option<StageReport>> {
     let mut measure = |name: &str, work: EngineTask| {
-        meter.doing(format!("stage {} ({}): {name}", stage.number, stage.id));
+        meter.set_work(format!("stage {} ({}): {name}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
         Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
     };
@@ -163,7 +166,7 @@ fn report(
             config: Some(mine),
             finished: run.finished.as_ref(),
             pair: pair.as_ref(),
-            quiz_right: (quiz > 0).then_some(quiz),
+            quiz_right: (quiz_right > 0).then_some(quiz_right),
         },
     )))
 }

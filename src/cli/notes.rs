@@ -1,4 +1,4 @@
-//! `perflings notes` shows the speaker view of a presentation that runs on this machine, on a second terminal or over ssh.
+//! `perflings notes`: shows the speaker view of a presentation that runs on this machine, in a second terminal or over ssh.
 
 use anyhow::Result;
 

@@ -1,4 +1,12 @@
-//! The criteria of a stage, as `[[check]]` of its file gives them. `judge` decides if a run meets them.
+//! The criteria that a run of a stage has to meet. `judge` decides if it does. A stage's file writes a criterion as
+//!
+//! ```toml
+//! [[check]]
+//! name = "the first loss is near ln V"
+//! metric = "loss_first"
+//! within = 0.03
+//! of = "formula.first_loss"
+//! ```
 
 use serde::Deserialize;
 
@@ -11,11 +19,8 @@ use crate::course::config_file::FileError;
 pub struct Check {
     /// The demand in a few words: `first loss is what the formula says`.
     pub name: String,
-    /// The figure or fact that is tested.
     pub metric: Metric,
-    /// The test of it.
     pub test: Test,
-    /// The outcome that this criterion must have for the stage as it starts.
     pub starter: Starter,
     /// True if the criterion is reported but does not decide, because not every device can show it.
     pub optional: bool,
@@ -26,11 +31,11 @@ pub struct Check {
 /// The figure or fact that a criterion tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// A figure of the run, by its name in `metric.rs`.
+    /// The name of a figure of the run, which `metric.rs` lists.
     Figure(String),
-    /// The step time of the stage as it starts over that of the learner's configuration, measured in pairs, with its interval.
+    /// The step time of the starter divided by that of the learner's configuration, measured in pairs, with its interval.
     Ratio,
-    /// A lint by name.
+    /// The name of a lint.
     Lint(String),
     /// A part of the model in the list of kernels: `mlp.swiglu`.
     Part(String),
@@ -47,9 +52,9 @@ pub enum Test {
     AtMost(Target),
     Above(Target),
     Below(Target),
-    /// The lint or the part is there.
+    /// The run shows the lint or the part.
     Present,
-    /// The lint or the part is not there, in a run that would have shown it.
+    /// The run does not show the lint or the part, although it was looked for.
     Absent,
     /// Every question is answered rightly.
     Right,
@@ -69,7 +74,7 @@ impl Test {
     }
 }
 
-/// A number, or the name of a figure.
+/// The number that a figure is compared with: a constant, or another figure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
     untagged,
@@ -81,7 +86,7 @@ pub enum Target {
     Named(String),
 }
 
-/// The outcome that a criterion must have for the starter. `course check` tells a fault from an accident by it.
+/// The outcome that a criterion must have for the starter. `course check` reports a starter with another outcome as a fault of the course.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Starter {
@@ -92,7 +97,7 @@ pub enum Starter {
     Any,
 }
 
-/// One `[[check]]` as it is written.
+/// A table `[[check]]` of a file, before its keys are compared with each other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CheckToml {
@@ -113,33 +118,34 @@ pub struct CheckToml {
     optional: bool,
 }
 
-/// Reads the criterion in the table at `path`.
+/// Reads the criterion in the table at `path`, such as `check.0`.
 ///
 /// # Errors
 /// If a key is missing, names nothing that exists, or contradicts another key.
-pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check, FileError> {
-    let at = |key: &str| format!("{path}.{key}");
-    let presence = || match raw.present {
-        Some(true) => Ok(Test::Present),
-        Some(false) => Ok(Test::Absent),
-        None => Err(file.missing(&at("present"), "true` or `present = false")),
-    };
-    let named = |key: &str, name: &Option<String>| {
-        let name = name.clone();
-        name.ok_or_else(|| file.missing(&at(key), "\"…\""))
+pub fn read_check(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check, FileError> {
+    let presence = || {
+        let example = "true` or `present = false";
+        let present = file.required(path, "present", raw.present, example)?;
+        Ok(if present { Test::Present } else { Test::Absent })
     };
     let (metric, test) = match raw.metric.as_str() {
         "quiz" => (Metric::Quiz, Test::Right),
-        "lint" => (Metric::Lint(named("lint", &raw.lint)?), presence()?),
-        "part" => (Metric::Part(named("part", &raw.part)?), presence()?),
-        "ratio" => (Metric::Ratio, test(file, path, &raw)?),
+        "lint" => {
+            let lint = file.required(path, "lint", raw.lint, "\"first-loss\"")?;
+            (Metric::Lint(lint), presence()?)
+        }
+        "part" => {
+            let part = file.required(path, "part", raw.part, "\"mlp.swiglu\"")?;
+            (Metric::Part(part), presence()?)
+        }
+        "ratio" => (Metric::Ratio, read_test(file, path, &raw)?),
+        name if metric::is_known(name) => (
+            Metric::Figure(name.to_owned()),
+            read_test(file, path, &raw)?,
+        ),
         name => {
-            if !metric::known(name) {
-                let figures = metric::METRICS.iter().map(|metric| metric.name);
-                let all = figures.chain(["ratio", "lint", "part", "quiz"]);
-                return Err(file.unknown(&at("metric"), "metric", name, all));
-            }
-            (Metric::Figure(name.to_owned()), test(file, path, &raw)?)
+            let known = metric::names().chain(["ratio", "lint", "part", "quiz"]);
+            return Err(file.unknown(&format!("{path}.metric"), "metric", name, known));
         }
     };
     Ok(Check {
@@ -152,19 +158,15 @@ pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check,
     })
 }
 
-/// Reads the one condition of a figure.
-fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileError> {
+/// Reads the condition of a figure. A table has exactly one.
+fn read_test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileError> {
     let at = |key: &str| format!("{path}.{key}");
     if raw.within.is_some() && raw.of.is_none() {
         return Err(file.missing(&at("of"), "\"formula.first_loss\""));
     }
+    let within = raw.within.zip(raw.of.clone());
     let conditions = [
-        (
-            "within",
-            raw.within
-                .zip(raw.of.clone())
-                .map(|(share, of)| Test::Within(share, of)),
-        ),
+        ("within", within.map(|(share, of)| Test::Within(share, of))),
         ("at-least", raw.at_least.clone().map(Test::AtLeast)),
         ("at-most", raw.at_most.clone().map(Test::AtMost)),
         ("above", raw.above.clone().map(Test::Above)),
@@ -174,17 +176,17 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileEr
         .into_iter()
         .filter_map(|(key, test)| Some((key, test?)));
     let Some((first, test)) = given.next() else {
-        let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
-        return Err(file.fault(path, format!("{what}; write one of them")));
+        let message = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
+        return Err(file.fault(path, format!("{message}; write one of them")));
     };
     if let Some((second, _)) = given.next() {
-        let what = format!("a check has one condition, this has `{first}` and `{second}`");
-        return Err(file.fault(&at(second), format!("{what}; write two checks")));
+        let message = format!("a check has one condition, this has `{first}` and `{second}`");
+        return Err(file.fault(&at(second), format!("{message}; write two checks")));
     }
     if let Some(Target::Named(name)) = test.target() {
         let known = match name.strip_prefix("formula.") {
             Some(name) => formula::find(name).is_some(),
-            None => metric::known(name),
+            None => metric::is_known(name),
         };
         if !known {
             let formulas = formula::FORMULAS

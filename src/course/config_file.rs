@@ -1,4 +1,5 @@
-//! Reads a `config.toml` into a `RunConfig`. Every error has the file, the line and what to write instead.
+//! Reads a `config.toml` into a `RunConfig`, and writes changed keys back into its text. Every error has the file, the line and what to write
+//! instead: `config.toml:2: unknown key `model.nrom`; the nearest known key is `model.norm``.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,10 +15,10 @@ use protocol::config::{Knob, KnobValue, Preset, RunConfig, unknown};
 /// The size of the largest configuration file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024;
 
-/// The number of levels of nesting that the TOML parser reads.
-const NESTED: usize = 80;
+/// The largest number of levels of nesting that the TOML parser reads.
+const MAX_NESTING: usize = 80;
 
-/// The number of characters of an error that are shown. An error may quote a file of any length.
+/// The largest number of characters of an error that are shown. An error may quote a file of any length.
 const MAX_SHOWN: usize = 3000;
 
 /// A fault of a file, shown as `path:line: what`.
@@ -30,16 +31,16 @@ pub struct FileError {
     /// The column in characters, from 1; 0 if the line says enough.
     pub column: usize,
     /// The fault, and what to write instead.
-    pub what: String,
+    pub message: String,
 }
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = sanitize::bounded(&self.what, MAX_SHOWN);
+        let message = sanitize::bounded(&self.message, MAX_SHOWN);
         match (self.line, self.column) {
-            (0, _) => write!(f, "{}: {what}", self.path),
-            (line, 0) => write!(f, "{}:{line}: {what}", self.path),
-            (line, column) => write!(f, "{}:{line}:{column}: {what}", self.path),
+            (0, _) => write!(f, "{}: {message}", self.path),
+            (line, 0) => write!(f, "{}:{line}: {message}", self.path),
+            (line, column) => write!(f, "{}:{line}:{column}: {message}", self.path),
         }
     }
 }
@@ -47,12 +48,12 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    pub fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
+    pub fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             line,
             column: 0,
-            what: what.into(),
+            message: message.into(),
         }
     }
 }
@@ -89,18 +90,23 @@ pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
 }
 
 /// Explains why a text is not TOML, from the message and the place of the parser's error.
-pub fn not_toml(path: &str, text: &str, message: &str, span: Option<Range<usize>>) -> FileError {
+pub fn not_toml(
+    path: &str,
+    text: &str,
+    parser_message: &str,
+    span: Option<Range<usize>>,
+) -> FileError {
     let parsed_line = span.map(|span| line_of(text, span.start));
-    if message.contains("recurs") {
+    if parser_message.contains("recurs") {
         // The parser does not say where a key has too many parts.
-        let has_many_parts = |line: &str| line.matches('.').count() >= NESTED;
+        let has_many_parts = |line: &str| line.matches('.').count() >= MAX_NESTING;
         let long_line = || Some(text.lines().position(has_many_parts)? + 1);
         let line = parsed_line.or_else(long_line).unwrap_or(0);
-        let what = format!("is nested too deeply; write at most {NESTED} levels");
-        return FileError::new(path, line, what);
+        let message = format!("is nested too deeply; write at most {MAX_NESTING} levels");
+        return FileError::new(path, line, message);
     }
-    let what = format!("is not valid TOML: {}", message.trim());
-    FileError::new(path, parsed_line.unwrap_or(0), what)
+    let message = format!("is not valid TOML: {}", parser_message.trim());
+    FileError::new(path, parsed_line.unwrap_or(0), message)
 }
 
 /// Reads the configuration at `path`. Keys that it does not set have the values of its preset.
@@ -110,24 +116,24 @@ pub fn load(path: &Path) -> Result<RunConfig, FileError> {
 
 /// Reads a configuration from a text. `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
-    let fail = |line, what: String| FileError::new(path, line, what);
+    let fail = |line, message: String| FileError::new(path, line, message);
     let document = Document::parse(text)
         .map_err(|error| not_toml(path, text, error.message(), error.span()))?;
 
     let sections = ["model", "train", "measure"];
-    let line_in = |table: &dyn TableLike, key: &str, item: &Item| {
+    let line_of_key = |table: &dyn TableLike, key: &str, item: &Item| {
         let span = table.key(key).and_then(Key::span).or_else(|| item.span());
         span.map_or(0, |span| line_of(text, span.start))
     };
     let mut found: Vec<(String, KnobValue, usize)> = Vec::new();
     for (key, item) in document.as_table() {
-        let line = line_in(document.as_table(), key, item);
+        let line = line_of_key(document.as_table(), key, item);
         match item.as_table_like() {
-            None => found.push((key.to_owned(), value_of(item), line)),
+            None => found.push((key.to_owned(), knob_value(item), line)),
             Some(table) if sections.contains(&key) => {
                 for (inner, item) in table.iter() {
-                    let line = line_in(table, inner, item);
-                    found.push((format!("{key}.{inner}"), value_of(item), line));
+                    let line = line_of_key(table, inner, item);
+                    found.push((format!("{key}.{inner}"), knob_value(item), line));
                 }
             }
             Some(_) => {
@@ -141,16 +147,16 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     // The preset comes first, wherever it stands in the file: it sets sizes that other keys may change.
     found.sort_by_key(|(key, ..)| key != "preset");
     for (key, value, line) in &found {
-        let knob = Knob::find(key).map_err(|what| fail(*line, what))?;
+        let knob = Knob::find(key).map_err(|message| fail(*line, message))?;
         knob.set(&mut config, value)
-            .map_err(|what| fail(*line, what))?;
+            .map_err(|message| fail(*line, message))?;
     }
     if let Some(problem) = config.problems().first() {
         let line = found
             .iter()
             .find(|(key, ..)| key == problem.key)
             .map_or(0, |(.., line)| *line);
-        return Err(FileError::new(path, line, &problem.what));
+        return Err(FileError::new(path, line, &problem.message));
     }
     Ok(config)
 }
@@ -166,8 +172,8 @@ pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
-/// Returns the text of a file with these keys set as in `config`, each under a comment that says what it does and which values it takes.
-/// Every other line stays as it is.
+/// Returns the text of a configuration file with these keys set as in `config`, each under a comment that says what it does and which values
+/// it takes. Every other line stays as it is.
 ///
 /// # Errors
 /// If the text is not a configuration.
@@ -182,23 +188,20 @@ pub fn rewritten(
     let mut document: DocumentMut = text.parse().map_err(invalid)?;
     let plain = RunConfig::preset(before.preset);
     for knob in knobs {
-        let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
-        let root = document.as_table_mut();
-        let is_set = match head {
-            "" => root.contains_key(key),
-            head => root
-                .get(head)
-                .and_then(Item::as_table_like)
-                .is_some_and(|table| table.contains_key(key)),
+        let (section, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
+        let table = match section {
+            "" => Some(document.as_item()),
+            section => document.get(section),
         };
+        let is_set = table.is_some_and(|table| table.get(key).is_some());
         // Numbers follow from the preset until they are set.
         let is_of_preset = knob.plain().is_none() && (knob.get)(config) == (knob.get)(&plain);
         if !is_set && is_of_preset {
             continue;
         }
-        let item = match head {
+        let item = match section {
             "" => document.as_item_mut(),
-            head => root.entry(head).or_insert(Item::Table(Table::new())),
+            section => document.entry(section).or_insert(Item::Table(Table::new())),
         };
         // In a table on one line, a comment would end the line.
         let takes_comments = item.is_table();
@@ -206,34 +209,43 @@ pub fn rewritten(
             continue;
         };
         if !is_set || (knob.get)(&before) != (knob.get)(config) {
-            let word = knob.written(config);
-            let mut value: toml_edit::Value = word.parse().map_err(invalid)?;
-            match table.get_mut(key).and_then(Item::as_value_mut) {
-                Some(old) => {
-                    *value.decor_mut() = old.decor().clone();
-                    *old = value;
-                }
-                None => {
-                    table.insert(key, Item::Value(value));
-                }
-            }
+            set_value(table, key, knob.written(config).parse().map_err(invalid)?);
         }
-        if takes_comments && let Some(mut key) = table.key_mut(key) {
-            let decor = key.leaf_decor_mut();
-            let above = decor
-                .prefix()
-                .and_then(|prefix| prefix.as_str())
-                .unwrap_or("");
-            if !above.contains('#') {
-                let comment = format!("{above}# {}: {}\n", knob.about, knob.allowed());
-                decor.set_prefix(comment);
-            }
+        if takes_comments {
+            add_comment(table, key, knob);
         }
     }
     Ok(document.to_string())
 }
 
-fn value_of(item: &Item) -> KnobValue {
+/// Sets a key of a table. The blanks and the comment around an earlier value stay.
+fn set_value(table: &mut dyn TableLike, key: &str, mut value: toml_edit::Value) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(earlier) => {
+            *value.decor_mut() = earlier.decor().clone();
+            *earlier = value;
+        }
+        None => {
+            table.insert(key, Item::Value(value));
+        }
+    }
+}
+
+/// Writes a comment about the knob above its key, unless the key has a comment.
+fn add_comment(table: &mut dyn TableLike, key: &str, knob: &Knob) {
+    let Some(mut key) = table.key_mut(key) else {
+        return;
+    };
+    let decor = key.leaf_decor_mut();
+    let prefix = decor.prefix().and_then(|prefix| prefix.as_str());
+    let above = prefix.unwrap_or_default();
+    if !above.contains('#') {
+        let comment = format!("{above}# {}: {}\n", knob.about, knob.allowed());
+        decor.set_prefix(comment);
+    }
+}
+
+fn knob_value(item: &Item) -> KnobValue {
     match item.as_value() {
         Some(toml_edit::Value::String(text)) => KnobValue::Text(text.value().clone()),
         Some(toml_edit::Value::Integer(n)) => KnobValue::Integer(*n.value()),
@@ -291,19 +303,24 @@ mod tests {
             "config.toml:2: 3 heads do not divide hidden = 128; write heads = 2"
         );
         assert!(message("[model\n").starts_with("config.toml:1: is not valid TOML"));
-        let (list, table) = ("[".repeat(90), "{a=".repeat(90));
+    }
+
+    #[test]
+    fn a_value_that_is_nested_too_deeply_is_refused_with_its_line() {
         for line in [
-            format!("x = {list}{}", "]".repeat(90)),
-            format!("x = {table}1{}", "}".repeat(90)),
+            format!("x = {}{}", "[".repeat(90), "]".repeat(90)),
+            format!("x = {}1{}", "{a=".repeat(90), "}".repeat(90)),
             format!("{}x = 1", "a.".repeat(90)),
         ] {
-            let deep = "config.toml:2: is nested too deeply; write at most 80 levels";
-            assert_eq!(message(&format!("preset = \"tiny\"\n{line}\n")), deep);
+            assert_eq!(
+                message(&format!("preset = \"tiny\"\n{line}\n")),
+                "config.toml:2: is nested too deeply; write at most 80 levels"
+            );
         }
     }
 
     #[test]
-    fn a_change_keeps_the_other_lines_and_says_what_a_key_takes() {
+    fn a_change_keeps_the_other_lines_and_comments_on_the_values_of_a_key() {
         let text = "# mine\npreset = \"tiny\" # small enough\n\n[model]\nlayers = 2\n# why not\nnorm = \"fused\"   # !\n";
         let mut config = parse(text, "x").expect("valid");
         config.model.norm = Norm::Composed;
@@ -313,8 +330,8 @@ mod tests {
             "model.loss",
             "train.learning-rate",
             "train.batch",
-        ];
-        let knobs = knobs.map(|path| Knob::known(path).expect("known"));
+        ]
+        .map(|path| Knob::known(path).expect("known"));
         let written = rewritten(text, "x", &config, &knobs).expect("valid");
         assert_eq!(parse(&written, "x").expect("still valid"), config);
         let want = "# mine\npreset = \"tiny\" # small enough\n\n[model]\nlayers = 2\n# why not\nnorm = \"composed\"   # !\n\
@@ -337,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preset_may_stand_last() {
+    fn the_preset_may_be_the_last_key() {
         let config = parse("train.batch = 2\npreset = \"small\"\n", "x").expect("valid");
         assert_eq!(
             (config.preset, config.train.batch, config.model.hidden),

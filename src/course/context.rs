@@ -1,4 +1,5 @@
-//! An opened course, together with the learner's files and progress.
+//! An opened course, together with the learner's files and progress. Commands and the screen ask it for the stage or exercise that a learner
+//! names, and for the configuration or folder that the learner works on.
 
 mod edits;
 
@@ -7,12 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::exercise::KINDS;
+use super::exercise::is_kind_letter;
 use super::named::NamedConfig;
 use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
-use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, save_file};
+use super::{
+    Course, CourseFiles, Exercise, Stage, StageFile, UnusableContent, at_preset, embedded,
+    save_file,
+};
 use crate::course::config_file::{FileError, MAX_BYTES, load, read_text};
 use crate::exit::usage;
 use crate::files;
@@ -53,13 +57,13 @@ impl CourseContext {
     pub fn load(folder: Option<&Path>) -> Result<Self> {
         let mut context = Self::load_as_author(folder)?;
         context.edits = edits::adopt(&mut context.course, &context.source);
-        context.compare_copy(Path::new("."));
+        context.report_changed_exercises(Path::new("."));
         Ok(context)
     }
 
     /// Reports each exercise that differs in a copy of the course in this folder. A learner edits exercises in such a copy, but the course
     /// inside the program is used until the copy is named.
-    fn compare_copy(&mut self, folder: &Path) {
+    fn report_changed_exercises(&mut self, folder: &Path) {
         if self.source != CourseFiles::Embedded {
             return;
         }
@@ -69,15 +73,16 @@ impl CourseContext {
             let is_same =
                 |text: String| embedded::text(&shown).is_some_and(|own| hash(&own) == hash(&text));
             if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(is_same) {
-                let what = "is not the one inside the program, which is used; write `--course .` to use this one";
-                self.course.problems.push(FileError::new(shown, 0, what));
+                let message = "differs from the file inside the program, which is used; \
+                               write `--course .` to use this one";
+                self.course.problems.push(FileError::new(shown, 0, message));
             }
             for file in exercise.files() {
                 let path = format!("{}/{}", exercise.path, file.name);
-                if let Err(what) = within(folder, Path::new(&path))
+                if let Err(message) = within(folder, Path::new(&path))
                     && files::is_taken(&folder.join(&path))
                 {
-                    self.course.problems.push(FileError::new(path, 0, what));
+                    self.course.problems.push(FileError::new(path, 0, message));
                 }
             }
         }
@@ -99,40 +104,35 @@ impl CourseContext {
     /// Returns the message for a name that no stage has.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
         let shown = crate::sanitize::line(name);
-        let stages = &self.course.stages;
-        let mut unusable = self.course.broken.iter();
-        if let Some(broken) = unusable.find(|broken| broken.answers_to(name)) {
+        let course = &self.course;
+        let is_named = |broken: &&UnusableContent| broken.answers_to(name);
+        if let Some(broken) = course.broken.iter().find(is_named) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }
         if let Some(exercise) = self.exercise(name) {
             let commands = exercise.commands();
             return format!("`{shown}` is an exercise, not a stage; {commands}");
         }
-        let is_kind = |letter: char| KINDS.iter().any(|kind| kind.letter == letter);
-        let looks_like_exercise = name.starts_with(is_kind) && name.len() <= 3;
-        if looks_like_exercise && !self.course.exercises.is_empty() {
+        let looks_like_exercise = name.starts_with(is_kind_letter) && name.len() <= 3;
+        if looks_like_exercise && !course.exercises.is_empty() {
             return self.no_exercise(name);
         }
-        let ids = stages.iter().map(|stage| stage.id.as_str());
-        let near = if is_number { None } else { close(name, ids) };
-        let all: Vec<String> = stages
+        let ids = course.stages.iter().map(|stage| stage.id.as_str());
+        let near = suggestion(if is_number { None } else { close(name, ids) });
+        let stages: Vec<String> = course
+            .stages
             .iter()
             .map(|stage| format!("{} {}", stage.number, stage.id))
             .collect();
-        let known = if all.is_empty() {
-            "The course has no stage that can be used".to_owned()
-        } else {
-            let all = all.join(", ");
-            format!("There are {all}; `perflings list` shows all names")
+        let known = match stages.join(", ").as_str() {
+            "" => "The course has no stage that can be used".to_owned(),
+            stages => format!("There are {stages}; `perflings list` shows all names"),
         };
-        let problem = match self.course.problems.first() {
+        let problem = match course.problems.first() {
             Some(problem) => format!(". Not everything could be loaded: {problem}"),
             None => String::new(),
         };
-        format!(
-            "there is no stage `{shown}`{} {known}{problem}",
-            suggestion(near)
-        )
+        format!("there is no stage `{shown}`{near} {known}{problem}")
     }
 
     /// Returns the message for a name that no exercise has.
@@ -157,32 +157,22 @@ impl CourseContext {
     /// Returns the learner's own folder of an exercise: below the current folder in a copy made by `init`, or in the state folder. If a
     /// course folder was named, the learner's copies come before its starters.
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
-        let files = exercise.files();
-        let has_all = |folder: &PathBuf| {
-            let mut paths = files.iter().map(|file| folder.join(&file.name));
-            paths.all(|path| files::is_taken(&path))
-        };
-        // A link in a copy of the course must not lead out of it; in their own folder, learners may link what they like.
-        let in_copy = |root: &Path| {
-            let mut names = files.iter().map(|file| &file.name);
-            let is_inside =
-                |name: &String| within(root, &Path::new(&exercise.path).join(name)).is_ok();
-            let folder = if root == Path::new(".") {
-                PathBuf::from(&exercise.path)
-            } else {
-                root.join(&exercise.path)
-            };
-            names.all(is_inside).then_some(folder)
-        };
-        let in_workspace = self
-            .workspace()
-            .ok()
-            .map(|work| work.folder(&exercise.id))
-            .filter(has_all);
+        let in_workspace = self.folder_in_workspace(exercise);
         match &self.source {
-            CourseFiles::Folder { root, .. } => in_workspace.or_else(|| in_copy(root)),
-            CourseFiles::Embedded => in_copy(Path::new(".")).or(in_workspace),
+            CourseFiles::Folder { root, .. } => {
+                in_workspace.or_else(|| folder_without_links(root, exercise))
+            }
+            CourseFiles::Embedded => {
+                folder_without_links(Path::new("."), exercise).or(in_workspace)
+            }
         }
+    }
+
+    /// Returns the folder of an exercise in the workspace, where learners may link what they like; `None` if one of its files is missing.
+    fn folder_in_workspace(&self, exercise: &Exercise) -> Option<PathBuf> {
+        let folder = self.workspace().ok()?.folder(&exercise.id);
+        let is_there = |file: &&StageFile| files::is_taken(&folder.join(&file.name));
+        exercise.files().iter().all(is_there).then_some(folder)
     }
 
     /// Returns the path of the learner's own copy of one file of an exercise; `None` if there is none.
@@ -202,8 +192,9 @@ impl CourseContext {
         Ok(Workspace::new(state))
     }
 
-    /// Returns the folder of an exercise in a copy of the course that `init` made, where the learner may edit it as well.
-    pub fn copy_of(&self, exercise: &Exercise) -> Option<PathBuf> {
+    /// Returns the folder of an exercise in a copy of the course that `init` made, in which the learner may edit it as well; `None` for the
+    /// course inside the program.
+    pub fn folder_in_copy(&self, exercise: &Exercise) -> Option<PathBuf> {
         match &self.source {
             CourseFiles::Embedded => None,
             CourseFiles::Folder { root, .. } => Some(root.join(&exercise.path)),
@@ -212,7 +203,7 @@ impl CourseContext {
 
     /// Returns the learner's configuration of a stage with its path: their copy of the file, or the starter that they edited in place.
     /// If they edited neither, it is the starter of the course, without a path.
-    pub fn learner(
+    pub fn learner_config(
         &self,
         stage: &Stage,
         preset: Option<Preset>,
@@ -241,7 +232,17 @@ impl CourseContext {
     }
 }
 
-/// Returns the words that follow a name that does not exist: a full stop, or the name that may have been meant.
+/// Returns the folder of an exercise in the copy of the course at `root`; `None` if one of its files is missing, or is a link that leads out
+/// of the copy.
+fn folder_without_links(root: &Path, exercise: &Exercise) -> Option<PathBuf> {
+    let folder = Path::new(&exercise.path);
+    let is_inside = |file: &&StageFile| within(root, &folder.join(&file.name)).is_ok();
+    let path = root.join(folder);
+    let shown = path.strip_prefix(".").unwrap_or(&path).to_owned();
+    exercise.files().iter().all(is_inside).then_some(shown)
+}
+
+/// Returns the end of a sentence about a name that does not exist: a full stop, or the name that may have been meant.
 fn suggestion(near: Option<&str>) -> String {
     near.map_or_else(
         || ".".to_owned(),

@@ -1,11 +1,12 @@
 //! The course inside the program: the files of `exercises/` and `lessons/` as they were when it was built. In a checkout, a
 //! program or a test that cargo started reads those files themselves.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use include_dir::{Dir, DirEntry};
+use include_dir::Dir;
 
 use crate::course::config_file::{MAX_BYTES, read_text};
 
@@ -26,7 +27,7 @@ pub fn set(trees: EmbeddedFolders) {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FolderEntry {
     pub name: String,
-    pub folder: bool,
+    pub is_folder: bool,
 }
 
 /// Returns the checkout that cargo started this process from. A process other than the program, such as a test, always runs in one.
@@ -42,8 +43,8 @@ fn checkout() -> Option<&'static Path> {
     FOUND.get_or_init(find).as_deref()
 }
 
-/// Returns the folder that a path belongs to, and the rest of the path.
-fn split(path: &str) -> Option<(&'static Dir<'static>, &str)> {
+/// Returns the folder inside the program that a path begins with, and the rest of the path. `None` for a path outside the course.
+fn tree_and_rest(path: &str) -> Option<(&'static Dir<'static>, &str)> {
     let (head, rest) = path.split_once('/').unwrap_or((path, ""));
     let [exercises, lessons] = *TREES.get()?;
     match head {
@@ -58,7 +59,7 @@ pub fn text(path: &str) -> Option<String> {
     if let Some(root) = checkout() {
         return read_text(&root.join(path), MAX_BYTES).ok();
     }
-    let (tree, rest) = split(path)?;
+    let (tree, rest) = tree_and_rest(path)?;
     tree.get_file(rest)?.contents_utf8().map(str::to_owned)
 }
 
@@ -67,32 +68,35 @@ pub fn entries(under: &str) -> Vec<FolderEntry> {
     if let Some(root) = checkout() {
         return on_disk(&root.join(under));
     }
-    let Some((tree, rest)) = split(under) else {
-        return Vec::new();
+    let folder = match tree_and_rest(under) {
+        Some((tree, "")) => Some(tree),
+        Some((tree, rest)) => tree.get_dir(rest),
+        None => None,
     };
-    let folder = match rest {
-        "" => Some(tree),
-        rest => tree.get_dir(rest),
-    };
-    let entries = folder.map_or(&[][..], Dir::entries).iter();
-    let entry = |entry: &DirEntry<'_>| FolderEntry {
-        name: entry
-            .path()
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-        folder: entry.as_dir().is_some(),
-    };
-    entries.map(entry).collect()
+    folder
+        .map_or(&[][..], Dir::entries)
+        .iter()
+        .map(|entry| FolderEntry {
+            name: name(entry.path().file_name().unwrap_or_default()),
+            is_folder: entry.as_dir().is_some(),
+        })
+        .collect()
 }
 
 /// Returns the entries of a folder on the disk, at most 500; empty if it cannot be read.
 pub fn on_disk(folder: &Path) -> Vec<FolderEntry> {
-    let found = fs::read_dir(folder).into_iter().flatten().flatten();
-    let entry = |entry: fs::DirEntry| FolderEntry {
-        name: entry.file_name().to_string_lossy().into_owned(),
-        folder: entry.path().is_dir(),
-    };
-    found.take(MAX_ENTRIES).map(entry).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MAX_ENTRIES)
+        .map(|entry| FolderEntry {
+            name: name(&entry.file_name()),
+            is_folder: entry.path().is_dir(),
+        })
+        .collect()
+}
+
+fn name(file_name: &OsStr) -> String {
+    file_name.to_string_lossy().into_owned()
 }

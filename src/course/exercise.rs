@@ -11,8 +11,8 @@ mod read;
 pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
 pub use kernel::{DrawnSizes, Kernel, Kernels, WrongSolution};
-pub(super) use read::two_digits;
 pub use read::{KINDS, is_label, names_exercise, read};
+pub(super) use read::{is_kind_letter, two_digits};
 
 use serde::Deserialize;
 
@@ -26,10 +26,11 @@ pub struct ExerciseKind {
     pub name: &'static str,
     /// The first letter of its folders.
     pub letter: char,
-    /// The words before the size of the task.
-    pub asks: &'static str,
-    read: fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>,
+    read: ReadWork,
 }
+
+/// A function that reads the task of an exercise from its folder.
+type ReadWork = fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>;
 
 /// One exercise, with the keys that `exercise.toml` has in every kind.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -37,9 +38,6 @@ pub struct Exercise {
     /// The name of its kind.
     #[serde(skip)]
     pub kind: &'static str,
-    /// The words before the size of the task.
-    #[serde(skip)]
-    pub asks: &'static str,
     /// The key of the learner's progress.
     pub id: String,
     pub title: String,
@@ -58,8 +56,8 @@ pub struct Exercise {
     pub quiz: Vec<Question>,
     /// A text about the figures of measured runs, shown after the measurement.
     pub debrief: Option<String>,
-    // The fields below are not among these keys.
-    /// The data of the task.
+    // The fields below are not keys of the file.
+    /// The task, with the data that only exercises of its kind have.
     #[serde(skip, default = "unread")]
     pub work: ExerciseWork,
     /// The folder: `exercises/k01-swiglu`.
@@ -107,12 +105,22 @@ impl Exercise {
         let label = self.label();
         match self.detective() {
             Some(detective) => format!(
-                "`perflings {} {label}` shows what was recorded, `perflings check {label}` takes the answer",
+                "`perflings {} {label}` shows what was recorded, \
+                 `perflings check {label}` takes the answer",
                 detective.command()
             ),
             None => format!(
-                "`perflings check {label}` checks it, and the list of stages in the workshop opens it"
+                "`perflings check {label}` checks it, \
+                 and the list of stages in the workshop opens it"
             ),
+        }
+    }
+
+    /// Returns the words that the screen writes before the size of the task.
+    pub const fn asks(&self) -> &'static str {
+        match self.work {
+            ExerciseWork::Kernels(_) => "To write: ",
+            ExerciseWork::Configs(_) | ExerciseWork::Detective(_) => "To answer: ",
         }
     }
 
@@ -147,7 +155,7 @@ impl Exercise {
         }
     }
 
-    /// Returns the faults of an exercise that could be read. `toml` is the name of its exercise.toml in messages.
+    /// Returns the faults that do not keep an exercise from being read. `toml` is the name of its exercise.toml in messages.
     pub fn problems(&self, toml: &str) -> Vec<FileError> {
         match &self.work {
             ExerciseWork::Kernels(kernels) => kernels.problems(toml),

@@ -1,4 +1,4 @@
-//! Keeps the table that `perflings run all` printed last, in the course's state folder. The ending of the course shows it again.
+//! Saves the table that `perflings run all` prints, in the course's state folder. The ending of the course shows it again.
 
 use std::path::Path;
 
@@ -20,6 +20,7 @@ pub struct LastJourney {
     pub date: String,
     /// True if the measurement was interrupted before it was complete.
     pub interrupted: bool,
+    /// The heads of the columns.
     pub head: Vec<String>,
     pub rows: Vec<JourneyRow>,
     /// The number of whole days since the table was written.

@@ -33,6 +33,7 @@ pub enum SectionKind {
 /// A block of text, without width or colour.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextBlock {
+    /// The level, from 3, and the text.
     Heading(u8, Vec<TextSpan>),
     Paragraph(Vec<TextSpan>),
     /// One line of a list. `depth` counts from 0. `marker` is `•` or `3.`; if it is empty, the line continues the item above.
@@ -68,7 +69,7 @@ pub enum TextSpan {
     Placeholder(String),
 }
 
-/// Returns the words of a line without marks. A placeholder keeps its braces.
+/// Returns the text of a line without its styles. A placeholder keeps its braces.
 pub fn plain(spans: &[TextSpan]) -> String {
     spans
         .iter()

@@ -1,4 +1,5 @@
-//! Loads a course from its files. A fault of a file is reported, and the rest of the course is loaded.
+//! Loads a course from its files. A fault of a file is reported, and the rest of the course is loaded. The name of a folder says what it
+//! holds: `07-name` is stage 7, and `k01-name` is an exercise.
 
 use serde::Deserialize;
 
@@ -19,29 +20,33 @@ impl Course {
     /// Loads a course. Its faults are in `problems`.
     pub fn open(source: &CourseFiles) -> Self {
         let loader = Loader::new(source);
-        let mut course = Self::default();
-        let head = loader.usable(head(&loader)).unwrap_or_else(|| CourseToml {
-            id: "course".to_owned(),
-            title: "A course without a title".to_owned(),
-            agenda: Vec::new(),
-        });
-        course.id = head.id;
-        course.title = head.title;
-        course.agendas = head.agenda;
+        let head = loader
+            .ok_or_report(head(&loader))
+            .unwrap_or_else(|| CourseToml {
+                id: "course".to_owned(),
+                title: "A course without a title".to_owned(),
+                agenda: Vec::new(),
+            });
+        let mut course = Self {
+            id: head.id,
+            title: head.title,
+            agendas: head.agenda,
+            ..Self::default()
+        };
         for entry in source.entries("exercises") {
-            if entry.folder {
+            if entry.is_folder {
                 course.add(&loader, &entry.name);
             }
         }
         course.stages.sort_by_key(|stage| stage.number);
         if course.stages.is_empty() {
-            let what =
+            let message =
                 "holds no stage that can be used; add a folder like `01-name` with a stage.toml";
-            loader.fail("exercises", 0, what);
+            loader.report_at("exercises", 0, message);
         }
         let glossary = "lessons/glossary.md";
         if source.exists(glossary) {
-            course.glossary = one_lesson(&loader, glossary);
+            course.glossary = read_lesson(&loader, glossary);
         }
         course.readings = readings(&loader, &course.stages);
         course.problems = loader.problems.into_inner();
@@ -50,112 +55,120 @@ impl Course {
 
     /// Adds the stage or the exercise in a folder of `exercises/`. If it cannot be used, it is added to `broken`.
     pub(super) fn add(&mut self, loader: &Loader<'_>, folder: &str) {
-        let known = self.len();
         let reported = loader.problems.borrow().len();
-        self.add_sound(loader, folder);
+        let added = match folder_kind(folder) {
+            Some(FolderKind::Stage(number)) => self.add_stage(loader, folder, number),
+            Some(FolderKind::Exercise) => self.add_exercise(loader, folder),
+            None => return report_folder(loader, folder),
+        };
         let first_problem = loader.problems.borrow().get(reported).cloned();
-        if self.len() == known
-            && kind(folder).is_some()
+        if added.is_none()
             && let Some(why) = first_problem
         {
-            let folder = folder.to_owned();
-            self.broken.push(UnusableContent { folder, why });
+            self.broken.push(UnusableContent {
+                folder: folder.to_owned(),
+                why,
+            });
         }
     }
 
-    fn len(&self) -> usize {
-        self.stages.len() + self.exercises.len()
-    }
-
-    /// Adds the stage or the exercise in a folder if it can be used and its id is free. Progress is kept by id, so a stage and an exercise
-    /// cannot have one id.
-    fn add_sound(&mut self, loader: &Loader<'_>, folder: &str) {
-        match kind(folder) {
-            Some(FolderKind::Stage(number)) => {
-                let Some(stage) = one_stage(loader, folder, number) else {
-                    return;
-                };
-                let path = format!("{}/stage.toml", stage.path);
-                if let Some(other) = self.stage(number) {
-                    let entries = loader.source.entries("exercises");
-                    let is_free = |n: &u32| {
-                        let prefix = format!("{n:02}-");
-                        entries.iter().all(|entry| !entry.name.starts_with(&prefix))
-                    };
-                    let free = (1..100).find(is_free).unwrap_or(99);
-                    let what = format!(
-                        "number {number} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
-                        other.path, stage.id
-                    );
-                    loader.fail(&path, stage.id_line, what);
-                } else if self.is_free(loader, &stage.id, &path, stage.id_line) {
-                    self.stages.push(stage);
-                }
-            }
-            Some(FolderKind::Exercise) => {
-                let path = format!("exercises/{folder}/exercise.toml");
-                if let Some(exercise) = loader.usable(exercise::read(loader, folder))
-                    && self.is_free(loader, &exercise.id, &path, 1)
-                {
-                    self.exercises.push(exercise);
-                }
-            }
-            None => {
-                let folder = sanitize::one_line(folder);
-                let examples: Vec<String> = exercise::KINDS
-                    .iter()
-                    .map(|kind| format!("`{}01-name`", kind.letter))
-                    .collect();
-                let what = format!(
-                    "folder `{folder}` is neither a stage nor an exercise; name it like `07-name`, {}",
-                    examples.join(" or ")
-                );
-                loader.fail("exercises", 0, what);
-            }
+    /// Adds a stage; `None` if it cannot be used, or if its number or its id is taken.
+    fn add_stage(&mut self, loader: &Loader<'_>, folder: &str, number: u32) -> Option<()> {
+        let stage = read_stage(loader, folder, number)?;
+        let path = format!("{}/stage.toml", stage.path);
+        if let Some(other) = self.stage(number) {
+            let free = first_free_number(loader.source);
+            let message = format!(
+                "number {number} is taken by `{}`; rename the folder, such as `{free:02}-{}`",
+                other.path, stage.id
+            );
+            loader.report_at(&path, stage.id_line, message);
+            return None;
         }
+        self.is_free(loader, &stage.id, &path, stage.id_line)
+            .then(|| self.stages.push(stage))
     }
 
-    /// Returns true if no stage or exercise has this id. Otherwise the id is reported as a problem of the file at `path`.
+    /// Adds an exercise; `None` if it cannot be used, or if its id is taken.
+    fn add_exercise(&mut self, loader: &Loader<'_>, folder: &str) -> Option<()> {
+        let exercise = loader.ok_or_report(exercise::read(loader, folder))?;
+        let path = format!("{}/exercise.toml", exercise.path);
+        self.is_free(loader, &exercise.id, &path, 1)
+            .then(|| self.exercises.push(exercise))
+    }
+
+    /// Returns true if no stage or exercise has this id. Otherwise the id is reported as a problem of the file at `path`. Progress is kept
+    /// by id, so a stage and an exercise cannot have the same id.
     fn is_free(&self, loader: &Loader<'_>, id: &str, path: &str, line: usize) -> bool {
         let stages = self.stages.iter().map(|stage| (&stage.id, &stage.path));
-        let exercises = self.exercises.iter().map(|one| (&one.id, &one.path));
-        let other = stages.chain(exercises).find(|(known, _)| *known == id);
+        let exercises = self
+            .exercises
+            .iter()
+            .map(|exercise| (&exercise.id, &exercise.path));
+        let other = stages.chain(exercises).find(|(taken, _)| *taken == id);
         if let Some((_, other)) = other {
-            let what = format!("id `{id}` is taken by `{other}`; choose another");
-            loader.fail(path, line, what);
+            let message = format!("id `{id}` is taken by `{other}`; choose another");
+            loader.report_at(path, line, message);
         }
         other.is_none()
     }
 }
 
+/// Reports a folder of `exercises/` whose name says nothing.
+fn report_folder(loader: &Loader<'_>, folder: &str) {
+    let shown = sanitize::one_line(folder);
+    let examples: Vec<String> = exercise::KINDS
+        .iter()
+        .map(|kind| format!("`{}01-name`", kind.letter))
+        .collect();
+    let message = format!(
+        "folder `{shown}` is neither a stage nor an exercise; name it like `07-name`, {}",
+        examples.join(" or ")
+    );
+    loader.report_at("exercises", 0, message);
+}
+
+/// Returns the smallest number that no folder of a stage has.
+fn first_free_number(source: &CourseFiles) -> u32 {
+    let entries = source.entries("exercises");
+    let is_free = |number: &u32| {
+        let prefix = format!("{number:02}-");
+        entries.iter().all(|entry| !entry.name.starts_with(&prefix))
+    };
+    (1..100).find(is_free).unwrap_or(99)
+}
+
 /// Reads the lessons that belong to no stage, in the order of their names.
 fn readings(loader: &Loader<'_>, stages: &[Stage]) -> Vec<BackgroundText> {
-    let entries = loader.source.entries("lessons").into_iter();
-    let of_no_stage = entries.filter(|entry| {
-        let is_of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
-        let is_plain = stage::plain_file(&entry.name, &["md"]);
-        // `07-name.md` belongs to a stage, even if the stage could not be loaded.
-        let is_numbered = matches!(
-            kind(&entry.name.replace(".md", "")),
-            Some(FolderKind::Stage(_))
-        );
-        let is_glossary = entry.name == "glossary.md";
-        !entry.folder && is_plain && !is_of_stage && !is_glossary && !is_numbered
-    });
-    let reading = |file: String| {
-        let path = format!("lessons/{file}");
-        let lesson = one_lesson(loader, &path)?;
-        let raw = loader.source.read(&path).ok()?;
-        let heading = raw.lines().find_map(|line| line.strip_prefix("# "));
-        Some(BackgroundText {
-            title: sanitize::one_line(heading.unwrap_or(&file)),
-            file,
-            lesson,
-        })
-    };
-    of_no_stage
-        .filter_map(|entry| reading(entry.name))
+    loader
+        .source
+        .entries("lessons")
+        .into_iter()
+        .filter(|entry| !entry.is_folder && is_reading(&entry.name, stages))
+        .filter_map(|entry| read_reading(loader, entry.name))
         .collect()
+}
+
+/// Returns true for a file of `lessons/` that is neither the glossary nor a stage's lesson. `07-name.md` belongs to a stage, even if the
+/// stage could not be loaded.
+fn is_reading(file: &str, stages: &[Stage]) -> bool {
+    let is_of_stage = stages.iter().any(|stage| stage.lesson_file == file);
+    let kind = folder_kind(file.strip_suffix(".md").unwrap_or(file));
+    let is_numbered = matches!(kind, Some(FolderKind::Stage(_)));
+    let is_plain = stage::plain_file(file, &["md"]);
+    is_plain && file != "glossary.md" && !is_of_stage && !is_numbered
+}
+
+fn read_reading(loader: &Loader<'_>, file: String) -> Option<BackgroundText> {
+    let path = format!("lessons/{file}");
+    let lesson = read_lesson(loader, &path)?;
+    let raw = loader.source.read(&path).ok()?;
+    let heading = raw.lines().find_map(|line| line.strip_prefix("# "));
+    Some(BackgroundText {
+        title: sanitize::one_line(heading.unwrap_or(&file)),
+        file,
+        lesson,
+    })
 }
 
 /// The file `course.toml`, as it is written.
@@ -177,13 +190,15 @@ fn head(loader: &Loader<'_>) -> Result<CourseToml, FileError> {
     })
 }
 
+/// The content of a folder of `exercises/`.
 enum FolderKind {
+    /// A stage with this number.
     Stage(u32),
     Exercise,
 }
 
-/// Returns the kind of content that the name of a folder tells; `None` for another name.
-fn kind(name: &str) -> Option<FolderKind> {
+/// Returns the content that the name of a folder stands for; `None` for a name that says nothing.
+fn folder_kind(name: &str) -> Option<FolderKind> {
     let (head, rest) = name.split_once('-')?;
     if !stage::plain_name(rest) {
         return None;
@@ -195,15 +210,19 @@ fn kind(name: &str) -> Option<FolderKind> {
     Some(FolderKind::Stage(number))
 }
 
-fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
-    let mut stage = stage::read(loader, folder, number)?;
+/// Reads a stage with its lesson. Faults are reported.
+fn read_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
+    let stage = stage::read(loader, folder, number)?;
     let path = format!("lessons/{}", stage.lesson_file);
-    stage.lesson = one_lesson(loader, &path).unwrap_or_default();
-    Some(stage)
+    Some(Stage {
+        lesson: read_lesson(loader, &path).unwrap_or_default(),
+        ..stage
+    })
 }
 
-fn one_lesson(loader: &Loader<'_>, path: &str) -> Option<Lesson> {
-    let raw = loader.usable(loader.text(path))?;
+/// Reads a lesson. Faults are reported.
+fn read_lesson(loader: &Loader<'_>, path: &str) -> Option<Lesson> {
+    let raw = loader.ok_or_report(loader.text(path))?;
     let parsed = lesson::parse(&raw, &loader.source.shown(path));
     for problem in parsed.problems {
         loader.report(problem);

@@ -1,18 +1,19 @@
-//! Mystery runs: all faults, the faults that can be combined, and the combination that a seed draws. Nothing here trains, and nothing
-//! knows how a mystery is shown or judged.
+//! Mystery runs: all faults, the faults that can be combined, and the combination that a seed draws. How a mystery is shown and judged is
+//! decided elsewhere.
 //!
-//! A mystery has one to three faults, each a few keys with faulty values, over the version `v3`. A seed picks one of all combinations of
-//! its level whose faults have no key in common and do not hide each other. The choice does not depend on the device or the size.
+//! A mystery is the version `v3` with one to three faults. A fault is a few keys with faulty values. The number of faults is the level. A seed
+//! picks one of all combinations of its level whose faults have no key in common and do not hide each other: seed 7 at level 2 draws
+//! `rate-too-low + assumed-layout`. The choice does not depend on the device or the size.
 //!
-//! `course check` runs each fault alone; faults of speed only with `--measure`. A combination fails as long as one of its faults is left,
-//! because faults have their own keys and criteria. Without its faults it is the known-good configuration; a test compares the values.
+//! `course check` runs each fault alone, and faults of speed only with `--measure`. Combinations need no run: each fault has keys and a
+//! criterion of its own, so a combination fails until all its faults are set back, and then it is the known-good configuration.
 
 use protocol::config::{Knob, KnobValue, Preset, RunConfig};
 use protocol::random::Rng;
 
 /// The largest number of faults of a mystery.
 pub const LEVELS: u8 = 3;
-/// The version that is known to be good: every operation in its fast and correct form.
+/// The name of the version that is known to be good. Its operations are fast and correct.
 const GOOD: &str = "v3";
 /// Keys that the panel offers although no mystery has a fault there. Each looks as if it could be a fault.
 const DECOYS: &[&str] = &["model.qkv", "measure.warmup", "measure.profile-every"];
@@ -51,60 +52,86 @@ pub enum Criterion {
 }
 
 /// Keys, each with a value.
-type Sets = &'static [(&'static str, &'static str)];
+type Values = &'static [(&'static str, &'static str)];
 
 /// Rows that are long enough to make attention a large part of the step. In short rows, a slow attention hardly shows.
-const LONG_ROWS: Sets = &[("train.batch", "2"), ("train.context", "256")];
+const LONG_ROWS: [(&str, &str); 2] = [("train.batch", "2"), ("train.context", "256")];
 
-/// One fault: the faulty values, and their effect.
+/// One fault.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
     /// A short name for lists and messages, which never changes.
     pub id: &'static str,
     /// Keys and their faulty values.
-    pub sets: Sets,
+    pub sets: Values,
     /// Values that the known-good configuration needs for the fault to show.
-    pub on: Sets,
-    /// The outward sign.
-    pub looks: Symptom,
+    pub needs: Values,
+    pub symptom: Symptom,
     /// The criterion that a run with this fault does not meet.
-    pub fails: Criterion,
+    pub criterion: Criterion,
     /// A sentence about the effect, which is shown at the end.
-    pub does: &'static str,
+    pub effect: &'static str,
 }
 
-macro_rules! fault {
-    ($id:literal, $looks:ident, $fails:ident, $sets:expr, $on:expr, $does:literal) => {
-        Fault {
-            id: $id,
-            sets: &$sets,
-            on: $on,
-            looks: Symptom::$looks,
-            fails: Criterion::$fails,
-            does: $does,
-        }
+// A row has the id, the symptom, the criterion, the faulty values, the values that the fault needs, and the effect.
+macro_rules! faults {
+    ($($id:literal $symptom:ident $criterion:ident $sets:tt needs $needs:tt $effect:literal;)+) => {
+        /// Every fault, in the order of their symptoms.
+        pub static FAULTS: &[Fault] = &[$(Fault {
+            id: $id, sets: &$sets, needs: &$needs, effect: $effect,
+            symptom: Symptom::$symptom, criterion: Criterion::$criterion,
+        }),+];
     };
 }
 
-#[rustfmt::skip] // A table reads best with one line for each fault.
-/// Every fault, in the order of their outward signs.
-pub static FAULTS: &[Fault] = &[
-    fault!("naive-kernel", Slow, Speed, [("model.swiglu", "naive-kernel")], &[], "One thread computes each element of the feed-forward block and reads both matrices for it: one row of the kernel list takes most of the step."),
-    fault!("scores-in-memory", Slow, Speed, [("model.attention", "composed")], LONG_ROWS, "Attention writes its scores to memory and reads them again, in place of one kernel that keeps them in tiles."),
-    fault!("strided-attention", Slow, Speed, [("model.attention", "kernel")], LONG_ROWS, "A plain attention kernel, one row at a time, does what flash attention does in tiles."),
-    fault!("nothing-fused", Slow, Speed, [("model.attention", "composed"), ("model.norm", "composed"), ("model.loss", "composed"), ("train.optimizer", "library")], LONG_ROWS, "Norms, attention, loss and optimizer run as many small operations, each of which reads and writes memory."),
-    fault!("one-row", Slow, Speed, [("train.batch", "1")], &[], "One row a step: launches and the optimizer cost as much as for many rows, so every token takes longer."),
-    fault!("few-tokens", Slow, Speed, [("train.batch", "2"), ("train.context", "32")], &[], "Two short rows a step: launches and the optimizer cost as much as for many tokens, so every token takes longer."),
-    fault!("short-rows", Slow, Speed, [("train.context", "8")], &[], "Eight tokens a row: launches and the optimizer cost as much as for long rows, so every token takes longer."),
-    fault!("library-init", BadLoss, LossStarts, [("model.init", "library-default")], &[], "The library's initial weights make confident wrong predictions: the first loss lies far above ln V."),
-    fault!("rate-too-high", BadLoss, LossFalls, [("train.learning-rate", "0.3")], &[], "Every update overshoots: the loss jumps and stays about where it began."),
-    fault!("rate-far-too-high", BadLoss, LossFalls, [("train.learning-rate", "3")], &[], "Every update overshoots by far: the loss rises above the one of guessing."),
-    fault!("rate-too-low", BadLoss, LossFalls, [("train.learning-rate", "1e-7")], &[], "Updates are too small to change anything: the loss stays at ln V."),
-    fault!("noise", BadLoss, LossFalls, [("train.data", "noise")], &[], "The tokens are noise: their entropy is ln V, so no model can lose less."),
-    fault!("detached", BadLoss, Gradients, [("model.gradient", "detached-norm")], &[], "The final norm is cut from the graph: only the output layer gets a gradient, and backward is suspiciously short."),
-    fault!("assumed-layout", TooGood, Parity, [("model.kv-layout", "assumed")], &[("model.attention", "kernel")], "The attention kernel reads keys and values as if they were contiguous: the loss looks right, the outputs are not those of the reference."),
-    fault!("no-sync", TooGood, Ledger, [("measure.sync", "never")], &[], "Nothing waits for the device: the clock measures how fast work is submitted, and the phases miss the step."),
-];
+faults! {
+    "naive-kernel" Slow Speed [("model.swiglu", "naive-kernel")] needs []
+        "One thread computes each element of the feed-forward block and reads both matrices for \
+         it: one row of the kernel list takes most of the step.";
+    "scores-in-memory" Slow Speed [("model.attention", "composed")] needs LONG_ROWS
+        "Attention writes its scores to memory and reads them again, in place of one kernel that \
+         keeps them in tiles.";
+    "strided-attention" Slow Speed [("model.attention", "kernel")] needs LONG_ROWS
+        "A plain attention kernel, one row at a time, does what flash attention does in tiles.";
+    "nothing-fused" Slow Speed [
+        ("model.attention", "composed"),
+        ("model.norm", "composed"),
+        ("model.loss", "composed"),
+        ("train.optimizer", "library"),
+    ] needs LONG_ROWS
+        "Norms, attention, loss and optimizer run as many small operations, each of which reads \
+         and writes memory.";
+    "one-row" Slow Speed [("train.batch", "1")] needs []
+        "One row a step: launches and the optimizer cost as much as for many rows, so every token \
+         takes longer.";
+    "few-tokens" Slow Speed [("train.batch", "2"), ("train.context", "32")] needs []
+        "Two short rows a step: launches and the optimizer cost as much as for many tokens, so \
+         every token takes longer.";
+    "short-rows" Slow Speed [("train.context", "8")] needs []
+        "Eight tokens a row: launches and the optimizer cost as much as for long rows, so every \
+         token takes longer.";
+    "library-init" BadLoss LossStarts [("model.init", "library-default")] needs []
+        "The library's initial weights make confident wrong predictions: the first loss lies far \
+         above ln V.";
+    "rate-too-high" BadLoss LossFalls [("train.learning-rate", "0.3")] needs []
+        "Every update overshoots: the loss jumps and stays about where it began.";
+    "rate-far-too-high" BadLoss LossFalls [("train.learning-rate", "3")] needs []
+        "Every update overshoots by far: the loss rises above the one of guessing.";
+    "rate-too-low" BadLoss LossFalls [("train.learning-rate", "1e-7")] needs []
+        "Updates are too small to change anything: the loss stays at ln V.";
+    "noise" BadLoss LossFalls [("train.data", "noise")] needs []
+        "The tokens are noise: their entropy is ln V, so no model can lose less.";
+    "detached" BadLoss Gradients [("model.gradient", "detached-norm")] needs []
+        "The final norm is cut from the graph: only the output layer gets a gradient, and \
+         backward is suspiciously short.";
+    "assumed-layout" TooGood Parity [("model.kv-layout", "assumed")]
+        needs [("model.attention", "kernel")]
+        "The attention kernel reads keys and values as if they were contiguous: the loss looks \
+         right, the outputs are not those of the reference.";
+    "no-sync" TooGood Ledger [("measure.sync", "never")] needs []
+        "Nothing waits for the device: the clock measures how fast work is submitted, and the \
+         phases miss the step.";
+}
 
 /// Pairs of faults of which one hides the other.
 const HIDE_EACH_OTHER: &[(&str, &str)] = &[
@@ -115,8 +142,9 @@ const HIDE_EACH_OTHER: &[(&str, &str)] = &[
 ];
 
 impl Fault {
+    /// Returns the keys that the fault sets or needs.
     fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.sets.iter().chain(self.on).map(|(key, _)| *key)
+        self.sets.iter().chain(self.needs).map(|(key, _)| *key)
     }
 
     /// Returns true if a configuration has every faulty value.
@@ -130,11 +158,10 @@ impl Fault {
     fn goes_with(&self, other: &Self) -> bool {
         let shares_key = self
             .keys()
-            .any(|key| other.keys().any(|theirs| theirs == key));
-        let is_hidden = HIDE_EACH_OTHER
-            .iter()
-            .any(|(a, b)| (*a, *b) == (self.id, other.id) || (*b, *a) == (self.id, other.id));
-        !shares_key && !is_hidden
+            .any(|key| other.keys().any(|other_key| other_key == key));
+        let hide_each_other = HIDE_EACH_OTHER.contains(&(self.id, other.id))
+            || HIDE_EACH_OTHER.contains(&(other.id, self.id));
+        !shares_key && !hide_each_other
     }
 }
 
@@ -153,8 +180,8 @@ impl Mystery {
     /// Draws the mystery of a seed. The result does not depend on the machine.
     pub fn draw(seed: u64, level: u8, preset: Preset) -> Self {
         let mut all = combinations(level);
-        let at = Rng::named(seed, "mystery", u64::from(level)).below(all.len());
-        Self::with_faults(seed, all.swap_remove(at), preset)
+        let index = Rng::named(seed, "mystery", u64::from(level)).below(all.len());
+        Self::with_faults(seed, all.swap_remove(index), preset)
     }
 
     /// Returns the mystery with these faults.
@@ -162,7 +189,7 @@ impl Mystery {
         let mut good = RunConfig::version(GOOD).unwrap_or_else(|| RunConfig::preset(preset));
         good.set_preset(preset);
         for fault in &faults {
-            set(&mut good, fault.on);
+            set(&mut good, fault.needs);
         }
         let mut broken = good.clone();
         for fault in &faults {
@@ -194,8 +221,8 @@ pub fn combinations(level: u8) -> Vec<Vec<&'static Fault>> {
     for _ in 0..level.clamp(1, LEVELS) {
         let mut longer = Vec::new();
         for faults in &found {
-            let from = faults.last().map_or(0, |last| place(last) + 1);
-            for next in &FAULTS[from..] {
+            let first_after = faults.last().map_or(0, |last| index(last) + 1);
+            for next in &FAULTS[first_after..] {
                 if faults.iter().all(|fault| fault.goes_with(next)) {
                     longer.push([faults.as_slice(), &[next]].concat());
                 }
@@ -208,8 +235,8 @@ pub fn combinations(level: u8) -> Vec<Vec<&'static Fault>> {
 
 /// Returns every possible mystery; single faults come first.
 pub fn all(preset: Preset) -> Vec<Mystery> {
-    let levels = (1..=LEVELS).flat_map(combinations);
-    levels
+    (1..=LEVELS)
+        .flat_map(combinations)
         .map(|faults| Mystery::with_faults(0, faults, preset))
         .collect()
 }
@@ -217,22 +244,19 @@ pub fn all(preset: Preset) -> Vec<Mystery> {
 /// Returns the keys that the knobs panel offers in every mystery, in the order of the table of knobs: all keys that can be faulty, and
 /// some that never are.
 pub fn offers() -> impl Iterator<Item = &'static Knob> {
-    let can_be_faulty = |path: &str| {
-        FAULTS
-            .iter()
-            .any(|fault| fault.keys().any(|key| key == path))
-    };
-    protocol::config::KNOBS
-        .iter()
-        .filter(move |knob| can_be_faulty(knob.path) || DECOYS.contains(&knob.path))
+    protocol::config::KNOBS.iter().filter(|knob| {
+        let mut faulty = FAULTS.iter().flat_map(Fault::keys);
+        faulty.any(|key| key == knob.path) || DECOYS.contains(&knob.path)
+    })
 }
 
-fn place(fault: &Fault) -> usize {
+/// Returns the index of a fault in the table.
+fn index(fault: &Fault) -> usize {
     FAULTS.iter().position(|row| row == fault).unwrap_or(0)
 }
 
 /// Sets keys to values. A test proves that the keys take the values of all faults.
-fn set(config: &mut RunConfig, values: Sets) {
+fn set(config: &mut RunConfig, values: Values) {
     for (path, word) in values {
         if let Some(knob) = Knob::known(path) {
             let _ = knob.set(config, &KnobValue::from_word(word));
@@ -255,70 +279,58 @@ const MINUTE_COST: u64 = 1;
 pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
     let minutes = seconds.div_ceil(60);
     let cost = PANEL_COST * looks as u64 + KNOB_COST * changes as u64 + MINUTE_COST * minutes;
-    let cost = u32::try_from(cost).unwrap_or(u32::MAX);
-    let level = u32::from(level);
-    let whole = FAULT_POINTS * level;
-    whole.saturating_sub(cost).max(LEAST_POINTS * level)
+    let faults = u32::from(level);
+    (FAULT_POINTS * faults)
+        .saturating_sub(u32::try_from(cost).unwrap_or(u32::MAX))
+        .max(LEAST_POINTS * faults)
 }
 
 /// Returns a sentence that explains the points for a mystery of this level.
 pub fn scoring(level: u8) -> String {
     let whole = FAULT_POINTS * u32::from(level);
     format!(
-        "{whole}, less {PANEL_COST} for each panel that you bring onto the screen, {KNOB_COST} for each knob changed in what you \
-         try, and {MINUTE_COST} for each minute that has begun."
+        "{whole}, less {PANEL_COST} for each panel that you bring onto the screen, \
+         {KNOB_COST} for each knob changed in what you try, \
+         and {MINUTE_COST} for each minute that has begun."
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn a_seed_always_draws_the_same_riddle() {
-        let seeds = [
-            (1, 1),
-            (2, 1),
-            (14, 1),
-            (7, 2),
-            (2026, 2),
-            (7, 3),
-            (2026, 3),
-        ];
-        let names = seeds.map(|(seed, level)| {
-            let mystery = Mystery::draw(seed, level, Preset::Tiny);
-            assert_eq!(mystery.level(), level);
-            let small = Mystery::draw(seed, level, Preset::Small);
-            assert_eq!(small.faults, mystery.faults, "the size is no part of it");
-            mystery.name()
-        });
-        assert_eq!(
-            names,
-            [
-                "strided-attention",
-                "noise",
-                "rate-too-low",
-                "rate-too-low + assumed-layout",
-                "noise + no-sync",
-                "scores-in-memory + detached + no-sync",
-                "naive-kernel + few-tokens + assumed-layout",
-            ]
-        );
-        let drawn: std::collections::BTreeSet<String> = (0..200)
-            .map(|seed| Mystery::draw(seed, 1, Preset::Tiny).name())
-            .collect();
-        assert_eq!(
-            drawn.len(),
-            FAULTS.len(),
-            "every fault is drawn by some seed"
-        );
+    fn a_seed_always_draws_the_same_mystery_whatever_the_size() {
+        for (seed, level, name) in [
+            (1, 1, "strided-attention"),
+            (2, 1, "noise"),
+            (14, 1, "rate-too-low"),
+            (7, 2, "rate-too-low + assumed-layout"),
+            (2026, 2, "noise + no-sync"),
+            (7, 3, "scores-in-memory + detached + no-sync"),
+            (2026, 3, "naive-kernel + few-tokens + assumed-layout"),
+        ] {
+            for preset in [Preset::Tiny, Preset::Small] {
+                let mystery = Mystery::draw(seed, level, preset);
+                assert_eq!((mystery.name().as_str(), mystery.level()), (name, level));
+            }
+        }
     }
 
     #[test]
-    fn every_riddle_differs_from_its_known_good_configuration_at_each_fault() {
+    fn every_fault_is_drawn_by_some_seed() {
+        let drawn: BTreeSet<String> = (0..200)
+            .map(|seed| Mystery::draw(seed, 1, Preset::Tiny).name())
+            .collect();
+        assert_eq!(drawn.len(), FAULTS.len());
+    }
+
+    #[test]
+    fn every_mystery_differs_from_its_known_good_configuration_at_each_fault() {
         for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
             let all = all(preset);
-            let distinct: std::collections::BTreeSet<String> =
+            let distinct: BTreeSet<String> =
                 all.iter().map(|mystery| mystery.broken.hash()).collect();
             assert_eq!(distinct.len(), all.len(), "no two mysteries are the same");
             assert!(all.len() >= 40, "{}", all.len());
@@ -351,8 +363,10 @@ mod tests {
     #[test]
     fn faults_that_hide_each_other_are_not_drawn_together() {
         let find = |id: &str| {
-            let mut faults = FAULTS.iter();
-            faults.find(|fault| fault.id == id).expect("in the table")
+            FAULTS
+                .iter()
+                .find(|fault| fault.id == id)
+                .expect("in the table")
         };
         for (a, b) in HIDE_EACH_OTHER {
             assert!(!find(a).goes_with(find(b)));
@@ -368,9 +382,8 @@ mod tests {
         }
     }
 
-    /// The documentation states the points in the words of the screen.
     #[test]
-    fn the_docs_tell_the_scoring_of_the_program() {
+    fn the_docs_explain_the_points_in_the_words_of_the_screen() {
         let whole = format!("Points: {FAULT_POINTS} for each fault, ");
         let sentence = scoring(1);
         let (_, costs) = sentence.split_once(", ").expect("what it costs");
@@ -379,13 +392,14 @@ mod tests {
             include_str!("../../docs/instructor.md"),
         ] {
             let words: Vec<&str> = text.split_whitespace().collect();
-            let text = words.join(" ");
-            assert!(text.contains(&format!("{whole}{costs}")), "{text}");
+            let on_one_line = words.join(" ");
+            let expected = format!("{whole}{costs}");
+            assert!(on_one_line.contains(&expected), "{on_one_line}");
         }
     }
 
     #[test]
-    fn looks_are_cheap_and_guesses_are_not() {
+    fn looks_at_panels_cost_less_than_changes_of_knobs() {
         assert_eq!(score(1, 3, 1, 61), 100 - 3 - 10 - 2);
         assert_eq!(score(2, 0, 40, 0), 20, "at least 10 for each fault");
         assert!(score(1, 9, 1, 0) > score(1, 0, 3, 0));

@@ -1,4 +1,5 @@
-//! A configuration together with the name it was asked for by: a stage's variant, a version, a file.
+//! A configuration together with the name that a learner used for it: a variant of a stage such as `3:fixed`, a version such as `v2`, or a
+//! file such as `my.toml`.
 
 use std::path::Path;
 
@@ -16,23 +17,24 @@ pub struct NamedConfig {
     pub name: String,
     /// The number of the stage; 0 for a configuration that belongs to no stage.
     pub stage: u32,
+    /// `broken`, `fixed` or `custom`, or the name of a version.
     pub variant: String,
     pub config: RunConfig,
-    /// The keys that the stage offers to change.
+    /// The keys that the stage offers to change; empty without a stage.
     pub offers: Vec<String>,
 }
 
 impl NamedConfig {
     /// Returns the starter of a stage, at another preset if one is given.
     pub fn broken(stage: &Stage, preset: Option<Preset>) -> Self {
-        let preset = preset.unwrap_or(stage.broken.preset);
-        Self::of_stage(stage, "broken", stage.broken_at(preset))
+        let config = stage.broken_at(preset.unwrap_or(stage.broken.preset));
+        Self::of_stage(stage, "broken", config)
     }
 
     /// Returns the solution of a stage, at another preset if one is given.
     pub fn fixed(stage: &Stage, preset: Option<Preset>) -> Self {
-        let preset = preset.unwrap_or(stage.fixed.preset);
-        Self::of_stage(stage, "fixed", stage.fixed_at(preset))
+        let config = stage.fixed_at(preset.unwrap_or(stage.fixed.preset));
+        Self::of_stage(stage, "fixed", config)
     }
 
     /// Returns a variant of a stage with this configuration.

@@ -1,12 +1,15 @@
-//! Placeholders such as `{{run.loss_first}}`: their names, and their texts in this learner's runs. The text of a figure that was not
-//! measured is `not measured yet`; an unknown name is an error of the course.
+//! Placeholders in the texts of a course, such as `{{run.loss_first}}`: their names, and the figures of the learner's runs that replace
+//! them. `It began at {{run.loss_first}}.` becomes `It began at 122.04.`, or `It began at not measured yet.` before there is a run. An
+//! unknown name is an error of the course.
 
 mod pieces;
-mod told;
+mod sentences;
 
-pub use pieces::{TextPiece, apart, measured, pieces};
+pub use pieces::{TextPiece, difference, measured, pieces};
 use protocol::units::show;
-pub use told::{NO_FIGURE, figure, fill_known, notice, told, unsaid};
+pub use sentences::{
+    NO_FIGURE, figure, fill_known, fill_with_notices, first_omitted_sentence, notice,
+};
 
 use super::save_file::letter;
 use super::{formula, metric};
@@ -16,20 +19,20 @@ use protocol::{Finished, Pair, Slot, TimingState};
 /// The text of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
 
-/// The number of step times after which their median counts even if they are not steady. A verdict on their spread uses as many.
+/// The number of step times after which their median counts even if they are not steady.
 const SETTLED_STEPS: u64 = 64;
 
 /// The sources of figures. All of them but the configuration may be missing.
 #[derive(Clone, Debug)]
 pub struct FigureSources<'a> {
-    /// The configuration for formulas and `config.…`.
+    /// The configuration of `formula.…` and `config.…`.
     pub config: &'a RunConfig,
     /// The runs of slots A and B.
     pub slots: [Option<Finished>; 2],
     /// The slot of the run on the screen.
     pub shown: Slot,
     pub pair: Option<&'a Pair>,
-    /// The learner's answer.
+    /// The index of the learner's answer to the prediction.
     pub choice: Option<usize>,
     /// The learner's range for the stage's estimate.
     pub estimate: Option<(f64, f64)>,
@@ -81,8 +84,8 @@ pub fn problem(name: &str) -> Option<String> {
         "formula" => formula::find(rest).is_some(),
         "pair" => PAIR.contains(&rest),
         "prediction" => ["choice", "estimate"].contains(&rest),
-        "ratio" => metric::known(rest),
-        _ => RUNS.contains(&head) && (metric::known(rest) || TEXTS.contains(&rest)),
+        "ratio" => metric::is_known(rest),
+        _ => RUNS.contains(&head) && (metric::is_known(rest) || TEXTS.contains(&rest)),
     };
     if is_known {
         return None;
@@ -96,27 +99,24 @@ pub fn problem(name: &str) -> Option<String> {
 
 /// Returns the names that share the most words with `name`, such as `run.phases.optimizer` for `run.optimizer_ms`; all names where none
 /// shares a word.
-fn closest<'a>(name: &str, all: &'a [String]) -> impl Iterator<Item = &'a str> {
-    let split = |name: &str| -> Vec<String> {
-        let words = name.split(['.', '_']).filter(|word| word.len() > 2);
-        words.map(str::to_owned).collect()
+fn closest<'a>(name: &'a str, all: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let shared_words = |other: &str| {
+        name.split(['.', '_'])
+            .filter(|word| word.len() > 2)
+            .filter(|word| other.split(['.', '_']).any(|part| part == *word))
+            .count()
     };
-    let words = split(name);
-    let shared = move |other: &str| {
-        let others = split(other);
-        words.iter().filter(|word| others.contains(word)).count()
-    };
-    let most = all.iter().map(|other| shared(other)).max().unwrap_or(0);
+    let most = all.iter().map(|other| shared_words(other)).max();
     all.iter()
         .map(String::as_str)
-        .filter(move |other| shared(other) == most)
+        .filter(move |other| Some(shared_words(other)) == most)
 }
 
-/// Returns all names except `part.<name>.ms`.
+/// Returns all names except those of the times of parts, such as `run.part.attention.ms`.
 pub fn names() -> Vec<String> {
-    let metrics: Vec<&str> = metric::METRICS.iter().map(|metric| metric.name).collect();
+    let metrics: Vec<&str> = metric::names().collect();
     let formulas = formula::FORMULAS.iter().map(|formula| formula.name);
-    let knobs = KNOBS.iter().map(|knob| last(knob.path));
+    let knobs = KNOBS.iter().map(|knob| last_part(knob.path));
     let mut all = vec!["ln_vocab".to_owned()];
     let mut under = |head: &str, names: &[&str]| {
         all.extend(names.iter().map(|name| format!("{head}.{name}")));
@@ -138,10 +138,10 @@ pub fn resolve(name: &str, from: &FigureSources<'_>) -> String {
     if problem(name).is_some() {
         return format!("{{{{{name}}}}}");
     }
-    value(name, from).unwrap_or_else(|| NOT_MEASURED.to_owned())
+    measured_text(name, from).unwrap_or_else(|| NOT_MEASURED.to_owned())
 }
 
-/// Replaces every `{{name}}` in a text by its text.
+/// Returns a text in which figures replace all `{{name}}`.
 pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
     pieces(text)
         .into_iter()
@@ -152,7 +152,7 @@ pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
         .collect()
 }
 
-/// Returns the number for a name, for an estimate; `None` if it is not a number or was not measured.
+/// Returns the number for a name; `None` if it is not a number or was not measured.
 pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
     let (head, rest) = name.split_once('.')?;
     match head {
@@ -181,7 +181,7 @@ pub fn settled(name: &str, from: &FigureSources<'_>, steps: u64) -> Option<f64> 
     let is_early = name.split_once('.').is_some_and(|(head, figure)| {
         from.run(head).is_some_and(|run| match figure {
             "loss_last" => run.steps < steps,
-            _ => metric::of_step_times(figure) && !times_are_settled(run),
+            _ => metric::depends_on_step_times(figure) && !times_are_settled(run),
         })
     });
     number(name, from).filter(|value| value.is_finite() && !is_early)
@@ -194,7 +194,7 @@ fn times_are_settled(run: &Finished) -> bool {
 }
 
 /// Returns the text for a known name; `None` if its figure was not measured.
-fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
+fn measured_text(name: &str, from: &FigureSources<'_>) -> Option<String> {
     let (head, rest) = name.split_once('.').unwrap_or((name, ""));
     Some(match head {
         "ln_vocab" => show(from.config.ln_vocab(), 3),
@@ -215,9 +215,9 @@ fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
         }
         "ratio" => {
             let ratio = show(number(name, from)?, 2);
-            format!("{ratio}x{}", profiles(rest, from).unwrap_or_default())
+            format!("{ratio}x{}", profile_counts(rest, from).unwrap_or_default())
         }
-        _ if TEXTS.contains(&rest) => return words(rest, from.run(head)?),
+        _ if TEXTS.contains(&rest) => return text_figure(rest, from.run(head)?),
         _ => measured(rest, number(name, from)?),
     })
 }
@@ -234,28 +234,18 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Returns the text for one of [`TEXTS`]; `None` if the run has not shown it.
-fn words(name: &str, run: &Finished) -> Option<String> {
-    let joined = |words: Vec<String>, between| words.join(between);
+fn text_figure(name: &str, run: &Finished) -> Option<String> {
+    let evidence = run.evidence.as_ref();
     let text = match name {
         "device" => run.device.name.clone(),
         "clock" => run.clock.clone(),
         "state" => run.state.to_string(),
         "lints" if run.lints.is_empty() => "none".to_owned(),
-        "lints" => joined(
-            run.lints.iter().map(|lint| lint.name.clone()).collect(),
-            ", ",
-        ),
-        "rms" => {
-            let rms = run.evidence.as_ref()?.rms.iter();
-            joined(rms.map(|x| show(x.0, 3)).collect(), " ")
-        }
-        "strides" => {
-            let strides = run.evidence.as_ref()?.strides.iter();
-            joined(
-                strides.map(|(name, s)| format!("{name} {s:?}")).collect(),
-                "  ",
-            )
-        }
+        "lints" => join(&run.lints, ", ", |lint| lint.name.clone()),
+        "rms" => join(&evidence?.rms, " ", |size| show(size.0, 3)),
+        "strides" => join(&evidence?.strides, "  ", |(name, strides)| {
+            format!("{name} {strides:?}")
+        }),
         "top_kernel" => {
             let top = run.kernels.top.first()?;
             format!("{} ({}), {} ms", top.scope, top.kernel, show(top.ms, 2))
@@ -265,8 +255,13 @@ fn words(name: &str, run: &Finished) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Returns the texts of some items with `between` between them.
+fn join<T>(items: &[T], between: &str, text: impl Fn(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(between)
+}
+
 /// Returns the number of profiles behind each side of a ratio of kernel times, as words in brackets; `None` for other figures.
-fn profiles(name: &str, from: &FigureSources<'_>) -> Option<String> {
+fn profile_counts(name: &str, from: &FigureSources<'_>) -> Option<String> {
     // Only the times of kernels are measured in profiled steps.
     metric::part_of(name)?;
     let count = |run| Some(from.run(run)?.kernels.profiles.max(1));
@@ -277,13 +272,16 @@ fn profiles(name: &str, from: &FigureSources<'_>) -> Option<String> {
     })
 }
 
-fn last(path: &str) -> &str {
+/// Returns the part of a path after its last point: `norm` for `model.norm`.
+fn last_part(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
+/// Returns the knob that a text calls `model.kv-heads`, `kv-heads` or `kv_heads`.
 fn knob(name: &str) -> Option<&'static protocol::config::Knob> {
     KNOBS.iter().find(|knob| {
-        knob.path == name || last(knob.path) == name || last(knob.path).replace('-', "_") == name
+        let key = last_part(knob.path);
+        knob.path == name || key == name || key.replace('-', "_") == name
     })
 }
 
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_come_from_their_run() {
+    fn figures_come_from_the_run_that_their_name_begins_with() {
         let config = RunConfig::preset(Preset::Tiny);
         let broken = Finished {
             variant: "broken".to_owned(),
@@ -320,21 +318,16 @@ mod tests {
             choice: Some(2),
             ..FigureSources::none(&config)
         };
-        let text =
-            "{{broken.loss_first}} and {{ fixed.loss_first }}, you said {{prediction.choice}}";
-        assert_eq!(
-            fill(text, &figures),
-            "122.04 and not measured yet, you said c"
-        );
-        assert_eq!(
-            fill("ln {{config.vocab}} = {{ln_vocab}}", &figures),
-            "ln 1000 = 6.908"
-        );
-        assert_eq!(fill("a {{ b", &figures), "a {{ b");
-        assert_eq!(
-            resolve("broken.kernels.launches_per_step", &figures),
-            NOT_MEASURED
-        );
+        for (text, filled) in [
+            ("{{broken.loss_first}} and", "122.04 and"),
+            ("at {{ fixed.loss_first }}", "at not measured yet"),
+            ("you said {{prediction.choice}}", "you said c"),
+            ("ln {{config.vocab}} = {{ln_vocab}}", "ln 1000 = 6.908"),
+            ("a {{ b", "a {{ b"),
+            ("{{broken.kernels.launches_per_step}}", NOT_MEASURED),
+        ] {
+            assert_eq!(fill(text, &figures), filled);
+        }
     }
 
     /// Early medians still change, and so does the loss before the stage's last step. Other figures count at once.
@@ -381,16 +374,16 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_apart_by_percentage_points() {
+    fn shares_differ_by_percentage_points_and_times_by_milliseconds() {
         assert_eq!(
-            apart("phases.residual_pct", -88.49),
+            difference("phases.residual_pct", -88.49),
             "88.5 percentage points"
         );
-        assert_eq!(apart("step_ms", -12.5), "12.50 ms");
+        assert_eq!(difference("step_ms", -12.5), "12.50 ms");
     }
 
     #[test]
-    fn a_misspelt_name_is_told_its_neighbour() {
+    fn the_message_about_a_misspelt_name_has_the_nearest_name() {
         assert_eq!(
             problem("fixed.los_first").as_deref(),
             Some(

@@ -1,8 +1,9 @@
-//! The learner's progress: `progress.toml` in the course's state folder, keyed by stage id. The file is written whole under a lock, by a
-//! temporary file and a rename. Only the keys of one stage change, so two instances and newer versions lose nothing.
+//! The learner's progress: `progress.toml` in the course's state folder, keyed by the ids of stages and exercises. Two programs may save at
+//! the same time, and an older version of the program may save after a newer one; neither loses what the other wrote. Therefore a save reads
+//! the file under a lock, changes only the keys of one stage, and replaces the file as a whole.
 //!
-//! Functions take the folder, which `directory` finds. A damaged file is renamed to `progress.toml.damaged-1` and reported. The file
-//! before the last change, `progress.toml.previous`, then takes its place.
+//! A damaged file is renamed to `progress.toml.damaged-1` and reported. The file before the last change, `progress.toml.previous`, then
+//! takes its place. Functions take the state folder, which `directory` finds.
 
 mod document;
 mod store;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
+pub use store::{Busy, directory, explain_write_error, load, save, save_or_restore, times};
 
 /// The state of a stage, from new to passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,17 +47,18 @@ pub struct StageProgress {
     pub state: StageState,
     /// The first answer. Later answers do not change it.
     pub prediction: Option<Prediction>,
-    /// True if the learner named a panel that shows the fault before the cause was told; `None` if they were not asked.
+    /// True if the learner named a panel that shows the fault before the cause was explained; `None` if they were not asked.
     pub located: Option<bool>,
     /// The learner's range for the stage's estimate.
     pub estimate: Option<(f64, f64)>,
     /// The first measurement that judged the range. Later runs do not change it.
     pub measured: Option<f64>,
-    /// The step time of broken over that of the learner's configuration, measured in pairs, and the ends of its interval. This is the first
-    /// measurement with all checks met.
+    /// The step time of the starter divided by that of the learner's configuration, measured in pairs, and the two ends of its interval. This
+    /// is the first measurement with all checks met.
     pub ratio: Option<[f64; 3]>,
     /// The result of the check that fails on the starter, at the time when the stage was passed.
     pub found: Option<String>,
+    /// The number of hints that were shown.
     pub hints: u32,
     pub solution_shown: bool,
     /// The first answers to the questions of the quiz, in their order.
@@ -68,19 +70,19 @@ pub struct StageProgress {
 impl StageProgress {
     /// Records an answer about a recorded run, and returns true if the exercise is passed. Only the first answer can pass it: after a
     /// wrong answer few choices are left, so a right one only counts as seen.
-    pub fn note_finding(&mut self, choice: usize, right: bool) -> bool {
+    pub fn record_answer(&mut self, choice: usize, right: bool) -> bool {
         let first = *self
             .prediction
             .get_or_insert(Prediction::Choice { choice, right });
         let was_found = matches!(first, Prediction::Choice { right: true, .. });
         if right {
-            self.note_tried(was_found);
+            self.record_attempt(was_found);
         }
         self.state == StageState::Passed
     }
 
     /// Records that the stage or exercise was seen, or passed. A state that was reached before stays.
-    pub fn note_tried(&mut self, passed: bool) {
+    pub fn record_attempt(&mut self, passed: bool) {
         let reached = if passed {
             StageState::Passed
         } else {
@@ -104,6 +106,7 @@ impl StageProgress {
 pub struct Times {
     pub predicted: Option<i64>,
     pub estimated: Option<i64>,
+    /// One time for each question of the quiz that was answered.
     pub answered: Vec<i64>,
 }
 
@@ -132,9 +135,9 @@ pub struct MysteryScore {
 /// One change of the progress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressChange {
-    /// The learner's work in a stage or an exercise, by id. Only a reset takes back what was recorded before.
+    /// The id of a stage or an exercise, and the learner's work in it. Only a reset takes back what was recorded before.
     Stage(String, Box<StageProgress>),
-    /// The score of a mystery; the best score of all sessions stays.
+    /// The seed and level of a mystery, and its score. The best score of all sessions stays.
     Mystery(String, MysteryScore),
     /// The id of the stage that the learner is at.
     Current(String),
@@ -171,16 +174,16 @@ pub struct Calibration {
     pub ranges: u32,
     /// The number of these ranges that contain the figure.
     pub held: u32,
-    /// The number of stages in which the learner named a panel before the cause was told.
+    /// The number of stages in which the learner named a panel before the cause was explained.
     pub asked_where: u32,
     /// The number of these panels that show the fault.
     pub located: u32,
 }
 
 impl Calibration {
-    /// Returns the counts in a sentence, with the points that the ranges earned and could have earned. Questions that were never asked are
-    /// left out.
-    pub fn said(&self, points: Option<(u32, u32)>) -> String {
+    /// Returns a sentence with the counts: "3 of 4 predictions right; 1 of 2 ranges contained the measured figure." `points` are those that
+    /// the ranges earned, and those that they could have earned. Questions that were never asked are left out.
+    pub fn sentence(&self, points: Option<(u32, u32)>) -> String {
         let earned = match points {
             Some((points, possible)) => format!(", {points} of {possible} points"),
             None => String::new(),
@@ -201,9 +204,9 @@ impl Calibration {
             ),
         ];
         let mut parts: Vec<String> = Vec::new();
-        for (part, all, meaning, more) in counts {
+        for (count, all, meaning, more) in counts {
             if all > 0 {
-                parts.push(format!("{part} of {all} {meaning}{more}"));
+                parts.push(format!("{count} of {all} {meaning}{more}"));
             }
         }
         if parts.is_empty() {
@@ -220,6 +223,7 @@ impl Progress {
         !self.welcomed && self.current.is_none() && self.stages.values().all(untouched)
     }
 
+    /// Returns the progress in a stage or exercise, which is empty for an unknown id.
     pub fn stage(&self, id: &str) -> StageProgress {
         self.stages.get(id).cloned().unwrap_or_default()
     }
@@ -232,8 +236,7 @@ impl Progress {
         }
         changes.extend(self.current.clone().map(ProgressChange::Current));
         for (id, stage) in &self.stages {
-            let stage = Box::new(stage.clone());
-            changes.push(ProgressChange::Stage(id.clone(), stage));
+            changes.push(ProgressChange::Stage(id.clone(), Box::new(stage.clone())));
         }
         for (name, score) in &self.mysteries {
             changes.push(ProgressChange::Mystery(name.clone(), *score));
@@ -270,7 +273,7 @@ pub fn choice_of(letter: &str) -> Option<usize> {
     }
 }
 
-/// Returns the letter of a choice: `a` for 0.
+/// Returns the letter of the choice with this index: `a` for 0.
 pub fn letter(choice: usize) -> String {
     char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
 }

@@ -30,13 +30,13 @@ impl CourseFiles {
     pub fn folder(path: &Path) -> Result<Self, FileError> {
         let shown = sanitize::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
-            let what = "name a folder with exercises/ and lessons/ in it";
-            FileError::new(&shown, 0, format!("cannot be read: {error}; {what}"))
+            let message = "name a folder with exercises/ and lessons/ in it";
+            FileError::new(&shown, 0, format!("cannot be read: {error}; {message}"))
         })?;
         if !root.join("exercises").is_dir() {
-            let what =
+            let message =
                 "has no folder exercises/; name the folder that holds exercises/ and lessons/";
-            return Err(FileError::new(shown, 0, what));
+            return Err(FileError::new(shown, 0, message));
         }
         Ok(Self::Folder {
             shown: path.to_owned(),
@@ -71,12 +71,12 @@ impl CourseFiles {
     /// Returns the path and the text of every file of the course.
     pub fn files(&self) -> Result<Vec<(String, String)>, FileError> {
         let mut found = Vec::new();
-        let mut open = vec!["exercises".to_owned(), "lessons".to_owned()];
-        while let Some(folder) = open.pop() {
+        let mut folders = vec!["exercises".to_owned(), "lessons".to_owned()];
+        while let Some(folder) = folders.pop() {
             for entry in self.entries(&folder) {
                 let path = format!("{folder}/{}", entry.name);
-                if entry.folder {
-                    open.push(path);
+                if entry.is_folder {
+                    folders.push(path);
                 } else {
                     let text = self.read(&path)?;
                     found.push((path, text));
@@ -97,7 +97,7 @@ impl CourseFiles {
 
     /// Reads a file of the course.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
-        let fail = |what: &str| Err(FileError::new(self.shown(path), 0, what));
+        let fail = |message: &str| Err(FileError::new(self.shown(path), 0, message));
         if !inside(path) {
             return fail("leads out of the course folder; name a file inside it");
         }
@@ -105,7 +105,7 @@ impl CourseFiles {
             return embedded::text(path).map_or_else(|| fail("is missing"), Ok);
         };
         match within(root, Path::new(path)) {
-            Err(what) => fail(&what),
+            Err(message) => fail(&message),
             Ok(real) => read_text(&real, MAX_BYTES).map_err(|error| FileError {
                 path: self.shown(path),
                 ..error
@@ -135,8 +135,8 @@ pub fn within(root: &Path, path: &Path) -> Result<PathBuf, String> {
 /// Reads the files of a course and collects their faults.
 pub struct Loader<'a> {
     pub source: &'a CourseFiles,
-    /// Texts that are read in place of some files.
-    pub instead: BTreeMap<String, String>,
+    /// Texts that are read in place of files, by the paths of these files.
+    pub replacements: BTreeMap<String, String>,
     pub problems: RefCell<Vec<FileError>>,
 }
 
@@ -144,28 +144,28 @@ impl<'a> Loader<'a> {
     pub fn new(source: &'a CourseFiles) -> Self {
         Self {
             source,
-            instead: BTreeMap::new(),
+            replacements: BTreeMap::new(),
             problems: RefCell::default(),
         }
     }
 
     /// Reports a problem of the file at `path` of the course. `line` is 0 if no line is at fault.
-    pub fn fail(&self, path: &str, line: usize, what: impl Into<String>) {
-        self.report(FileError::new(self.source.shown(path), line, what));
+    pub fn report_at(&self, path: &str, line: usize, message: impl Into<String>) {
+        self.report(FileError::new(self.source.shown(path), line, message));
     }
 
     pub fn report(&self, problem: FileError) {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Returns the result of reading a file; an error is reported, and becomes `None`.
-    pub fn usable<T>(&self, read: Result<T, FileError>) -> Option<T> {
+    /// Returns what was read; an error is reported, and becomes `None`.
+    pub fn ok_or_report<T>(&self, read: Result<T, FileError>) -> Option<T> {
         read.map_err(|error| self.report(error)).ok()
     }
 
     /// Reads a file of the course, or returns the text that stands in its place.
     pub fn text(&self, path: &str) -> Result<String, FileError> {
-        match self.instead.get(path) {
+        match self.replacements.get(path) {
             Some(text) => Ok(text.clone()),
             None => self.source.read(path),
         }
@@ -181,13 +181,13 @@ impl<'a> Loader<'a> {
     /// Reads a configuration from the text of the file at `path`.
     pub fn config(&self, path: &str, text: &str) -> Result<RunConfig, FileError> {
         parse(text, &self.source.shown(path)).map_err(|error| FileError {
-            what: sanitize::one_line(&error.what),
+            message: sanitize::one_line(&error.message),
             ..error
         })
     }
 }
 
-/// Returns true for a relative path without `..`.
+/// Returns true for a path that stays inside the course: a relative one without `..`.
 fn inside(path: &str) -> bool {
     Path::new(path)
         .components()

@@ -1,5 +1,5 @@
-//! A stage as checked data: `stage.toml`, its two configurations and its kernels. A stage with a fault is reported and left out. A
-//! removed control character is reported, and the stage is kept.
+//! A stage as checked data: `stage.toml`, and the configuration and other files that the learner edits, each as starter and as solution. A
+//! stage with a fault is reported and left out. A control character in its texts is removed and reported, and the stage is kept.
 
 mod read;
 
@@ -34,7 +34,6 @@ pub struct Stage {
     pub id: String,
     /// The title in the list of stages.
     pub title: String,
-    /// The difficulty.
     pub level: StageLevel,
     /// One or two sentences that say what the panels show, without an explanation.
     pub symptom: String,
@@ -44,17 +43,17 @@ pub struct Stage {
     pub fix: String,
     /// A note on what a CPU device cannot show of this stage, shown only after the prediction.
     pub cpu_note: Option<String>,
-    /// The keys under study: only in these may broken and fixed differ.
+    /// The keys in which the broken and the fixed configuration may differ.
     #[serde(default)]
     pub varies: Vec<String>,
-    /// The keys that a learner may change: those under study, and others that could be the fault but are not. Without this list in the
-    /// file, it is `varies`.
+    /// The keys that a learner may change: those in `varies`, and others that could be the fault but are not. If the file has no such list,
+    /// it is `varies`.
     #[serde(default)]
     pub offers: Vec<String>,
     /// The number of steps that `check` trains before it judges.
     #[serde(default = "default_steps")]
     pub steps: u64,
-    /// The files that the learner edits; `config.toml` is the first.
+    /// The files that the learner edits. The first is `config.toml`.
     #[serde(default)]
     pub files: Vec<StageFile>,
     /// The name of the lesson's file: `01-broken-init.md`.
@@ -76,17 +75,16 @@ pub struct Stage {
     /// Panels and figures that answer the prediction. The screen hides them until the prediction is made or the vote is closed.
     #[serde(default)]
     pub hides: Vec<String>,
-    /// Figures published by others.
     #[serde(rename = "claim", default)]
     pub claims: Vec<PublishedClaim>,
-    /// The checks as they are written in the file; `checks` is the same list, checked.
+    /// The tables `[[check]]` of the file. Reading the stage moves them into `checks`.
     #[serde(rename = "check", default)]
     pub checks_toml: Vec<CheckToml>,
     /// The beats of presenter mode.
     #[serde(rename = "beat", default)]
     pub cues: Vec<Beat>,
-    // The fields below are not in `stage.toml`.
-    /// The number of the stage, from its folder.
+    // The fields below are not keys of `stage.toml`.
+    /// The number in the name of the stage's folder.
     #[serde(skip)]
     pub number: u32,
     /// The criteria that a solution has to meet.
@@ -98,7 +96,6 @@ pub struct Stage {
     /// The configuration of the solution.
     #[serde(skip, default = "unread")]
     pub fixed: RunConfig,
-    /// The text of the stage.
     #[serde(skip)]
     pub lesson: Lesson,
     /// The folder of the stage, for messages: `exercises/01-broken-init`.
@@ -124,8 +121,8 @@ pub struct Question {
     pub prompt: String,
     #[serde(default)]
     pub choices: Vec<String>,
-    /// The right answer, as an index into `choices`.
-    #[serde(deserialize_with = "letter")]
+    /// The index of the right choice. The file has its letter.
+    #[serde(deserialize_with = "index_of_letter")]
     pub answer: usize,
     pub explanation: String,
 }
@@ -159,7 +156,8 @@ impl Estimate {
         }
     }
 
-    /// Returns the place of a figure on the scale if a learner could guess it from the scale alone: at an end, or in the middle.
+    /// Returns the place of a figure on the scale, in words, if a learner could guess the figure from the scale alone: at an end, or in the
+    /// middle.
     pub fn gives_away(&self, truth: f64) -> Option<&'static str> {
         match self.scale().share(truth) {
             share if !(0.08..=0.92).contains(&share) => Some("at an end of its scale"),
@@ -169,7 +167,7 @@ impl Estimate {
     }
 }
 
-/// A panel to look at, and the reason.
+/// A panel to look at, and what is to be seen there.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PanelPointer {
@@ -196,7 +194,7 @@ impl PanelPointer {
     }
 }
 
-/// Returns true if a name contains one of the words, which are separated by commas, or if there are no words.
+/// Returns true if a name contains one of the words, or if there are no words. `words` is a list with commas.
 fn contains_any(name: &str, words: &str) -> bool {
     words.is_empty() || words.split(',').any(|word| name.contains(word.trim()))
 }
@@ -219,7 +217,6 @@ pub struct Beat {
     pub show: Panel,
     /// The text that the audience reads.
     pub say: String,
-    /// The change that this beat makes.
     #[serde(default)]
     pub does: BeatChange,
     /// A figure to show in large glyphs, such as `{{run.loss_first}}`.
@@ -244,7 +241,7 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Returns true if a name is to be looked at: it contains one of the words in `row`, or `row` is empty.
+    /// Returns true if the audience is to look at a row with this name: it contains one of the words in `row`, or `row` is empty.
     pub fn asks(&self, name: &str) -> bool {
         contains_any(name, &self.row)
     }
@@ -263,13 +260,13 @@ pub enum KernelFigure {
     TimeOfACall,
 }
 
-/// The change that a beat makes.
+/// The change that a beat of a presentation makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeatChange {
     #[default]
     Nothing,
-    /// The beat asks the stage's prediction. Later beats come after the vote.
+    /// The audience votes on the stage's prediction. Later beats come after the vote.
     Vote,
     /// The solution runs in this beat and all later ones.
     Toggle,
@@ -279,7 +276,7 @@ pub enum BeatChange {
     Hint,
 }
 
-/// A file of a stage, as the learner starts and as the solution has it.
+/// A file that the learner edits, with its text in the starter and in the solution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct StageFile {
@@ -298,17 +295,18 @@ impl From<String> for StageFile {
     }
 }
 
-/// Reads the letter of a choice as its index.
-fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Letter {
-        A,
-        B,
-        C,
-        D,
-    }
-    Ok(Letter::deserialize(deserializer)? as usize)
+/// The letter of a choice in a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ChoiceLetter {
+    A,
+    B,
+    C,
+    D,
+}
+
+fn index_of_letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    Ok(ChoiceLetter::deserialize(deserializer)? as usize)
 }
 
 impl Stage {
@@ -349,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scale_gives_away_what_lies_in_its_middle_or_at_an_end() {
+    fn a_scale_gives_away_a_figure_in_its_middle_or_at_an_end() {
         for (from, to, place) in [
             (0.5, 2.0, Some("in the middle of its scale")),
             (0.95, 2.0, Some("at an end of its scale")),

@@ -1,4 +1,4 @@
-//! Cleans the texts of course files, reports what was removed, and gives a text a short name.
+//! Removes what could control a terminal from the texts of course files, and computes short hashes of texts.
 
 use crate::course::config_file::FileError;
 use crate::sanitize;
@@ -11,10 +11,11 @@ pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String 
     text
 }
 
-/// Returns the problem for a line in which something was removed.
+/// Returns the problem of a line in which something was removed.
 pub fn escape_removed(shown: &str, line: usize) -> FileError {
-    let what = "holds a control character, a terminal escape or an invisible character, which was removed; write plain text";
-    FileError::new(shown, line, what)
+    let message = "holds a control character, a terminal escape or an invisible character, which was \
+                   removed; write plain text";
+    FileError::new(shown, line, message)
 }
 
 /// Returns a short name for the content of a text: its FNV-1a hash of 64 bits, with `\n` as line endings.
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_does_not_see_line_endings() {
+    fn texts_that_differ_only_in_line_endings_have_one_hash() {
         assert_eq!(hash("a\r\nb"), hash("a\nb"));
         assert_ne!(hash("a"), hash("b"));
     }

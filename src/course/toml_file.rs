@@ -1,5 +1,6 @@
-//! Reads a TOML file of a course with serde. All faults of a file that can be found beside each other are reported at once, each with its
-//! line and column, its key, and what to write instead.
+//! Reads a TOML file of a course with serde. Serde stops at the first fault; an author wants to see all of them. Therefore an unknown key is
+//! reported and removed, and the file is read again. Each fault has its line and column, its key, and what to write instead:
+//! `stage.toml:6:1: unknown key `fixx`; the nearest known key is `fix``.
 //!
 //! [`read`] passes the value to a check for what serde cannot know, such as a range or a name that must exist. A check names a key by its
 //! path: `quiz.0.choices`.
@@ -23,8 +24,8 @@ pub struct TomlFile<'a> {
     shown: String,
     source: &'a str,
     root: Spanned<DeTable<'a>>,
-    /// Faults that do not keep the others from being found.
-    found: RefCell<Vec<FileError>>,
+    /// The faults that were found so far and did not end the reading.
+    faults: RefCell<Vec<FileError>>,
 }
 
 /// Reads the file at `path` of the course. `check` turns its value into what the program uses.
@@ -36,7 +37,7 @@ pub(super) fn read<T: DeserializeOwned, R>(
     path: &str,
     check: impl FnOnce(&TomlFile<'_>, T) -> Result<R, FileError>,
 ) -> Result<R, FileError> {
-    open(loader, path, |file| check(file, file.value(&[], false)?))
+    open(loader, path, |file| check(file, file.all_but(&[])?))
 }
 
 /// Opens the file at `path` of the course. `check` asks for its keys, and turns them into what the program uses.
@@ -51,75 +52,102 @@ pub(super) fn open<R>(
     let source = loader.text(path)?;
     let shown = loader.source.shown(path);
     let root = DeTable::parse(&source).map_err(|error| {
-        let what = not_toml("", &source, error.message(), error.span()).what;
-        fault(&shown, &source, error.span().map(|span| span.start), &what)
+        let message = not_toml("", &source, error.message(), error.span()).message;
+        fault(
+            &shown,
+            &source,
+            error.span().map(|span| span.start),
+            &message,
+        )
     })?;
     let mut file = TomlFile {
         shown,
         source: &source,
         root,
-        found: RefCell::default(),
+        faults: RefCell::default(),
     };
     file.clean(loader)?;
-    let read = check(&file);
-    let mut found = file.found.take();
-    let read = read.map_err(|fault| found.push(fault));
-    found.sort_by_key(|fault| (fault.line, fault.column));
-    let last = found.pop();
-    found.into_iter().for_each(|fault| loader.report(fault));
-    match (read, last) {
-        (Ok(read), None) => Ok(read),
+    let value = file.ok_or_report(check(&file));
+    let mut faults = file.faults.take();
+    faults.sort_by_key(|fault| (fault.line, fault.column));
+    let last = faults.pop();
+    faults.into_iter().for_each(|fault| loader.report(fault));
+    match (value, last) {
+        (Some(value), None) => Ok(value),
         (_, fault) => Err(fault.unwrap_or_else(|| file.fault("", "cannot be read"))),
     }
 }
 
 impl TomlFile<'_> {
-    /// Reads the value of these keys, or of all other keys if `these` is false.
-    pub fn value<T: DeserializeOwned>(&self, keys: &[&str], these: bool) -> Result<T, FileError> {
-        let all = self.root.get_ref().iter();
-        let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
-        let copies = wanted.map(|(key, value)| (key.clone(), value.clone()));
-        let mut root: DeTable<'_> = copies.collect();
+    /// Reads the value of these keys at the top of the file.
+    ///
+    /// # Errors
+    /// The last fault; the faults before it are reported.
+    pub fn only<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
+        self.value(keys, true)
+    }
+
+    /// Reads the value of all keys at the top of the file but these.
+    ///
+    /// # Errors
+    /// The last fault; the faults before it are reported.
+    pub fn all_but<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
+        self.value(keys, false)
+    }
+
+    /// Reads the value of `keys`, or of all other keys if `included` is false.
+    fn value<T: DeserializeOwned>(&self, keys: &[&str], included: bool) -> Result<T, FileError> {
+        let mut table: DeTable<'_> = self
+            .root
+            .get_ref()
+            .iter()
+            .filter(|(key, _)| keys.contains(&&**key.get_ref()) == included)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         let mut faults: Vec<FileError> = Vec::new();
         loop {
-            let all = Spanned::new(self.root.span(), root.clone());
-            let error = match T::deserialize(Deserializer::from(all)) {
+            let copy = Spanned::new(self.root.span(), table.clone());
+            let error = match T::deserialize(Deserializer::from(copy)) {
                 Ok(value) if faults.is_empty() => return Ok(value),
                 Ok(_) => break,
                 Err(error) => error,
             };
-            // A key that is missing because it is misspelt is told once.
+            // A misspelt key is unknown, and its right name is missing. This is one fault, whose message ends with the right name.
             let field = error.message().strip_prefix("missing field ");
-            let misspelt = |field| faults.iter().any(|fault| fault.what.ends_with(field));
-            if !field.is_some_and(misspelt) {
+            let is_misspelt = |field| faults.iter().any(|fault| fault.message.ends_with(field));
+            if !field.is_some_and(is_misspelt) {
                 faults.push(self.explain(&error, keys));
             }
-            // Without an unknown key the other faults are found, too.
             let is_unknown = error.message().starts_with("unknown field");
             let removed = error
                 .span()
-                .is_some_and(|key| is_unknown && remove(&mut root, key.start));
+                .is_some_and(|key| is_unknown && remove(&mut table, key.start));
             if !removed {
                 break;
             }
         }
         let last = faults.pop();
-        self.found.borrow_mut().extend(faults);
+        self.faults.borrow_mut().extend(faults);
         Err(last.unwrap_or_else(|| self.fault("", "cannot be read")))
     }
 
-    /// Notes a fault that does not keep the others from being found.
-    pub fn keep(&self, checked: Result<(), FileError>) {
-        self.found.borrow_mut().extend(checked.err());
+    /// Reports a fault. The reading goes on and finds further faults.
+    pub fn report(&self, fault: FileError) {
+        self.faults.borrow_mut().push(fault);
+    }
+
+    /// Returns what was read or checked; an error is reported, and becomes `None`.
+    pub fn ok_or_report<T>(&self, checked: Result<T, FileError>) -> Option<T> {
+        checked.map_err(|fault| self.report(fault)).ok()
     }
 
     /// Returns the error for a fault of the key at `path`, or of the nearest table around it.
-    pub fn fault(&self, path: &str, what: impl AsRef<str>) -> FileError {
+    pub fn fault(&self, path: &str, message: impl AsRef<str>) -> FileError {
         fault(
             &self.shown,
             self.source,
             Some(self.place(path)),
-            what.as_ref(),
+            message.as_ref(),
         )
     }
 
@@ -130,6 +158,20 @@ impl TomlFile<'_> {
             path,
             format!("`{key}` is missing; write `{key} = {example}`"),
         )
+    }
+
+    /// Returns the value of a key that the table at `path` must have.
+    ///
+    /// # Errors
+    /// If the value is missing; `example` is a value that could be written.
+    pub fn required<T>(
+        &self,
+        path: &str,
+        key: &str,
+        value: Option<T>,
+        example: &str,
+    ) -> Result<T, FileError> {
+        value.ok_or_else(|| self.missing(&format!("{path}.{key}"), example))
     }
 
     /// Returns the error for an unknown word at `path`: "unknown metric `los`; …".
@@ -152,17 +194,17 @@ impl TomlFile<'_> {
     fn place(&self, path: &str) -> usize {
         let mut table = Some(self.root.get_ref());
         let mut list: Option<&DeArray<'_>> = None;
-        let mut at = 0;
+        let mut offset = 0;
         for step in path.split('.') {
             let key = table.and_then(|table| table.get_key_value(step));
             let entry = list.and_then(|list| list.get(step.parse::<usize>().ok()?));
             let value: &Spanned<DeValue<'_>> = match (key, entry) {
                 (Some((key, value)), _) => {
-                    at = key.span().start;
+                    offset = key.span().start;
                     value
                 }
                 (None, Some(entry)) => {
-                    at = entry.span().start;
+                    offset = entry.span().start;
                     entry
                 }
                 (None, None) => break,
@@ -170,7 +212,7 @@ impl TomlFile<'_> {
             table = value.get_ref().as_table();
             list = value.get_ref().as_array();
         }
-        at
+        offset
     }
 
     /// Removes from every text what could control a terminal, and reports it. The file stays usable.
@@ -180,35 +222,37 @@ impl TomlFile<'_> {
     fn clean(&mut self, loader: &Loader<'_>) -> Result<(), FileError> {
         let shown = &self.shown;
         let source = self.source;
-        let mut open: Vec<_> = self
-            .root
-            .get_mut()
-            .iter_mut()
-            .map(|(key, value)| (key.get_ref().as_ref(), value))
-            .collect();
-        open.reverse();
-        while let Some((key, value)) = open.pop() {
-            let at = value.span().start;
-            let fail = |what: &str| Err(fault(shown, source, Some(at), &format!("`{key}` {what}")));
+        // A stack of values, of which the first in the file is on top. The entry of a list has an empty key.
+        let mut unread: Vec<(&str, &mut Spanned<DeValue<'_>>)> = Vec::new();
+        let root = self.root.get_mut().iter_mut().rev();
+        unread.extend(root.map(|(key, value)| (key.get_ref().as_ref(), value)));
+        while let Some((key, value)) = unread.pop() {
+            let offset = value.span().start;
+            let fail = |message: &str| {
+                let sentence = format!("`{key}` {message}");
+                Err(fault(shown, source, Some(offset), &sentence))
+            };
             match value.get_mut() {
-                DeValue::String(words) => {
-                    let (plain, removed) = sanitize::without_escapes(words);
+                DeValue::String(text) => {
+                    let (plain, removed) = sanitize::without_escapes(text);
                     if !removed.is_empty() {
-                        loader.report(text::escape_removed(shown, line_of(source, at)));
+                        loader.report(text::escape_removed(shown, line_of(source, offset)));
                     }
-                    *words = Cow::Owned(plain.trim_end().to_owned());
-                    if words.is_empty() && !key.is_empty() {
+                    *text = Cow::Owned(plain.trim_end().to_owned());
+                    // An entry of a list may be empty.
+                    if text.is_empty() && !key.is_empty() {
                         return fail("is empty; write a text");
                     }
                 }
                 DeValue::Float(x) if !x.as_str().parse().is_ok_and(f64::is_finite) => {
                     return fail("is not finite; write a number");
                 }
-                // An entry of a list may be empty.
-                DeValue::Array(list) => open.extend(list.iter_mut().rev().map(|one| ("", one))),
+                DeValue::Array(list) => {
+                    unread.extend(list.iter_mut().rev().map(|entry| ("", entry)));
+                }
                 DeValue::Table(table) => {
                     let values = table.iter_mut().rev();
-                    open.extend(values.map(|(key, value)| (key.get_ref().as_ref(), value)));
+                    unread.extend(values.map(|(key, value)| (key.get_ref().as_ref(), value)));
                 }
                 _ => {}
             }
@@ -216,53 +260,53 @@ impl TomlFile<'_> {
         Ok(())
     }
 
-    /// Explains an error of serde in this program's words. `others` are further keys that the file may have.
+    /// Explains an error of serde in this program's words. `others` are further keys that the top of the file may have.
     fn explain(&self, error: &Error, others: &[&str]) -> FileError {
+        // The error's text ends with a line such as "in `quiz.0.answer`", unless the fault is at the top of the file.
         let full = error.to_string();
         let path = full
             .rsplit_once("\nin `")
-            .map_or("", |(_, path)| path.trim_end());
-        let key = path
-            .trim_end_matches('`')
-            .rsplit('.')
-            .next()
-            .unwrap_or_default();
-        let message = error.message();
-        let word = |start| {
-            let (word, known) = message.strip_prefix(start)?.split_once("`, expected ")?;
-            let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-            Some((word, nearest(word, known.iter().copied()), known))
+            .map_or("", |(_, path)| path.trim_end().trim_end_matches('`'));
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let original = error.message();
+        // The message is "unknown field `fixx`, expected one of `fix`, `title`".
+        let word_and_known = |start| {
+            let (word, list) = original.strip_prefix(start)?.split_once("`, expected ")?;
+            let known: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+            Some((word, known))
         };
-        let what = if let Some((word, _, mut known)) = word("unknown field `") {
-            // The other keys are those of the whole file, not of a table in it.
+        let message = if let Some((word, mut known)) = word_and_known("unknown field `") {
             if path.is_empty() {
                 known.extend(others);
             }
             unknown("key", word, known.into_iter())
-        } else if let Some((word, near, known)) = word("unknown variant `") {
+        } else if let Some((word, known)) = word_and_known("unknown variant `") {
+            let near = nearest(word, known.iter().copied());
             let all = known.join("\", \"");
             format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes \"{all}\"")
-        } else if let Some(field) = message.strip_prefix("missing field ") {
+        } else if let Some(field) = original.strip_prefix("missing field ") {
             format!("{field} is missing; write it here")
         } else {
-            format!("`{key}`: {message}")
+            format!("`{key}`: {original}")
         };
         fault(
             &self.shown,
             self.source,
             error.span().map(|span| span.start),
-            &what,
+            &message,
         )
     }
 }
 
-/// Removes the key that begins at this byte offset. Returns true if there was one.
+/// Removes the key that begins at this byte offset, in the table or in one inside it. Returns true if there was one.
 fn remove(table: &mut DeTable<'_>, start: usize) -> bool {
     let before = table.len();
-    let kept = std::mem::take(table).into_iter();
-    *table = kept.filter(|(key, _)| key.span().start != start).collect();
-    let mut inside = table.iter_mut();
-    before > inside.len() || inside.any(|(_, value)| remove_inside(value.get_mut(), start))
+    let keys = std::mem::take(table).into_iter();
+    *table = keys.filter(|(key, _)| key.span().start != start).collect();
+    table.len() < before
+        || table
+            .iter_mut()
+            .any(|(_, value)| remove_inside(value.get_mut(), start))
 }
 
 fn remove_inside(value: &mut DeValue<'_>, start: usize) -> bool {
@@ -270,21 +314,21 @@ fn remove_inside(value: &mut DeValue<'_>, start: usize) -> bool {
         DeValue::Table(table) => remove(table, start),
         DeValue::Array(list) => list
             .iter_mut()
-            .any(|one| remove_inside(one.get_mut(), start)),
+            .any(|entry| remove_inside(entry.get_mut(), start)),
         _ => false,
     }
 }
 
-/// Returns an error with the line and the column of a byte offset.
-fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError {
-    let before = source.get(..at.unwrap_or(0)).unwrap_or_default();
+/// Returns an error with the line and the column of a byte offset. Without an offset, the whole file is at fault.
+fn fault(shown: &str, source: &str, offset: Option<usize>, message: &str) -> FileError {
+    let before = source.get(..offset.unwrap_or(0)).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     FileError {
         column: line.chars().count() + 1,
         ..FileError::new(
             shown,
             line_of(source, before.len()),
-            sanitize::one_line(what),
+            sanitize::one_line(message),
         )
     }
 }

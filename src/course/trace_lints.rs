@@ -1,6 +1,6 @@
-//! Finds the page of the course that explains a lint of a profile, or of a watched training.
+//! Finds the page of the course that explains a lint, such as `pytorch-5.md` for `launch-bound`.
 
-/// Lints of `gputrace`, and of trainings that other programs make, each with the page of the course that explains it.
+/// The lints of profiles and of watched trainings, each with the page of the course that explains it.
 const PAGES: [(&str, &str); 16] = [
     ("no-device-activity", "pytorch.md"),
     ("launch-bound", "pytorch-5.md"),

@@ -73,10 +73,10 @@ struct ReadLesson {
 
 fn read_lessons(loader: &Loader<'_>) -> Vec<ReadLesson> {
     let entries = loader.source.entries("lessons").into_iter();
-    let files = entries.filter(|entry| !entry.folder && entry.name.ends_with(".md"));
+    let files = entries.filter(|entry| !entry.is_folder && entry.name.ends_with(".md"));
     let read = files.filter_map(|entry| {
         let path = format!("lessons/{}", entry.name);
-        let raw = loader.usable(loader.text(&path))?;
+        let raw = loader.ok_or_report(loader.text(&path))?;
         Some(ReadLesson {
             name: entry.name,
             parsed: parse(&raw, &loader.source.shown(&path)),
@@ -102,31 +102,31 @@ impl Structure<'_> {
         }
         for piece in texts.into_iter().flat_map(placeholder::pieces) {
             if let placeholder::TextPiece::Name(name) = piece
-                && let Some(what) = placeholder::problem(name)
+                && let Some(message) = placeholder::problem(name)
             {
-                self.loader.fail(&path, 0, what);
+                self.loader.report_at(&path, 0, message);
             }
         }
         for (key, text) in [("symptom", &stage.symptom), ("fault", &stage.fault)] {
-            if let Some(sentence) = placeholder::unsaid(text, &stage.broken) {
-                let what = format!(
+            if let Some(sentence) = placeholder::first_omitted_sentence(text, &stage.broken) {
+                let message = format!(
                     "`{key}`: before a run nothing is left of “{sentence}”; write its words first and its figures behind a colon"
                 );
-                self.loader.fail(&path, 0, what);
+                self.loader.report_at(&path, 0, message);
             }
         }
         if stage.quiz.is_empty() {
             self.loader
-                .fail(&path, 1, "has no quiz; write at least one `[[quiz]]`");
+                .report_at(&path, 1, "has no quiz; write at least one `[[quiz]]`");
         }
         if stage.evidence.is_empty() {
-            let what = "points at no panel; write at least one `[[evidence]]`";
-            self.loader.fail(&path, 1, what);
+            let message = "points at no panel; write at least one `[[evidence]]`";
+            self.loader.report_at(&path, 1, message);
         }
         let mut deciding = stage.checks.iter().filter(|check| !check.optional);
         if !deciding.any(|check| check.metric != Metric::Quiz && check.starter == Starter::Fails) {
-            let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
-            self.loader.fail(&path, 1, what);
+            let message = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
+            self.loader.report_at(&path, 1, message);
         }
         self.lints(&path, &stage.checks);
     }
@@ -138,8 +138,8 @@ impl Structure<'_> {
                 && !self.vocabulary.lints.contains(name)
             {
                 let known = self.vocabulary.lints.iter().map(String::as_str);
-                let what = unknown("lint", name, known);
-                self.loader.fail(path, check.line, what);
+                let message = unknown("lint", name, known);
+                self.loader.report_at(path, check.line, message);
             }
         }
     }
@@ -147,9 +147,9 @@ impl Structure<'_> {
     fn exercise(&self, exercise: &Exercise) {
         let path = format!("{}/exercise.toml", exercise.path);
         if let Some(lesson) = &exercise.lesson {
-            let what = self.link_problem(lesson);
-            if let Some(what) = what.or_else(|| self.pointer_problem(exercise, lesson)) {
-                self.loader.fail(&path, 0, what);
+            let message = self.link_problem(lesson);
+            if let Some(message) = message.or_else(|| self.pointer_problem(exercise, lesson)) {
+                self.loader.report_at(&path, 0, message);
             }
         }
         for checks in exercise
@@ -171,25 +171,25 @@ impl Structure<'_> {
         }
         if parsed.lesson.sections.is_empty() {
             self.loader
-                .fail(&path, 0, "is empty; write the stage's lesson");
+                .report_at(&path, 0, "is empty; write the stage's lesson");
         }
-        for mark in &parsed.marks {
-            if let Some(what) = self.mark_problem(mark) {
-                self.loader.fail(&path, mark.line, what);
+        for reference in &parsed.references {
+            if let Some(message) = self.reference_problem(reference) {
+                self.loader.report_at(&path, reference.line, message);
             }
         }
         for (i, line) in raw.lines().enumerate() {
             if line.width() > 120 && !line.starts_with('|') {
-                let what = format!("the line is {} columns wide; wrap it at 80", line.width());
-                self.loader.fail(&path, i + 1, what);
+                let message = format!("the line is {} columns wide; wrap it at 80", line.width());
+                self.loader.report_at(&path, i + 1, message);
             }
         }
     }
 
     /// Returns the problem of something that a lesson refers to; `None` if it exists.
-    fn mark_problem(&self, mark: &LessonReference) -> Option<String> {
-        let text = &mark.text;
-        match mark.kind {
+    fn reference_problem(&self, reference: &LessonReference) -> Option<String> {
+        let text = &reference.text;
+        match reference.kind {
             LessonReferenceKind::Exercise => {
                 let mut exercises = self.course.exercises.iter();
                 if exercises.any(|one| one.folder() == text || one.label() == text) {
@@ -204,9 +204,12 @@ impl Structure<'_> {
             LessonReferenceKind::Placeholder => placeholder::problem(text),
             LessonReferenceKind::Key => (!self.vocabulary.keys.contains(text))
                 .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
-            LessonReferenceKind::Command => (self.vocabulary.command)(text)
-                .err()
-                .map(|what| format!("`{text}` is not a command: {}", sanitize::one_line(&what))),
+            LessonReferenceKind::Command => (self.vocabulary.command)(text).err().map(|message| {
+                format!(
+                    "`{text}` is not a command: {}",
+                    sanitize::one_line(&message)
+                )
+            }),
             LessonReferenceKind::Link => self.link_problem(text),
             LessonReferenceKind::Code if text.width() > READING_WIDTH => Some(format!(
                 "a line of code is {} columns wide; keep it within {READING_WIDTH}",
@@ -220,14 +223,14 @@ impl Structure<'_> {
 
     /// Returns the problem of an exercise whose lesson does not name it although other lessons do: the lesson must be one of these.
     fn pointer_problem(&self, exercise: &Exercise, lesson: &str) -> Option<String> {
-        let is_named = |mark: &LessonReference| {
-            mark.kind == LessonReferenceKind::Exercise
-                && [exercise.folder(), exercise.label()].contains(&mark.text.as_str())
+        let is_named = |reference: &LessonReference| {
+            reference.kind == LessonReferenceKind::Exercise
+                && [exercise.folder(), exercise.label()].contains(&reference.text.as_str())
         };
         let naming: Vec<&str> = self
             .lessons
             .iter()
-            .filter(|page| page.parsed.marks.iter().any(is_named))
+            .filter(|page| page.parsed.references.iter().any(is_named))
             .map(|page| page.name.as_str())
             .collect();
         if naming.is_empty() || naming.contains(&lesson) {

@@ -1,5 +1,5 @@
-//! The learner's own files of a course: copies of the starters in the state folder, made when a learner first edits them. The course
-//! itself is never written to.
+//! The learner's own files of a course: copies of the starters in the state folder, such as `work/strides/config.toml`. A copy is made when a
+//! learner first edits the file. The course itself is never written to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,19 +28,22 @@ impl Workspace {
         self.root.join(&stage.id).join(file)
     }
 
-    /// Returns the path of the learner's configuration of a stage, or `None` if there is nothing with its name.
+    /// Returns the path of the learner's configuration of a stage; `None` if nothing has this path.
     pub fn existing_config(&self, stage: &Stage) -> Option<PathBuf> {
         Some(self.path(stage, "config.toml")).filter(|path| files::is_taken(path))
     }
 
     /// Returns the path of the learner's copy of a stage's file, which is made from the starter if there is none.
-    pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
-        let mut files = stage.files.iter();
-        let found = files.find(|known| known.name == file).with_context(|| {
-            let shown = crate::sanitize::line(file);
+    ///
+    /// # Errors
+    /// If the stage has no such file, or the copy cannot be written.
+    pub fn open(&self, stage: &Stage, name: &str) -> Result<PathBuf> {
+        let is_named = |file: &&StageFile| file.name == name;
+        let file = stage.files.iter().find(is_named).with_context(|| {
+            let shown = crate::sanitize::line(name);
             format!("stage {} has no file `{shown}`", stage.number)
         })?;
-        self.open_file(&stage.id, found)
+        self.open_file(&stage.id, file)
     }
 
     /// Returns the path of the learner's copy of a file of the stage or exercise `id`, which is made from the starter if there is none.
@@ -72,9 +75,8 @@ pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
     if !files::is_taken(path) {
         return Ok(None);
     }
-    // Something that cannot be read is not the text.
-    let is_same = files::read(path, text.len() as u64).is_ok_and(|mine| mine == text.as_bytes());
-    if is_same {
+    // A file that cannot be read, because it is longer or for another reason, has another text.
+    if files::read(path, text.len() as u64).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(None);
     }
     let aside = files::set_aside(path, "")

@@ -20,7 +20,7 @@ pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Cri
 
 /// Returns a failed criterion for each answer that is missing or not allowed, before anything is measured.
 pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<CriterionResult> {
-    wanting(configs, answers)
+    unusable_answers(configs, answers)
         .into_iter()
         .filter_map(|(check, why)| {
             let asked = check.answer.as_ref()?.1.clone();
@@ -31,7 +31,10 @@ pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<CriterionResult> 
 }
 
 /// Returns the checks without a usable answer, each with a sentence that says what to write.
-pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCheck, String)> {
+pub fn unusable_answers<'a>(
+    configs: &'a Configs,
+    answers: &Answers,
+) -> Vec<(&'a ConfigCheck, String)> {
     let mut all = Vec::new();
     for check in &configs.checks {
         if let Some(problem) = problem_of_answer(configs, check, answers) {

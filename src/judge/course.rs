@@ -16,7 +16,8 @@ use protocol::{Finished, Pair};
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CourseTrial {
     /// The name of the trial, as in `1 broken-init, starter`.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub name: String,
     /// True if the trial passed. `None` if nothing was measured that could fail; `detail` says why.
     pub passed: Option<bool>,
     pub detail: String,
@@ -28,7 +29,7 @@ pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure
 const FEW_STEPS: u64 = 8;
 
 /// The result of a trial: true if it passed, and the detail. `None` if nothing was measured that could fail.
-pub type Found = (Option<bool>, String);
+pub type TrialResult = (Option<bool>, String);
 /// A function that runs a configuration for this many steps.
 pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
 /// A function that compares two configurations in pairs.
@@ -43,8 +44,8 @@ pub fn behaviour(
     let mut tried = Vec::new();
     for stage in &course.stages {
         let mut add = |side: &str, found| {
-            let what = format!("{} {}, {side}", stage.number, stage.id);
-            tried.push(CourseTrial::new(what, found));
+            let name = format!("{} {}, {side}", stage.number, stage.id);
+            tried.push(CourseTrial::new(name, found));
         };
         let pair = match compare.as_mut() {
             None => None,
@@ -72,10 +73,10 @@ pub fn behaviour(
 
 /// Checks that learners cannot guess the figure of the stage's estimate from its scale. `None` if neither the solution nor its pairs
 /// measured the figure. A figure of step times depends on the machine and its load, so it is only judged together with pairs.
-fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Found> {
+fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<TrialResult> {
     let estimate = stage.estimate.as_ref()?;
     let (_, figure) = estimate.of.split_once('.')?;
-    if pair.is_none() && metric::of_step_times(figure) {
+    if pair.is_none() && metric::depends_on_step_times(figure) {
         return Some((None, WITH_MEASURE.to_owned()));
     }
     let fixed = Finished {
@@ -112,42 +113,42 @@ pub fn mysteries(
     for fault in FAULTS {
         let mystery = Mystery::with_faults(0, vec![fault], Preset::Tiny);
         if !goods.contains(&mystery.good) {
-            let what = format!("mystery, known-good configuration {}", goods.len() + 1);
+            let name = format!("mystery, known-good configuration {}", goods.len() + 1);
             tried.push(CourseTrial::from_result(
-                what,
+                name,
                 known_good(run, &mystery.good),
             ));
             goods.push(mystery.good.clone());
         }
-        let what = format!("mystery, {}", fault.id);
-        let tried_fault = match (fault.fails, compare.as_mut()) {
+        let name = format!("mystery, {}", fault.id);
+        let tried_fault = match (fault.criterion, compare.as_mut()) {
             (Criterion::Speed, None) => {
-                tried.push(CourseTrial::new(what, (None, WITH_MEASURE.to_owned())));
+                tried.push(CourseTrial::new(name, (None, WITH_MEASURE.to_owned())));
                 continue;
             }
             (Criterion::Speed, Some(compare)) => slower(&mystery, fault, *compare),
             _ => fails_in_run(run, &mystery.broken, fault),
         };
-        tried.push(CourseTrial::from_result(what, tried_fault));
+        tried.push(CourseTrial::from_result(name, tried_fault));
     }
     tried
 }
 
 impl CourseTrial {
     /// Makes a trial from its name and its result.
-    pub fn new(what: String, (passed, detail): Found) -> Self {
+    pub fn new(name: String, (passed, detail): TrialResult) -> Self {
         Self {
-            what,
+            name,
             passed,
             detail,
         }
     }
 
     /// Makes a trial that passed with a detail, or failed for a reason.
-    fn from_result(what: String, tried: Result<String, String>) -> Self {
+    fn from_result(name: String, tried: Result<String, String>) -> Self {
         let passed = Some(tried.is_ok());
         let (Ok(detail) | Err(detail)) = tried;
-        Self::new(what, (passed, detail))
+        Self::new(name, (passed, detail))
     }
 }
 
@@ -179,7 +180,7 @@ fn fails_in_run(
     fault: &Fault,
 ) -> Result<String, String> {
     // Only the criterion of the falling loss needs many steps.
-    let steps = match fault.fails {
+    let steps = match fault.criterion {
         Criterion::LossFalls => mystery::STEPS,
         _ => FEW_STEPS,
     };
@@ -202,7 +203,7 @@ fn slower(
 
 /// Returns the line of the criterion that a fault names, as an error if that criterion did not fail.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
-    let name = fault.fails.into_str();
+    let name = fault.criterion.into_str();
     let line = in_words(report.lines.iter().filter(|line| line.name == name));
     if mystery::unmet(report).contains(&name) {
         Ok(line)
@@ -238,7 +239,7 @@ fn verdict(
     finished: &Finished,
     pair: Option<&Pair>,
     starter: bool,
-) -> Found {
+) -> TrialResult {
     let report = evaluate(
         stage,
         StageFacts {

@@ -12,7 +12,8 @@ use protocol::config::{Preset, RunConfig};
 /// recorded run; for a profile it has only lints.
 pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<FileError> {
     let mut problems = Vec::new();
-    let mut report = |line: usize, what: String| problems.push(FileError::new(toml, line, what));
+    let mut report =
+        |line: usize, message: String| problems.push(FileError::new(toml, line, message));
     let config = detective
         .config()
         .unwrap_or_else(|| RunConfig::preset(Preset::default()));
@@ -26,8 +27,8 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
             let result = stage::recorded(check, &config, recorded);
             outcome = outcome.max(result.outcome);
             if result.outcome == Outcome::NotMeasured {
-                let what = "write a condition on a figure that the recording has";
-                report(check.line, format!("{}; {what}", in_words(&result)));
+                let message = "write a condition on a figure that the recording has";
+                report(check.line, format!("{}; {message}", in_words(&result)));
             } else if choice == answer && result.outcome == Outcome::Failed {
                 let said = in_words(&result);
                 report(
@@ -58,14 +59,14 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
         .collect();
     if let Some(first) = others.first() {
         let all = others.join(", ");
-        let what = if shown.contains(&answer) {
+        let message = if shown.contains(&answer) {
             format!(
                 "the recording shows {all} as well as the answer; write a condition under `[[shows.{first}]]` that it does not meet"
             )
         } else {
             format!("the recording shows {all}; write `answer = \"{first}\"`")
         };
-        report(asked_at, what);
+        report(asked_at, message);
     }
     problems
 }

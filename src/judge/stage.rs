@@ -76,7 +76,7 @@ fn judge(
     let wanted = check.test == Test::Present;
     let (asked, found) = match &check.metric {
         Metric::Figure(name) => {
-            let decimals = metric::form(name).0.min(4);
+            let decimals = metric::decimals_and_unit(name).0.min(4);
             let asked = format!("{name} {}", known.asked(&check.test, decimals));
             (asked, known.figure(name, check, measured, steps))
         }
@@ -149,7 +149,7 @@ impl MeasuredRun<'_> {
             Some(false) => match self.distance(&check.test, found) {
                 Some(far) => {
                     let side = if far > 0.0 { "too high" } else { "too low" };
-                    let apart = placeholder::apart(name, far);
+                    let apart = placeholder::difference(name, far);
                     (format!("{shown}, {apart} {side}"), Some(false))
                 }
                 None => (shown, Some(false)),

@@ -161,7 +161,7 @@ impl Workshop {
                 self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
             Effect::SaveSetting { key, value } => {
-                settings::keep(key, Some(value)).context("This choice is not kept")?;
+                settings::save(key, Some(value)).context("This choice is not kept")?;
             }
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport(progress) => {

@@ -140,9 +140,9 @@ impl LiveEngine {
         let mut story = self.story.borrow_mut();
         // Like the screen, a report must not name the fault of a mystery.
         if line.event.begins_sealed().or(is_sealed) == Some(true) {
-            story.hear(&line.event.clone().covered(), at_ms);
+            story.on_event(&line.event.clone().covered(), at_ms);
         } else {
-            story.hear(&line.event, at_ms);
+            story.on_event(&line.event, at_ms);
         }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)

@@ -102,7 +102,7 @@ impl ExerciseRunner {
         }
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
-        folders.extend(context.copy_of(exercise));
+        folders.extend(context.folder_in_copy(exercise));
         // The first folder with an edited file is used.
         let is_edited = |folder: &&PathBuf| {
             exercise.files().iter().any(|file| {
@@ -137,7 +137,7 @@ impl ExerciseRunner {
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = find_exercise(context, id)?;
         self.work = None;
-        let mut folders: Vec<PathBuf> = context.copy_of(exercise).into_iter().collect();
+        let mut folders: Vec<PathBuf> = context.folder_in_copy(exercise).into_iter().collect();
         folders.push(context.workspace()?.folder(id));
         let kept = restore_files(&folders, exercise)?;
         self.open(context, id, device)?;
@@ -361,7 +361,7 @@ pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<Pat
 
 /// Returns the sentence after a reset. `kind` is `stage` or `exercise`; `kept` is the path under which the learner's file is kept.
 pub fn as_it_began(kind: &str, kept: Option<&PathBuf>) -> String {
-    let mut sentence = format!("The {kind} is as it began");
+    let mut sentence = format!("The {kind} is reset");
     if let Some(name) = kept.and_then(|path| path.file_name()) {
         sentence += &format!("; your file is kept beside it as {}", name.display());
     }
@@ -383,7 +383,7 @@ fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
         Ok(parsed) => parsed,
         Err(error) => return (AnswerFile::Open(vec![error.to_string()]), Answers::new()),
     };
-    let problems: Vec<String> = judge::wanting(configs, &answers)
+    let problems: Vec<String> = judge::unusable_answers(configs, &answers)
         .into_iter()
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);

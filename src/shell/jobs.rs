@@ -137,7 +137,7 @@ fn sweep(
     let mut story = StreamStory::default();
     let mut device_name = String::new();
     let measured = measure_exercise(&mut runner, configs, device, true, |now, runs| {
-        match now.news {
+        match now.event {
             MeasureEvent::Begins { number, of } => {
                 sweep.number = number;
                 sweep.of = of;
@@ -146,7 +146,7 @@ fn sweep(
                 "starts".clone_into(&mut sweep.done);
             }
             MeasureEvent::Line(line, _) => {
-                story.hear(&line.event, 0);
+                story.on_event(&line.event, 0);
                 let run = story.slot(Slot::A);
                 if let Some(device) = &run.description.device {
                     device_name.clone_from(&device.name);

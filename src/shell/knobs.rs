@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::saving::AGAIN;
 use crate::course::config_file::{FileError, MAX_BYTES, read_text, rewritten};
 use crate::course::context::CourseContext;
-use crate::course::save_file::in_words;
+use crate::course::save_file::explain_write_error;
 use crate::course::workspace;
 use protocol::config::{KNOBS, Knob, RunConfig};
 
@@ -78,7 +78,7 @@ impl Knobs {
                 continue;
             };
             if let Some(cause) = error.root_cause().downcast_ref() {
-                self.why = Some(in_words(cause));
+                self.why = Some(explain_write_error(cause));
                 self.unwritten.insert(stage, values);
             } else {
                 written.result = written.result.and(Err(error));
@@ -99,7 +99,7 @@ fn write(
         .course
         .stage_by_id(id)
         .with_context(|| format!("there is no stage `{id}`"))?;
-    let learner = context.learner(stage, None).ok();
+    let learner = context.learner_config(stage, None).ok();
     let path = match learner.and_then(|(_, path)| path) {
         Some(path) => path,
         None => context.workspace()?.open(stage, "config.toml")?,

@@ -48,7 +48,7 @@ pub fn learner_sheet(
     progress: &Progress,
     session: Option<&StreamStory>,
 ) -> Result<Sheet> {
-    let configuration = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
+    let configuration = |stage: &Stage| Some(context.learner_config(stage, None).ok()?.0.config);
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let earlier = state.map(load).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::app::Message;
-use crate::course::save_file::{Busy, Progress, ProgressChange, save_knowing};
+use crate::course::save_file::{Busy, Progress, ProgressChange, save_or_restore};
 
 /// The time to wait before another attempt.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
@@ -105,7 +105,7 @@ impl SavingThread {
 
     /// Tries to save all changes, and sends a message if progress has become unsaved or saved.
     fn save(&mut self, busy: Busy) {
-        let saved = save_knowing(&self.dir, &self.known, &self.unsaved, busy);
+        let saved = save_or_restore(&self.dir, &self.known, &self.unsaved, busy);
         let why = match saved {
             Ok((progress, damage)) => {
                 self.known = progress;
@@ -119,7 +119,7 @@ impl SavingThread {
                 }
                 None
             }
-            Err(error) => Some(error.what),
+            Err(error) => Some(error.message),
         };
         if why != self.why {
             self.send(Message::ProgressUnsaved { why: why.clone() });

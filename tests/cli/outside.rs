@@ -216,7 +216,7 @@ fn a_copy_that_is_not_named_is_not_taken_for_the_course_silently() {
         let output = output.expect("ran");
         let err = String::from_utf8(output.stderr).expect("UTF-8");
         for says in [
-            "k01-swiglu/exercise.toml: is not the one inside the program",
+            "k01-swiglu/exercise.toml: differs from the file inside the program",
             "write `--course .`",
             "k02-rms-norm/starter.wgsl: is a link that leads out of the course folder",
         ] {

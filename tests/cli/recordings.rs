@@ -98,7 +98,7 @@ fn a_recording_cut_short_keeps_its_lines() {
     said.succeeds(&["2 lines"]);
     assert!(
         said.err
-            .contains("cut.jsonl: the recording is cut in the middle of line 3"),
+            .contains("cut.jsonl: the recording is cut in the middle, from line 3"),
         "{}",
         said.err
     );

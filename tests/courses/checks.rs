@@ -45,7 +45,7 @@ fn course_check_names_a_starter_that_passes_and_a_solution_that_fails() {
     let results = behaviour(&example.open(), &mut pretend_to_train, None);
     let passed: Vec<Option<bool>> = results.iter().map(|result| result.passed).collect();
     assert_eq!(passed, [false, false, true, true].map(Some));
-    assert_eq!(results[0].what, "1 nothing-to-learn, starter");
+    assert_eq!(results[0].name, "1 nothing-to-learn, starter");
     for (result, detail) in [
         (&results[0], "must fail: `the model learns`"),
         (&results[1], "must pass: `the model learns`"),

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use perflings::class::board::Presence;
 use perflings::class::folder::RoomFolder;
-use perflings::class::handle::{OpenError, RoomHandle, RoomLooker};
+use perflings::class::handle::{OpenError, RoomHandle, SecondBoard};
 use perflings::class::link::RoomNews;
 use perflings::class::link::{InstructorLink, ParticipantLink};
 use perflings::class::member::Member;
@@ -58,7 +58,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         matches!(taken.err(), Some(OpenError::Taken(_))),
         "one board has the room"
     );
-    let mut other = RoomLooker::new(dir.path().to_owned(), Course::builtin());
+    let mut other = SecondBoard::new(dir.path().to_owned(), Course::builtin());
     let seen = other.board().expect("the log");
     assert_eq!(
         (seen.rows.len(), seen.vote.is_some_and(|vote| vote.open)),
@@ -105,7 +105,7 @@ fn clocks_of_other_machines_do_not_matter() {
         board
             .rows
             .iter()
-            .all(|row| row.presence == Presence::Here && row.at_s < 10)
+            .all(|row| row.presence == Presence::Here && row.open_s < 10)
     );
 }
 

@@ -71,7 +71,11 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
     );
     assert_eq!(late["vote"]["counts"][1], 1);
     assert_eq!(
-        room.handle.board().vote.map(|vote| vote.who()).as_deref(),
+        room.handle
+            .board()
+            .vote
+            .map(|vote| vote.turnout())
+            .as_deref(),
         Some("1 of 2 here")
     );
     // After a reload, with the next question open, the phone shows its own past choices.
@@ -254,7 +258,7 @@ fn log_in(base: &std::path::Path) -> Vec<Value> {
     let mut rooms = std::fs::read_dir(base).expect("rooms");
     let room = rooms.next().expect("a room").expect("an entry").path();
     let found = read(&room.join(LOG)).expect("read");
-    let (entries, damaged) = (found.entries, found.damaged);
+    let (entries, damaged) = (found.lines, found.damaged);
     assert_eq!(damaged, None);
     let value = |entry| serde_json::to_value(entry).expect("plain data");
     entries.iter().map(value).collect()

@@ -162,7 +162,7 @@ fn two_with_one_name_are_told_so_and_nobody_sees_the_ids() {
 fn a_hostile_guest_gets_nothing_but_short_answers() {
     let room = room();
     let mut hostile = participant('e', "\u{1b}[2J\u{202e}<script>alert(1)</script>");
-    hostile.here = "</script><img src=x onerror=alert(1)>".repeat(50);
+    hostile.open_task = "</script><img src=x onerror=alert(1)>".repeat(50);
     assert_eq!(room.post("/join", "learners", &json(&hostile)).0, 200);
     let name = room.names().remove(0);
     assert_eq!(name, "·[2J·<script>alert(1)</s…");
@@ -313,8 +313,8 @@ fn a_member_outlives_its_room() {
     assert!(why.contains("is the room open?"), "{why}");
     // What happens meanwhile is shared later: the newest is enough.
     for hints in 1..50 {
-        me.here = "broken-init".to_owned();
-        me.here_s = 10 * hints;
+        me.open_task = "broken-init".to_owned();
+        me.open_s = 10 * hints;
         me.raised = hints == 49;
         member.share(me.clone());
     }
@@ -323,10 +323,10 @@ fn a_member_outlives_its_room() {
     assert!(matches!(news(&member), RoomNews::Class(_)));
     let state = room.handle.state();
     let known = state.people.values().next().expect("Ana");
-    assert!(known.record.raised && known.record.here == "broken-init");
+    assert!(known.record.raised && known.record.open_task == "broken-init");
     drop(state);
     let row = room.handle.board().rows.remove(0);
-    assert!((490..590).contains(&row.at_s), "{}", row.at_s);
+    assert!((490..590).contains(&row.open_s), "{}", row.open_s);
     // The class says something new.
     room.handle
         .order(&InstructorRequest::Offer(Some("broken-init".to_owned())))

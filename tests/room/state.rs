@@ -35,18 +35,22 @@ fn two_with_one_name_are_told_apart() {
         ("4", ""),
         ("5", ""),
     ] {
-        room.hear(record(id, name, 1), 0).expect("heard");
+        room.receive(record(id, name, 1), &Origin::default(), 0)
+            .expect("heard");
     }
     assert_eq!(names(&room), ["Ana", "Bo", "Ana (2)", "no name", "no name"]);
     // Nobody takes over a name, whatever the order of ids, and a reopened room keeps the names.
-    room.hear(record("0", "ana (2)", 1), 0).expect("heard");
+    room.receive(record("0", "ana (2)", 1), &Origin::default(), 0)
+        .expect("heard");
     assert_eq!(room.class.renamed["0"], "ana (2) (2)");
     let mut again = RoomState::from_log(room.history().to_vec());
     assert_eq!(names(&again), names(&room));
     let mut left = record("1", "Ana", 2);
     left.left = true;
-    again.hear(left, 0).expect("heard");
-    again.hear(record("9", "Ana", 1), 0).expect("heard");
+    again.receive(left, &Origin::default(), 0).expect("heard");
+    again
+        .receive(record("9", "Ana", 1), &Origin::default(), 0)
+        .expect("heard");
     assert_eq!(again.class.renamed["9"], "Ana (3)");
 }
 
@@ -58,7 +62,8 @@ fn a_hand_keeps_the_time_at_which_it_was_raised() {
             raised,
             ..record("1", "Ana", sequence)
         };
-        room.hear(asked, now_ms).expect("heard");
+        room.receive(asked, &Origin::default(), now_ms)
+            .expect("heard");
         room.people["1"].raised_ms
     };
     assert_eq!(hand(1, true, 10), Some(10));
@@ -71,14 +76,15 @@ fn a_hand_keeps_the_time_at_which_it_was_raised() {
 fn heartbeats_are_no_facts_and_silence_is_one() {
     let mut room = RoomState::default();
     for now_ms in [0, 30_000] {
-        room.hear(record("1", "Ana", 1), now_ms).expect("heard");
+        room.receive(record("1", "Ana", 1), &Origin::default(), now_ms)
+            .expect("heard");
     }
     let mut lines = |now_ms, sequence: Option<u64>| {
         match sequence {
             Some(sequence) => room
-                .hear(record("1", "Ana", sequence), now_ms)
+                .receive(record("1", "Ana", sequence), &Origin::default(), now_ms)
                 .expect("heard"),
-            None => room.fall_silent(now_ms),
+            None => room.mark_away(now_ms),
         }
         (room.history().len(), room.people["1"].is_here())
     };
@@ -111,14 +117,15 @@ fn a_result_outlives_the_program_that_measured_it() {
     };
     ran.races.insert("mystery 7-1".to_owned(), of_mystery(60));
     ran.races.insert("k04".to_owned(), of_kernel(2.0));
-    room.hear(ran, 0).expect("heard");
-    room.hear(record("1", "Ana", 2), 9).expect("heard");
+    room.receive(ran, &Origin::default(), 0).expect("heard");
+    room.receive(record("1", "Ana", 2), &Origin::default(), 9)
+        .expect("heard");
     let kept = |room: &RoomState, task: &str| room.people["1"].record.races[task];
     assert_eq!(kept(&room, "mystery 7-1"), of_mystery(60));
     let mut again = record("1", "Ana", 3);
     again.races.insert("mystery 7-1".to_owned(), of_mystery(95));
     again.races.insert("k04".to_owned(), of_kernel(3.0));
-    room.hear(again, 9).expect("heard");
+    room.receive(again, &Origin::default(), 9).expect("heard");
     assert_eq!(kept(&room, "mystery 7-1"), of_mystery(60), "only once");
     assert_eq!(kept(&room, "k04"), of_kernel(3.0));
 }
@@ -128,21 +135,27 @@ fn a_full_a_locked_and_a_closed_room_take_nobody_else() {
     let course = Course::builtin();
     let mut room = RoomState::default();
     for n in 0..MOST_PEOPLE {
-        room.hear(record(&n.to_string(), "", 1), 0).expect("heard");
+        room.receive(record(&n.to_string(), "", 1), &Origin::default(), 0)
+            .expect("heard");
     }
-    assert_eq!(room.hear(record("x", "", 1), 0), Err(JoinError::Full));
     assert_eq!(
-        room.hear(record("7", "", 2), 0),
+        room.receive(record("x", "", 1), &Origin::default(), 0),
+        Err(JoinError::Full)
+    );
+    assert_eq!(
+        room.receive(record("7", "", 2), &Origin::default(), 0),
         Ok(()),
         "who is in stays in"
     );
     let mut room = RoomState::default();
-    room.hear(record("1", "", 1), 0).expect("heard");
+    room.receive(record("1", "", 1), &Origin::default(), 0)
+        .expect("heard");
     let refused = |room: &mut RoomState, order, name: &str| {
-        room.obey(&order, &course, 0).expect("obeyed");
-        let inside = room.hear(record("1", "", 1), 0);
+        room.carry_out(&order, &course, 0).expect("obeyed");
+        let inside = room.receive(record("1", "", 1), &Origin::default(), 0);
         assert_eq!(inside, Ok(()));
-        room.hear(record(name, name, 1), 0).err()
+        room.receive(record(name, name, 1), &Origin::default(), 0)
+            .err()
     };
     use InstructorRequest as Order;
     assert_eq!(
@@ -153,8 +166,10 @@ fn a_full_a_locked_and_a_closed_room_take_nobody_else() {
         refused(&mut room, Order::Close(true), "x"),
         Some(JoinError::Closed)
     );
-    room.obey(&Order::Close(false), &course, 0).expect("obeyed");
-    room.obey(&Order::Lock(false), &course, 0).expect("obeyed");
+    room.carry_out(&Order::Close(false), &course, 0)
+        .expect("obeyed");
+    room.carry_out(&Order::Lock(false), &course, 0)
+        .expect("obeyed");
     assert_eq!(
         refused(&mut room, Order::RequireNames(true), ""),
         Some(JoinError::NameRequired)
@@ -166,20 +181,25 @@ fn a_full_a_locked_and_a_closed_room_take_nobody_else() {
 fn who_was_removed_is_not_heard_until_let_in() {
     let course = Course::builtin();
     let mut room = RoomState::default();
-    room.hear(record("1", "Ana", 1), 0).expect("heard");
+    room.receive(record("1", "Ana", 1), &Origin::default(), 0)
+        .expect("heard");
     let order = InstructorRequest::Remove(["1".to_owned()].into());
-    room.obey(&order, &course, 0).expect("obeyed");
+    room.carry_out(&order, &course, 0).expect("obeyed");
     assert!(room.people.is_empty());
-    assert_eq!(room.hear(record("1", "Ana", 1), 0), Err(JoinError::Removed));
-    room.obey(&InstructorRequest::LetIn, &course, 0)
+    assert_eq!(
+        room.receive(record("1", "Ana", 1), &Origin::default(), 0),
+        Err(JoinError::Removed)
+    );
+    room.carry_out(&InstructorRequest::LetIn, &course, 0)
         .expect("obeyed");
-    room.hear(record("1", "Ana", 1), 0).expect("heard");
+    room.receive(record("1", "Ana", 1), &Origin::default(), 0)
+        .expect("heard");
     assert_eq!(names(&room), ["Ana"]);
 }
 
 fn asked(room: &mut RoomState, orders: &[InstructorRequest]) {
     for order in orders {
-        room.obey(order, &Course::builtin(), room.last_ms())
+        room.carry_out(order, &Course::builtin(), room.last_ms())
             .expect("obeyed");
     }
 }
@@ -201,16 +221,16 @@ fn a_slip_is_undone_for_a_minute_and_loses_no_ballot() {
     let origin = Origin::default();
     asked(&mut room, &[Order::OpenVote(stage.clone())]);
     let number = room.class.votes[&stage].number().expect("a round");
-    room.hear_phone(&phone("1", Some((number, 1))), &origin, 0)
+    room.receive_phone(&phone("1", Some((number, 1))), &origin, 0)
         .expect("heard");
     asked(&mut room, &[Order::Close(true)]);
     assert!(room.class.closed && room.class.open_vote().is_none());
     // What was cast meanwhile came too late; what was cast before counts.
-    room.hear_phone(&phone("1", Some((number, 0))), &origin, 5)
+    room.receive_phone(&phone("1", Some((number, 0))), &origin, 5)
         .expect("heard");
     asked(&mut room, &[Order::Undo]);
     assert!(!room.class.closed && room.class.votes[&stage].open);
-    room.hear_phone(&phone("2", Some((number, 0))), &origin, 9)
+    room.receive_phone(&phone("2", Some((number, 0))), &origin, 9)
         .expect("heard");
     let vote = room.class.votes[&stage].clone();
     assert_eq!(room.round(&vote, number).counts[..2], [1, 1]);
@@ -218,7 +238,7 @@ fn a_slip_is_undone_for_a_minute_and_loses_no_ballot() {
     asked(&mut room, &[Order::Undo]);
     assert!(room.class.votes.is_empty());
     asked(&mut room, &[Order::Lock(true)]);
-    assert!(room.obey(&Order::Undo, &course, 60_009).is_err() && room.class.locked);
+    assert!(room.carry_out(&Order::Undo, &course, 60_009).is_err() && room.class.locked);
 }
 
 #[test]
@@ -231,7 +251,7 @@ fn a_round_in_which_nobody_voted_is_opened_again() {
     let vote = room.class.votes[&stage].clone();
     assert_eq!((vote.open, vote.round, vote.asked.len()), (true, 0, 1));
     let cast = phone("1", Some((vote.asked[0], 0)));
-    room.hear_phone(&cast, &Origin::default(), 0)
+    room.receive_phone(&cast, &Origin::default(), 0)
         .expect("heard");
     asked(&mut room, &[Order::CloseVote, open]);
     assert_eq!(room.class.votes[&stage].round, 1);
@@ -243,26 +263,30 @@ fn one_person_with_two_devices_is_one_in_every_count() {
     let stage = Course::builtin().stages[0].id.clone();
     let mut room = RoomState::default();
     let origin = Origin::default();
-    room.hear(record("1", "Ana", 1), 0).expect("heard");
+    room.receive(record("1", "Ana", 1), &Origin::default(), 0)
+        .expect("heard");
     asked(&mut room, &[Order::OpenVote(stage.clone())]);
     let number = room.class.votes[&stage].number().expect("a round");
     // Ana votes on her phone before she types the code.
-    room.hear_phone(&phone("p", Some((number, 1))), &origin, 0)
+    room.receive_phone(&phone("p", Some((number, 1))), &origin, 0)
         .expect("heard");
     let mut sits = phone("p", None);
     sits.seat = Some("wrong".to_owned());
-    assert_eq!(room.hear_phone(&sits, &origin, 0), Err(JoinError::NoSeat));
+    assert_eq!(
+        room.receive_phone(&sits, &origin, 0),
+        Err(JoinError::NoSeat)
+    );
     sits.seat = Some(room.people["1"].seat.to_uppercase());
-    room.hear_phone(&sits, &origin, 0).expect("heard");
+    room.receive_phone(&sits, &origin, 0).expect("heard");
     let mut cast = record("1", "Ana", 2);
     cast.ballots.insert(number, 2);
-    room.hear(cast, 0).expect("heard");
+    room.receive(cast, &Origin::default(), 0).expect("heard");
     let vote = room.class.votes[&stage].clone();
     let round = room.round(&vote, number);
     assert_eq!((round.counts[1], round.counts[2], round.here), (1, 0, 1));
     assert_eq!(names(&room), ["Ana"]);
     asked(&mut room, &[Order::Remove(["1".to_owned()].into())]);
-    let again = room.hear_phone(&phone("p", None), &origin, 0);
+    let again = room.receive_phone(&phone("p", None), &origin, 0);
     assert_eq!(again, Err(JoinError::Removed), "with all devices");
 }
 
@@ -277,7 +301,7 @@ fn a_second_ballot_from_a_private_tab_is_shown_as_such() {
             address: "10.0.0.9".to_owned(),
             browser: browser.to_owned(),
         };
-        room.hear_phone(&phone(id, Some((number, 0))), &origin, 0)
+        room.receive_phone(&phone(id, Some((number, 0))), &origin, 0)
             .expect("heard");
     }
     let vote = room.class.votes[&stage].clone();
@@ -384,11 +408,11 @@ proptest! {
                     let mut heard = record(&format!("t{who}"), "Ana", sequence);
                     heard.ballots.insert(round(back), choice);
                     heard.left = left;
-                    let _ = room.hear(heard, now_ms);
+                    let _ = room.receive(heard, &Origin::default(), now_ms);
                 }
                 Step::Phone { who, back, choice } => {
                     let cast = phone(&format!("p{who}"), Some((round(back), choice)));
-                    let _ = room.hear_phone(&cast, &Origin::default(), now_ms);
+                    let _ = room.receive_phone(&cast, &Origin::default(), now_ms);
                 }
                 Step::Order(which) => {
                     use InstructorRequest as Order;
@@ -400,15 +424,15 @@ proptest! {
                         5 => Order::LetIn,
                         _ => Order::Ask(Question::read("ask why yes no").expect("whole")),
                     };
-                    let _ = room.obey(&order, &course, now_ms);
+                    let _ = room.carry_out(&order, &course, now_ms);
                 }
                 Step::Remove(who) => {
                     let order = InstructorRequest::Remove([format!("t{who}")].into());
-                    let _ = room.obey(&order, &course, now_ms);
+                    let _ = room.carry_out(&order, &course, now_ms);
                 }
                 Step::Silence => {
                     now_ms += AWAY_MS;
-                    room.fall_silent(now_ms);
+                    room.mark_away(now_ms);
                 }
                 Step::Kill { lost } => {
                     let mut history = room.history().to_vec();

@@ -514,8 +514,8 @@ fn two_watched_trainings_stand_side_by_side_each_with_its_processes() {
     hear(&mut app, Event::Ranks { ranks });
     let shown = text_at((200, 50), &mut app);
     for text in [
-        "A: train.py on a host that is not told: GPU of A",
-        "B: train.py on a host that is not told: GPU of B",
+        "A: train.py on an unnamed host: GPU of A",
+        "B: train.py on an unnamed host: GPU of B",
         "Processes of A",
         "Processes of B",
         "A step of B takes 25.0 % less time than one of A.",

@@ -545,9 +545,9 @@ fn the_agendas_of_the_instructor_s_guide_add_up() {
         assert_eq!(sum, agenda.minutes);
         for part in &agenda.parts {
             assert!(
-                guide.contains(&part.what),
+                guide.contains(&part.topic),
                 "docs/instructor.md: {}",
-                part.what
+                part.topic
             );
             let exists = |number: &u32| course.stage(*number).is_some();
             assert!(part.stages.iter().all(exists));

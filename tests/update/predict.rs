@@ -279,7 +279,7 @@ fn nothing_names_the_fault_before_the_prediction() {
     train(&mut app, 10);
     let trained = |app: &App| perflings::app::guide::vitals(app)[1].value.clone();
     assert!(app.reading().withholds("lints") && app.reading().withholds("trained"));
-    assert_eq!(trained(&app), "told later");
+    assert_eq!(trained(&app), "shown later");
     let mut presented = app.clone();
     act(&mut presented, Action::Present);
     assert!(presented.reading().withholds("lints"), "before the vote");
@@ -296,13 +296,13 @@ fn nothing_names_the_fault_before_the_prediction() {
         act(&mut app, Action::RangeKeep);
     }
     assert!(app.reading().asks_where() && app.reading().withholds_mark("lints"));
-    assert_eq!(trained(&app), "told later");
+    assert_eq!(trained(&app), "shown later");
     act(&mut app, Action::Focus(Panel::Loss));
     // Both tries are wrong.
     act(&mut app, Action::Locate);
     act(&mut app, Action::Locate);
     assert!(!app.reading().withholds_mark("lints"));
-    assert_ne!(trained(&app), "told later");
+    assert_ne!(trained(&app), "shown later");
 }
 
 #[test]

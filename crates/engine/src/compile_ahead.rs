@@ -23,7 +23,7 @@ impl CompileAhead {
         let (sender, texts) = channel();
         wgsl::send_first_launches(Some(sender), &device);
         // If no thread can be started, the library compiles the kernels.
-        let _ = named().spawn(move || compile(&device, texts));
+        let _ = thread_builder().spawn(move || compile(&device, texts));
         Self(())
     }
 }
@@ -34,7 +34,8 @@ impl Drop for CompileAhead {
     }
 }
 
-fn named() -> thread::Builder {
+/// Returns the builder of a thread with this module's name.
+fn thread_builder() -> thread::Builder {
     thread::Builder::new().name("compile-ahead".to_owned())
 }
 
@@ -45,7 +46,7 @@ fn compile(device: &wgpu::Device, texts: Receiver<String>) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
-            let _ = named().spawn_scoped(scope, || {
+            let _ = thread_builder().spawn_scoped(scope, || {
                 // A driver may forget a text that no pipeline uses, so the pipelines are kept until the end.
                 let pipelines: Vec<_> = std::iter::from_fn(next_text)
                     .map(|text| pipeline(device, text))

@@ -14,8 +14,8 @@ mod host;
 pub mod kernel_check;
 mod observer;
 mod pair;
+pub mod peaks;
 mod queue;
-pub mod roof;
 mod rows;
 mod session;
 #[cfg(test)]

@@ -139,7 +139,7 @@ pub fn stragglers(summary: &Summary) -> Option<String> {
     }
     let Some(arrivals) = &summary.arrivals else {
         return Some(format!(
-            "Who arrives last at collectives: {ABSENT}, because collectives have no sequence numbers in it. A long wait does not show \
+            "Who arrives last at collectives: {ABSENT}, because its collectives have no sequence numbers. A long wait does not show \
              which rank is slow."
         ));
     };

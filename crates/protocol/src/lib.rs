@@ -22,11 +22,11 @@ pub mod handle;
 mod kernel;
 pub mod lints;
 pub mod machine;
+mod peaks;
 mod profile;
 pub mod random;
 pub mod reference;
 mod report;
-mod roof;
 mod run;
 mod size;
 pub mod stats;
@@ -40,9 +40,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use kernel::*;
+pub use peaks::*;
 pub use profile::*;
 pub use report::*;
-pub use roof::*;
 pub use run::*;
 pub use size::*;
 
@@ -66,7 +66,7 @@ pub enum Command {
     Open {
         device: String,
     },
-    /// Measures a device's roofs again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    /// Measures a device's peaks again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
     Calibrate {
         device: String,
     },
@@ -158,7 +158,8 @@ pub enum Event {
     },
     Calibrated {
         device: Device,
-        roof: Roof,
+        #[serde(rename = "roof")]
+        peaks: Peaks,
     },
     /// The text of a kernel that was compiled. Only an engine that was asked for texts sends it.
     CompiledKernel(CompiledKernel),

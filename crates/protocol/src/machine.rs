@@ -129,7 +129,7 @@ pub struct LoadJudge {
 
 impl LoadJudge {
     /// Adds the share of one window and returns the load; `None` until there are enough windows.
-    pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
+    pub fn add_window(&mut self, share: f64, cores: u32) -> Option<Load> {
         if self.windows.len() == WINDOWS {
             self.windows.pop_front();
         }
@@ -151,7 +151,7 @@ impl LoadJudge {
 /// Reads the counters of the system.
 ///
 /// # Errors
-/// Says why there are none.
+/// Fails on a system without these counters, with the reason.
 pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
@@ -166,10 +166,10 @@ pub fn read() -> Result<ProcessorTime, String> {
         .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
 }
 
-/// Returns the processor time of this process in user and in system mode; `None` if the system does not tell it.
+/// Returns the processor time of this process in user and in system mode; `None` if the system does not report it.
 pub fn own_time() -> Option<Duration> {
     let ticks = process_ticks(&system("/proc/self/stat").ok()?)?;
-    // A tick that Linux tells programs is always a hundredth of a second.
+    // A tick that Linux reports to programs is always a hundredth of a second.
     Some(Duration::from_millis(10 * ticks))
 }
 
@@ -189,18 +189,18 @@ pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
 
 /// Waits for a time, and returns the share of the cores, 0 to 1, that other programs used meanwhile; `None` if it is not known.
 pub fn others_within(window: Duration) -> Option<f64> {
-    during(|| std::thread::sleep(window)).1
+    others_during(|| std::thread::sleep(window)).1
 }
 
 /// Does some work, and returns its result with the share of the cores that other programs used meanwhile; `None` if it is not known.
-pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
+pub fn others_during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
     let before = read();
-    let done = work();
-    (done, since(&before))
+    let result = work();
+    (result, others_since(&before))
 }
 
 /// Returns the share of the cores that other programs used since a reading; `None` if it is not known.
-pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
+pub fn others_since(before: &Result<ProcessorTime, String>) -> Option<f64> {
     others(before.as_ref().ok()?, &read().ok()?)
 }
 
@@ -215,7 +215,7 @@ pub struct LoadMeter {
     /// The reading at the beginning of the window.
     before: Result<ProcessorTime, String>,
     judge: LoadJudge,
-    /// True once it was reported why the load is not known.
+    /// True once the reason was reported why the load is not known.
     reason_reported: bool,
 }
 
@@ -234,7 +234,7 @@ impl LoadMeter {
         let now = read();
         let before = std::mem::replace(&mut self.before, now);
         match (&before, &self.before) {
-            (Ok(before), Ok(now)) => self.judge.take(others(before, now)?, now.cores),
+            (Ok(before), Ok(now)) => self.judge.add_window(others(before, now)?, now.cores),
             (_, Err(why)) if !self.reason_reported => {
                 self.reason_reported = true;
                 Some(Load {
@@ -312,7 +312,7 @@ mod tests {
     fn a_machine_is_busy_for_a_while_or_not_at_all() {
         let mut judge = LoadJudge::default();
         let mut busy_after = |shares: &[f64]| {
-            let loads = shares.iter().map(|share| judge.take(*share, 2));
+            let loads = shares.iter().map(|share| judge.add_window(*share, 2));
             loads.last().flatten().map(|load| load.busy)
         };
         assert_eq!(busy_after(&[0.9, 0.9]), None, "two windows are too few");

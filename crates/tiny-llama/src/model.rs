@@ -24,13 +24,13 @@ use parameters::{Block, Parameters, Projections};
 use protocol::config::{Gradient, Loss, ModelConfig, RunConfig, Swiglu};
 use weights::Weight;
 
-/// The model is the network on one device.
+/// The network on one device.
 #[derive(Clone, Debug)]
 pub struct Model {
     versions: Versions,
     parameters: Parameters,
     device: Device,
-    /// This is true if f16 products may use the device's matrix cores.
+    /// True if f16 products may use the device's matrix cores.
     matrix_cores: bool,
 }
 
@@ -78,7 +78,8 @@ impl Model {
 
     /// Returns the residual stream `[n, d]` after the last block.
     fn blocks(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Residual<'_> {
-        let (table, inputs) = (self.parameters.embedding(), tokens.inputs.clone()); // [vocab, d], [n]
+        let table = self.parameters.embedding(); // [vocab, d]
+        let inputs = tokens.inputs.clone(); // [n]
         let mut x = Residual::embedding(&self.versions, table, inputs); // [n, d]
         for (layer, block) in self.parameters.blocks().enumerate() {
             self.attention(layer, block, &mut x); // [n, d]
@@ -147,14 +148,14 @@ impl Model {
     }
 }
 
-/// These methods set the model up: parameters, knobs, the reference.
 impl Model {
     /// Makes the network with these weights, which are in the order of [`weights::names`].
     ///
     /// # Errors
     /// When the weights are not those of the configuration.
     pub fn new(run: &RunConfig, initial: &[Weight], device: &Device) -> anyhow::Result<Self> {
-        let (config, format) = (run.model.clone(), Format::for_run(run, false));
+        let config = run.model.clone();
+        let format = Format::for_run(run, false);
         Ok(Self {
             parameters: Parameters::new(&config, initial, device)?,
             versions: Versions::new(config, format, run.train.context, device),

@@ -3,13 +3,13 @@
 use half::f16;
 use naga::{MathFunction, Scalar, ScalarKind};
 
-use super::arithmetic::{f, part, round};
+use super::arithmetic::{f, round, scalar_lanes};
 use super::value::Mask;
 
-/// The largest number of words of an argument or a result.
-const MOST: usize = 16;
+/// The largest number of words of an argument or a result: those of a 4 × 4 matrix.
+const MOST_WORDS: usize = 16;
 
-/// Applies a function to the arguments of all active lanes; returns false if the function is not supported.
+/// Applies a function to the arguments of all active lanes. Returns false if the function is not supported.
 pub(crate) fn apply(
     fun: MathFunction,
     scalar: Scalar,
@@ -25,7 +25,7 @@ pub(crate) fn apply(
         (|$($name:ident),+| $value:expr) => {{
             for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
                 let mut number = 0..;
-                $(let $name = part(argument(number.next().unwrap_or(0)), at, lanes);)+
+                $(let $name = scalar_lanes(argument(number.next().unwrap_or(0)), at, lanes);)+
                 for &lane in &mask.lanes {
                     let lane = lane as usize;
                     $(let $name = $name[lane];)+
@@ -55,7 +55,7 @@ pub(crate) fn apply(
         for &lane in &mask.lanes {
             let gather = |at: usize| {
                 let words = argument(at).iter().skip(lane as usize).step_by(lanes);
-                words.copied().take(MOST).collect::<Vec<u32>>()
+                words.copied().take(MOST_WORDS).collect::<Vec<u32>>()
             };
             let Some(result) = whole(fun, scalar.kind, &gather(0), &gather(1), &gather(2)) else {
                 return false;
@@ -67,7 +67,7 @@ pub(crate) fn apply(
     }
     use MathFunction::{Frexp, Pack2x16float, Pack2x16snorm, Pack2x16unorm};
     use MathFunction::{Pack4x8snorm, Pack4x8unorm};
-    // The words of these are no floats, or not all of them.
+    // Not all words of these results are floats.
     if !matches!(
         fun,
         Frexp | Pack4x8snorm | Pack4x8unorm | Pack2x16snorm | Pack2x16unorm | Pack2x16float
@@ -77,6 +77,7 @@ pub(crate) fn apply(
     true
 }
 
+/// Returns a function of one float.
 fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -113,6 +114,7 @@ fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {
     })
 }
 
+/// Returns a function of two floats.
 fn float2(fun: MathFunction) -> Option<fn(f32, f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -125,6 +127,7 @@ fn float2(fun: MathFunction) -> Option<fn(f32, f32) -> f32> {
     })
 }
 
+/// Returns a function of three floats.
 fn float3(fun: MathFunction) -> Option<fn(f32, f32, f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -139,6 +142,7 @@ fn float3(fun: MathFunction) -> Option<fn(f32, f32, f32) -> f32> {
     })
 }
 
+/// Returns a function of one integer.
 fn integer1(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32) -> u32> {
     use MathFunction::*;
     let signed = kind == ScalarKind::Sint;
@@ -157,10 +161,12 @@ fn integer1(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32) -> u32> {
     })
 }
 
+/// Returns the position of the highest bit that is 1; all ones for 0.
 fn leading_bit(a: u32) -> u32 {
     a.checked_ilog2().unwrap_or(u32::MAX)
 }
 
+/// Returns a function of two integers.
 fn integer2(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32) -> u32> {
     let signed = kind == ScalarKind::Sint;
     Some(match fun {
@@ -172,6 +178,7 @@ fn integer2(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32) -> u32> 
     })
 }
 
+/// Returns a function of three integers.
 fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> u32> {
     let signed = kind == ScalarKind::Sint;
     Some(match fun {
@@ -197,7 +204,7 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
     })
 }
 
-/// Returns the first bit and the number of bits, limited to 32.
+/// Limits a range of bits to the 32 bits of a word.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
     let offset = offset.min(32);
     (offset, count.min(32 - offset))
@@ -224,7 +231,7 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     let scale = |by: f32, of: &[f32]| of.iter().map(|x| x * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
-    let packed = |bits, least, most| pack(bits, x.iter().map(|x| normed(*x, least, most)));
+    let packed = |bits, low, scale| pack(bits, x.iter().map(|x| normed(*x, low, scale)));
     let half = |at: u32| (a.first().copied().unwrap_or(0) >> (16 * at)) as u16;
     Some(match fun {
         Dot if kind == ScalarKind::Float => words(vec![dot(&x, &y)]),
@@ -267,20 +274,16 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             words(turned.map(|x| if k < 0.0 { 0.0 } else { x }).collect())
         }
         Modf => {
-            let parts = [f32::fract, f32::trunc];
-            words(
-                parts
-                    .iter()
-                    .flat_map(|part| x.iter().map(|x| part(*x)))
-                    .collect(),
-            )
+            let parts = [f32::fract, f32::trunc]
+                .iter()
+                .flat_map(|part| x.iter().map(|x| part(*x)));
+            words(parts.collect())
         }
         Frexp => {
-            let parts: Vec<(f32, i32)> = x.iter().map(|x| frexp(*x)).collect();
-            let fractions = parts.iter().map(|(fraction, _)| fraction.to_bits());
-            fractions
-                .chain(parts.iter().map(|(_, exponent)| *exponent as u32))
-                .collect()
+            let (fractions, exponents): (Vec<f32>, Vec<i32>) = x.iter().map(|x| frexp(*x)).unzip();
+            let mut all = words(fractions);
+            all.extend(exponents.into_iter().map(|exponent| exponent as u32));
+            all
         }
         Determinant => words(vec![determinant(&x)]),
         Pack4x8snorm => packed(8, -1.0, 127.0),
@@ -314,15 +317,16 @@ fn pack(bits: u32, parts: impl DoubleEndedIterator<Item = i32>) -> Vec<u32> {
     vec![parts.rev().fold(0, |all, part| all << bits | low(part))]
 }
 
-/// Returns a number, limited to `least` and 1, as an integer up to `most`.
-fn normed(x: f32, least: f32, most: f32) -> i32 {
-    (0.5 + most * x.clamp(least, 1.0)).floor() as i32
+/// Limits a number to the range from `low` to 1, and returns it as an integer: 1 becomes `scale`.
+fn normed(x: f32, low: f32, scale: f32) -> i32 {
+    (0.5 + scale * x.clamp(low, 1.0)).floor() as i32
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// Splits a float into a fraction from 0.5 to 1 and an exponent of 2.
 fn frexp(a: f32) -> (f32, i32) {
     if a == 0.0 || !a.is_finite() {
         return (a, 0);
@@ -340,9 +344,11 @@ fn determinant(matrix: &[f32]) -> f32 {
         return matrix.first().copied().unwrap_or(1.0);
     }
     let minor = |row: usize| {
-        let rest = matrix[size..].iter().enumerate();
-        let rest = rest.filter(move |(at, _)| at % size != row);
-        rest.map(|(_, value)| *value).collect::<Vec<f32>>()
+        let later_columns = matrix[size..].iter().enumerate();
+        later_columns
+            .filter(move |(index, _)| index % size != row)
+            .map(|(_, value)| *value)
+            .collect::<Vec<f32>>()
     };
     let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
     (0..size)

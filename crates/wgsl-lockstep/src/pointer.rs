@@ -3,13 +3,13 @@
 use naga::{Expression, Handle, Scalar};
 
 use super::OUTSIDE;
-use super::evaluate::number;
+use super::evaluate::index_value;
 use super::interpreter::Interpreter;
 use super::value::{LaneValues, Mask, Outside, Root};
 
 impl Interpreter<'_> {
-    /// Points to a part of what the pointer `base` points to, and notes the active lanes whose index is past the end. Returns `None` for
-    /// parts that are not supported.
+    /// Sets `out` to a pointer to a part of the variable that `base` points to, with the active lanes whose index is past the end. Returns
+    /// `None` for a part that is not supported.
     pub(crate) fn point(
         &self,
         frame: usize,
@@ -92,7 +92,7 @@ impl Interpreter<'_> {
                     let bytes = stride.count.map(|count| count * stride.bytes);
                     out.outside.push(Outside {
                         lane,
-                        index: number(scalar, indices[lane as usize]),
+                        index: index_value(scalar, indices[lane as usize]),
                         count: count_from(start),
                         base: start,
                         bytes: bytes.unwrap_or(u32::MAX),

@@ -186,7 +186,7 @@ impl ExerciseState {
         let mut follows = FollowUps::new();
         let answered = if context.exercise.detective().is_some() {
             self.quiz.push(choice);
-            let passed = progress.note_finding(choice, right);
+            let passed = progress.record_answer(choice, right);
             if right && !passed {
                 let text = "Right, but not on the first try: this counts as seen, not as passed";
                 follows.push(FollowUp::tell(text));

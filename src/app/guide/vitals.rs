@@ -66,7 +66,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
             figure.label
         };
         if reading.withholds_mark(name) {
-            let later = ("told later".to_owned(), FigureState::Open);
+            let later = ("shown later".to_owned(), FigureState::Open);
             vital(figure.label, Some(later))
         } else {
             figure
@@ -92,7 +92,7 @@ fn good(is_good: bool) -> FigureState {
 /// Returns the figure of the loss, compared with the natural logarithm of the number of tokens. A first loss that is too high stays there.
 fn loss(app: &App) -> RunFigure {
     let slot = app.shown_run().shown();
-    let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
+    let (Some((_, loss)), Some(ln_vocab)) = (slot.loss.last(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
     let limit = thresholds::highest_first_loss(ln_vocab);

@@ -131,14 +131,14 @@ impl Membership {
         }
         if let Some(mut result) = app.race_result() {
             if let Some(earlier) = self.races.get(&task) {
-                result.keep(earlier);
+                result.choose_between(earlier);
             }
             self.races.insert(task, result);
         }
         let record = self.participant(app);
         // The time in the task alone is no reason to share.
         let at_shared_time = Participant {
-            here_s: self.shared.here_s,
+            open_s: self.shared.open_s,
             ..record.clone()
         };
         if at_shared_time == self.shared && !self.shared.id.is_empty() {
@@ -166,8 +166,8 @@ impl Membership {
             id: self.me.id.clone(),
             name: self.me.name.clone(),
             device,
-            here: task.clone(),
-            here_s: app.clock.now_ms.saturating_sub(*opened_ms) / 1000,
+            open_task: task.clone(),
+            open_s: app.clock.now_ms.saturating_sub(*opened_ms) / 1000,
             raised: self.raised,
             stages,
             ballots: self.ballots.clone(),

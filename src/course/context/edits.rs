@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::course::config_file::parse;
 use crate::course::source::Loader;
 use crate::course::text::hash;
-use crate::course::{Course, CourseFiles, embedded};
+use crate::course::{Course, CourseFiles, Exercise, embedded};
 use protocol::config::RunConfig;
 
 /// A starter of a stage that was edited in place.
@@ -32,10 +32,11 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
     }
     for stage in &builtin.stages {
         let file = format!("{}/config.toml", stage.path);
-        let (Some(original), Ok(text)) = (embedded::text(&file), source.read(&file)) else {
+        let text = source.read(&file);
+        let Ok(config) = text.and_then(|text| parse(&text, &source.shown(&file))) else {
             continue;
         };
-        let Ok(config) = parse(&text, &source.shown(&file)) else {
+        let Some(original) = embedded::text(&file) else {
             continue;
         };
         if config == stage.broken {
@@ -52,21 +53,7 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
         }
     }
     for exercise in &builtin.exercises {
-        let mut originals: BTreeMap<String, String> = BTreeMap::new();
-        for file in exercise.files() {
-            let path = format!("{}/{}", exercise.path, file.name);
-            let Some(original) = embedded::text(&path) else {
-                continue;
-            };
-            let is_edited = match source.read(&path) {
-                Ok(text) => hash(&text) != hash(&original),
-                // A learner may remove the file; a file that is there but cannot be read is reported.
-                Err(_) => !source.exists(&path),
-            };
-            if is_edited {
-                originals.insert(path, original);
-            }
-        }
+        let originals = originals_of_edited(exercise, source);
         // An exercise whose whole folder was removed stays removed.
         if !originals.is_empty() && source.exists(&format!("{}/exercise.toml", exercise.path)) {
             read_again(course, source, &exercise.path, originals);
@@ -76,6 +63,26 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
     course.exercises.sort_by(|a, b| a.folder().cmp(b.folder()));
     course.broken.sort_by(|a, b| a.folder.cmp(&b.folder));
     found
+}
+
+/// Returns the original texts of the exercise's files that the learner edited or removed, by path. A file that exists but cannot be read is
+/// not one of them, so that it is reported.
+fn originals_of_edited(exercise: &Exercise, source: &CourseFiles) -> BTreeMap<String, String> {
+    let mut originals = BTreeMap::new();
+    for file in exercise.files() {
+        let path = format!("{}/{}", exercise.path, file.name);
+        let Some(original) = embedded::text(&path) else {
+            continue;
+        };
+        let is_edited = match source.read(&path) {
+            Ok(text) => hash(&text) != hash(&original),
+            Err(_) => !source.exists(&path),
+        };
+        if is_edited {
+            originals.insert(path, original);
+        }
+    }
+    originals
 }
 
 /// Reads the stage or exercise at `path` again, with these texts in place of the learner's. Returns true if it can be used. A learner's
@@ -88,7 +95,7 @@ fn read_again(
 ) -> bool {
     let folder = path.rsplit('/').next().unwrap_or_default();
     let mut loader = Loader::new(source);
-    loader.instead = originals;
+    loader.replacements = originals;
     course.stages.retain(|stage| stage.path != path);
     course.exercises.retain(|exercise| exercise.path != path);
     course.broken.retain(|broken| broken.folder != folder);

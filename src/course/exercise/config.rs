@@ -1,5 +1,5 @@
-//! A config exercise: a configuration, the values to try, the checks, and the learner's `answer.toml`, in which they write what they
-//! expect before anything is measured. A question mark is not an answer, and nothing is measured without answers.
+//! A config exercise: a configuration, the values to try, the checks, and the learner's `answer.toml`. In this file learners write what they
+//! expect, such as `batch = "8"`, before anything is measured. Its starter has `batch = "?"`, which is not an answer.
 
 mod check;
 mod read;
@@ -22,7 +22,7 @@ use protocol::config::RunConfig;
 /// The name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
 
-/// A config exercise: one configuration, the values to try, and the questions to answer before they are measured.
+/// A config exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configs {
     /// The text of `config.toml`.
@@ -38,14 +38,14 @@ pub struct Configs {
     pub rank: Vec<RankedChange>,
 }
 
-/// Several values of one key.
+/// Several values of one key, each of which is measured.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
     pub key: String,
     #[serde(default, deserialize_with = "words_of_numbers")]
     pub values: Vec<String>,
-    /// Other settings to repeat the sweep with, such as `model.attention=flash`.
+    /// Other settings with each of which the sweep is repeated, such as `model.attention=flash`.
     #[serde(default)]
     pub with: Vec<String>,
     /// The metrics in the table.
@@ -75,21 +75,20 @@ impl Configs {
         self.checks.iter().any(is_speed)
     }
 
-    /// Returns every run of the sweep in order: the other setting that it is repeated with, if any, and the value.
+    /// Returns every run of the sweep in order: the setting of `with`, if there is one, and the value.
     pub fn points(&self) -> Vec<(Option<&str>, &str)> {
         let Some(sweep) = &self.sweep else {
             return Vec::new();
         };
-        let mut settings: Vec<Option<&str>> =
-            sweep.with.iter().map(|set| Some(set.as_str())).collect();
-        if settings.is_empty() {
-            settings.push(None);
+        let values = || sweep.values.iter().map(String::as_str);
+        if sweep.with.is_empty() {
+            return values().map(|value| (None, value)).collect();
         }
-        let mut points = Vec::new();
-        for with in settings {
-            points.extend(sweep.values.iter().map(|value| (with, value.as_str())));
-        }
-        points
+        sweep
+            .with
+            .iter()
+            .flat_map(|setting| values().map(move |value| (Some(setting.as_str()), value)))
+            .collect()
     }
 }
 
@@ -102,11 +101,11 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     set(&mut changed, assignment)?;
     match changed.problems().first() {
         None => Ok(changed),
-        Some(problem) => Err(problem.what.clone()),
+        Some(problem) => Err(problem.message.clone()),
     }
 }
 
-/// Reads a list of numbers or words, each as it is written on a command line.
+/// Reads a list of numbers or words as texts, so that `8` and `"8"` are one value.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let values = Vec::<toml::Value>::deserialize(deserializer)?;
     let words = values.into_iter().map(|value| match value {
@@ -121,7 +120,7 @@ fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 pub struct ConfigCheck {
     pub name: String,
     pub metric: ConfigMetric,
-    /// The key of `answer.toml` that is compared with the measurement, and the question to the learner.
+    /// The key of `answer.toml` that is compared with the measurement, and the question to the learner; `None` if the learner is not asked.
     pub answer: Option<(String, String)>,
 }
 
@@ -130,15 +129,15 @@ pub struct ConfigCheck {
 pub enum ConfigMetric {
     /// The last value of the sweep up to which each doubling took less than `factor` times the step time.
     Bend { factor: f64 },
-    /// The first value at which the quadratic term of a + b·x + c·x², fitted to peak memory, is the largest.
+    /// The first value at which the quadratic term of a + b·x + c·x², fitted to peak memory, is the largest. `of` is a setting of `with`.
     Leads { of: String },
-    /// The share of the quadratic term at the largest value is at most `at_most`.
+    /// The share of the quadratic term at the largest value is at most `at_most`. `of` is a setting of `with`.
     QuadraticShare { of: String, at_most: f64 },
     /// The learner's order has at most `at_most` wrong pairs of changes that the measurement clearly distinguishes.
     Order { at_most: u64 },
-    /// `refused`, `slower`, `same` or `faster` than the first value of the sweep.
+    /// The value `of` is `refused`, `slower`, `same` or `faster`, compared with the first value of the sweep.
     Speed { of: String },
-    /// A figure of the run with this value.
+    /// The figure `name` of the run with the value `of`.
     Figure {
         name: String,
         of: String,
@@ -151,13 +150,13 @@ pub enum ConfigMetric {
 pub enum FigureTest {
     AtLeast(f64),
     AtMost(f64),
-    /// Within this share of the first value's figure.
+    /// The figure differs from that of the sweep's first value by at most this share of it.
     WithinOfFirst(f64),
 }
 
-/// The possible outcomes of a format or a change.
-pub const SPEEDS: &[&str] = &["refused", "slower", "same", "faster"];
-/// The answer for no value of the sweep.
+/// The possible answers to the question about the speed of a value.
+const SPEEDS: [&str; 4] = ["refused", "slower", "same", "faster"];
+/// The answer that no value of the sweep is the right one.
 pub const NONE: &str = "none";
 
 impl ConfigCheck {
@@ -167,7 +166,7 @@ impl ConfigCheck {
         match &self.metric {
             ConfigMetric::Bend { .. } => values,
             ConfigMetric::Leads { .. } => [values, vec![NONE.to_owned()]].concat(),
-            ConfigMetric::Speed { .. } => SPEEDS.iter().map(|word| (*word).to_owned()).collect(),
+            ConfigMetric::Speed { .. } => SPEEDS.map(str::to_owned).to_vec(),
             _ => Vec::new(),
         }
     }
@@ -184,32 +183,35 @@ pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
     let (text, _) = sanitize::without_escapes(raw);
     let mut found = Answers::new();
     for (key, value) in &parse(&text, path)? {
-        let words = words(value.get_ref()).ok_or_else(|| {
-            let what = "takes a number, a quoted word or a list of words";
-            let line = line_of(&text, value.span().start);
-            FileError::new(path, line, format!("`{}` {what}", key.get_ref()))
+        let name = key.get_ref();
+        let answer = words(value.get_ref()).ok_or_else(|| {
+            let message = format!("`{name}` takes a number, a quoted word or a list of words");
+            FileError::new(path, line_of(&text, value.span().start), message)
         })?;
-        if !words.is_empty() && !words.iter().any(|word| word == "?") {
-            found.insert(key.get_ref().to_string(), words);
+        if !answer.is_empty() && !answer.iter().any(|word| word == "?") {
+            found.insert(name.to_string(), answer);
         }
     }
     Ok(found)
 }
 
 fn parse<'t>(raw: &'t str, path: &str) -> Result<DeTable<'t>, FileError> {
-    let root = DeTable::parse(raw);
-    root.map(Spanned::into_inner)
+    DeTable::parse(raw)
+        .map(Spanned::into_inner)
         .map_err(|error| not_toml(path, raw, error.message(), error.span()))
 }
 
+/// Returns the words of an answer; `None` for a value that cannot be an answer.
 fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
     match value {
         DeValue::String(text) => Some(split(text)),
         DeValue::Integer(n) => Some(vec![n.to_string()]),
         DeValue::Array(list) => {
-            let entries = list.iter().map(|entry| words(entry.get_ref()));
-            let all: Option<Vec<Vec<String>>> = entries.collect();
-            all.map(|all| all.concat())
+            let mut all = Vec::new();
+            for entry in list {
+                all.extend(words(entry.get_ref())?);
+            }
+            Some(all)
         }
         _ => None,
     }
@@ -229,14 +231,15 @@ pub fn split(text: &str) -> Vec<String> {
 /// If an answer is given already, or if a key is missing.
 pub fn check_starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
     if let Some(key) = answers(raw, path)?.keys().next() {
-        let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
-        return Err(FileError::new(path, 0, what));
+        let message = format!("answers `{key}` already; a starter writes {key} = \"?\"");
+        let line = line_of_key(raw, key).unwrap_or(0);
+        return Err(FileError::new(path, line, message));
     }
     let keys = parse(raw, path)?;
     for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {
         if !keys.contains_key(key.as_str()) {
-            let what = format!("does not ask for `{key}`; write {key} = \"?\"");
-            return Err(FileError::new(path, 0, what));
+            let message = format!("does not ask for `{key}`; write {key} = \"?\"");
+            return Err(FileError::new(path, 0, message));
         }
     }
     Ok(())
@@ -248,7 +251,7 @@ pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
     Some(line_of(raw, keys.get(key)?.span().start))
 }
 
-/// Returns the text of `answer.toml` with these answers. Its comments stay. The starter replaces a text that cannot be read.
+/// Returns the text of `answer.toml` with these answers. The comments in `raw` stay. If `raw` is not TOML, `starter` takes its place.
 pub fn written(raw: &str, starter: &str, answers: &Answers) -> String {
     let mut document = [raw, starter]
         .iter()
@@ -265,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_words_and_question_marks_are_none() {
+    fn an_answer_is_a_list_of_words_and_a_question_mark_is_not_an_answer() {
         let read = |raw| answers(raw, "answer.toml").map_err(|error| error.to_string());
         let found = read("batch = 8\norder = [\"C\", \"a\"]\nf16 = \"?\"\nall = \"b, a\"\n")
             .expect("answers");
@@ -275,8 +278,17 @@ mod tests {
         assert_eq!(found["all"], ["b", "a"]);
         let error = read("a = 1\nb = [").expect_err("not TOML");
         assert!(error.starts_with("answer.toml:2: is not valid"), "{error}");
-        let what = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
-        assert_eq!(read("a = 1\nb = true\n"), Err(what.to_owned()));
+        let message = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
+        assert_eq!(read("a = 1\nb = true\n"), Err(message.to_owned()));
+    }
+
+    #[test]
+    fn a_starter_that_answers_is_refused_with_the_line_of_the_answer() {
+        let error = check_starter("# first\nf16 = \"same\"\n", "answer.toml", &[]);
+        assert_eq!(
+            error.expect_err("an answer").to_string(),
+            "answer.toml:2: answers `f16` already; a starter writes f16 = \"?\""
+        );
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! A recorded run with a hidden fault. The recording is the unchanged stream of a real run. The fault's knob and the lints would name the
-//! fault, so they are removed before the run is shown, and the screen says so.
+//! A detective exercise: a recorded run with a fault that the learner names. The recording is the unchanged stream of a real run. The knob of
+//! the fault and the lints would name the fault, so they are removed before the run is shown, and the screen says so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::folder::ExerciseFolder;
 use crate::course::Question;
-use crate::course::check::{Check, CheckToml, checked};
+use crate::course::check::{Check, CheckToml, read_check};
 use crate::course::config_file::FileError;
-use crate::course::stage::{check_keys, check_question, plain_file};
+use crate::course::save_file::letter;
+use crate::course::stage::{ChoiceLetter, check_keys, check_question, plain_file};
 use protocol::config::{Knob, KnobValue, RunConfig};
 use protocol::{self, Device, Event, Finished, StreamLine};
 
@@ -26,9 +28,9 @@ pub struct Detective {
     pub date: String,
     /// The keys that would reveal the fault.
     pub hide: Vec<String>,
-    /// The name of another program's profile for `perflings open`, which replaces the recording.
+    /// The name of another program's profile, which `perflings open` shows. It takes the place of the recording, which is then empty.
     pub profile: Option<String>,
-    /// What the recording shows where a choice is right, for each choice. `judge::detective` compares it with the recording.
+    /// For each choice, the conditions that the recording meets if the choice is right. `judge::detective` compares them with the recording.
     pub shows: [Vec<Check>; 4],
     /// The line of the declared answer in `exercise.toml`, for messages.
     pub answer_line: usize,
@@ -43,56 +45,7 @@ impl Detective {
         }
     }
 
-    /// Makes an exercise about a recording. `file` is for messages only.
-    ///
-    /// # Errors
-    /// If the recording does not begin with a greeting, or starts no run.
-    pub fn new(
-        question: Question,
-        hide: Vec<String>,
-        recording: String,
-        file: String,
-    ) -> Result<Self, FileError> {
-        let mut head = recording.lines().map_while(event);
-        let Some(Event::Hello(hello)) = head.next() else {
-            let what =
-                "is not a recording; write one with `perflings run --config FILE --record FILE`";
-            return Err(FileError::new(file, 1, what));
-        };
-        let device = head.find_map(|event| Some(event.begins_run()?.device.clone()));
-        let what = "starts no run; record one with `perflings run --config FILE --record FILE`";
-        Ok(Self {
-            question,
-            device: device.ok_or_else(|| FileError::new(&file, 0, what))?,
-            recording: recording.into(),
-            file,
-            date: hello.date,
-            hide,
-            profile: None,
-            shows: Default::default(),
-            answer_line: 0,
-        })
-    }
-
-    /// Makes an exercise about another program's profile, without a recording.
-    pub fn of_profile(question: Question, profile: String, device: String, date: String) -> Self {
-        Self {
-            question,
-            recording: "".into(),
-            file: profile.clone(),
-            device: Device {
-                kind: "gpu".to_owned(),
-                name: device,
-            },
-            date,
-            hide: Vec::new(),
-            profile: Some(profile),
-            shows: Default::default(),
-            answer_line: 0,
-        }
-    }
-
-    /// Returns device and date of the recording.
+    /// Returns the device and the date of the recording.
     pub fn badge(&self) -> String {
         format!("{}, {}", self.device.name, self.date)
     }
@@ -120,8 +73,8 @@ impl Detective {
 
     /// Returns the complete summary of the run, for the explanation; `None` if the recording ends too early.
     pub fn finished(&self) -> Option<Finished> {
-        let mut events = self.recording.lines().rev().filter_map(event);
-        events.find_map(|event| match event {
+        let mut last_first = self.recording.lines().rev().filter_map(event);
+        last_first.find_map(|event| match event {
             Event::Finished(finished) => Some(*finished),
             _ => None,
         })
@@ -146,15 +99,15 @@ impl Detective {
         self.hide.iter().filter_map(|path| Knob::known(path))
     }
 
-    /// Reads every line of the recording, and returns its first fault; `None` if it has no fault.
+    /// Reads every line of the recording, and returns the first fault; `None` for a recording without a fault.
     pub fn problem(&self) -> Option<FileError> {
-        let fault = |line, what: &str| Some(FileError::new(&self.file, line, what));
+        let fault = |line, message: &str| Some(FileError::new(&self.file, line, message));
         if self.profile.is_some() {
             return None;
         }
-        for (at, text) in self.recording.lines().enumerate() {
+        for (line, text) in (1..).zip(self.recording.lines()) {
             if let Err(why) = protocol::read::<StreamLine>(text) {
-                return fault(at + 1, &format!("is not a line of a recording: {why}"));
+                return fault(line, &format!("is not a line of a recording: {why}"));
             }
         }
         if self.finished().is_none() {
@@ -165,10 +118,10 @@ impl Detective {
         let is_plain = |knob: &&Knob| (knob.get)(&config) == (knob.get)(&plain);
         let knob = self.knobs().find(is_plain)?;
         let value = (knob.get)(&config);
-        let what = "the preset's value: `hide` hides nothing there";
+        let path = knob.path;
         fault(
             0,
-            &format!("was recorded with {} = {value}, {what}", knob.path),
+            &format!("was recorded with {path} = {value}, as in the preset; remove it from `hide`"),
         )
     }
 }
@@ -181,59 +134,47 @@ struct DetectiveToml {
     recording: Option<String>,
     #[serde(default)]
     hide: Vec<String>,
-    // The keys below belong to a profile of another program.
+    // The keys `profile`, `device` and `date` are about a profile of another program.
     profile: Option<String>,
     device: Option<String>,
     date: Option<String>,
+    /// The conditions under which each choice is right.
     #[serde(default)]
-    shows: ShowsToml,
+    shows: BTreeMap<ChoiceLetter, Vec<CheckToml>>,
 }
 
-/// The conditions under which each choice is right, by its letter.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ShowsToml {
-    a: Vec<CheckToml>,
-    b: Vec<CheckToml>,
-    c: Vec<CheckToml>,
-    d: Vec<CheckToml>,
-}
-
-/// Reads the question, the recording or profile that it is about, and what that shows where a choice is right.
+/// Reads the question, the recording or profile that it is about, and what that shows if a choice is right.
 pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
-    let mut found: DetectiveToml = folder.own()?;
+    let found: DetectiveToml = folder.own()?;
     let file = folder.file;
-    let ShowsToml { a, b, c, d } = std::mem::take(&mut found.shows);
     let mut shows: [Vec<Check>; 4] = Default::default();
-    for (choice, (letter, raw)) in [("a", a), ("b", b), ("c", c), ("d", d)]
-        .into_iter()
-        .enumerate()
-    {
-        for (at, raw) in raw.into_iter().enumerate() {
-            match checked(file, &format!("shows.{letter}.{at}"), raw) {
-                Ok(check) => shows[choice].push(check),
-                Err(fault) => file.keep(Err(fault)),
-            }
+    for (letter_of_choice, checks) in found.shows {
+        let choice = letter_of_choice as usize;
+        for (index, raw) in checks.into_iter().enumerate() {
+            let path = format!("shows.{}.{index}", letter(choice));
+            shows[choice].extend(file.ok_or_report(read_check(file, &path, raw)));
         }
     }
-    Ok(Detective {
-        shows,
-        answer_line: file.line("question.answer"),
-        ..about(folder, found)?
-    })
-}
-
-/// Reads the question, and the recording or profile that it is about.
-fn about(folder: &ExerciseFolder<'_>, found: DetectiveToml) -> Result<Detective, FileError> {
-    let file = folder.file;
     let question = found
         .question
         .ok_or_else(|| file.fault("question", "has no question; write a table `[question]`"))?;
     check_question(file, "question", &question)?;
+    let answer_line = file.line("question.answer");
     if let Some(profile) = found.profile {
-        let device = found.device.unwrap_or_default();
-        let date = found.date.unwrap_or_default();
-        return Ok(Detective::of_profile(question, profile, device, date));
+        return Ok(Detective {
+            question,
+            recording: "".into(),
+            file: profile.clone(),
+            device: Device {
+                kind: "gpu".to_owned(),
+                name: found.device.unwrap_or_default(),
+            },
+            date: found.date.unwrap_or_default(),
+            hide: Vec::new(),
+            profile: Some(profile),
+            shows,
+            answer_line,
+        });
     }
     if found.hide.is_empty() {
         return Err(file.missing("hide", "[\"model.init\"]"));
@@ -241,13 +182,42 @@ fn about(folder: &ExerciseFolder<'_>, found: DetectiveToml) -> Result<Detective,
     check_keys(file, "hide", &found.hide)?;
     let name = found.recording.as_deref().unwrap_or("run.jsonl");
     if !plain_file(name, &["jsonl"]) {
-        let what = "name a .jsonl file beside exercise.toml";
-        return Err(file.fault("recording", format!("`recording` is `{name}`; {what}")));
+        let message = format!("`recording` is `{name}`; name a .jsonl file beside exercise.toml");
+        return Err(file.fault("recording", message));
     }
     let path = folder.path_of(name);
     let recording = folder.loader.text(&path)?;
     let shown = folder.loader.source.shown(&path);
-    Detective::new(question, found.hide, recording, shown)
+    let (device, date) = device_and_date(&recording, &shown)?;
+    Ok(Detective {
+        question,
+        recording: recording.into(),
+        file: shown,
+        device,
+        date,
+        hide: found.hide,
+        profile: None,
+        shows,
+        answer_line,
+    })
+}
+
+/// Returns the device and the date in the first lines of a recording. `file` is its name in messages.
+///
+/// # Errors
+/// If the recording does not begin with a greeting, or starts no run.
+fn device_and_date(recording: &str, file: &str) -> Result<(Device, String), FileError> {
+    let mut head = recording.lines().map_while(event);
+    let Some(Event::Hello(hello)) = head.next() else {
+        let message =
+            "is not a recording; write one with `perflings run --config FILE --record FILE`";
+        return Err(FileError::new(file, 1, message));
+    };
+    let Some(device) = head.find_map(|event| Some(event.begins_run()?.device.clone())) else {
+        let message = "starts no run; record one with `perflings run --config FILE --record FILE`";
+        return Err(FileError::new(file, 0, message));
+    };
+    Ok((device, hello.date))
 }
 
 /// Returns the event in a line of a recording; `None` if it cannot be read.

@@ -11,7 +11,7 @@ pub(super) const HEAD: &[&str] = &[
     "id", "kind", "title", "level", "task", "size", "hints", "lesson", "quiz", "debrief",
 ];
 
-/// The folder of an exercise that is read.
+/// The folder of an exercise, with what its readers need.
 pub(super) struct ExerciseFolder<'a> {
     pub(super) loader: &'a Loader<'a>,
     /// The path: `exercises/k01-swiglu`.
@@ -23,7 +23,7 @@ pub(super) struct ExerciseFolder<'a> {
 impl ExerciseFolder<'_> {
     /// Reads the keys of `exercise.toml` that only this kind has.
     pub(super) fn own<T: DeserializeOwned>(&self) -> Result<T, FileError> {
-        self.file.value(HEAD, false)
+        self.file.all_but(HEAD)
     }
 
     /// Returns the path of a file in the folder.

@@ -1,5 +1,5 @@
-//! The kernels that a learner writes in WGSL, and the job for the engine that checks them: files, sizes and numbers. A `KernelSpec` says
-//! what a kernel computes and on which buffers; the engine gets it unchanged.
+//! A kernel exercise: the kernels that a learner writes in WGSL, and the job for the engine that checks them, with its files, sizes and
+//! numbers. A `KernelSpec` says what a kernel computes and on which buffers; the engine gets it unchanged.
 
 mod drawn;
 mod read;
@@ -14,14 +14,14 @@ use protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, template,
 };
 
-/// The seed of checks that have to be equal every time.
+/// The seed of checks that use the same numbers every time.
 const SEED: u64 = 42;
 
 /// A kernel exercise. It has one file, or a forward and a backward one with equal sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernels {
     pub kernels: Vec<Kernel>,
-    /// The shapes of a check, small and odd ones first. The last shape is timed.
+    /// The shapes at which a check runs the kernels, small and odd ones first. The last shape is timed.
     pub shapes: Vec<KernelShape>,
     /// The ranges from which a check draws further shapes.
     pub hidden: DrawnSizes,
@@ -55,22 +55,25 @@ impl Kernels {
     pub(super) fn problems(&self, toml: &str) -> Vec<FileError> {
         let mut found = Vec::new();
         for Kernel { file, spec } in &self.kernels {
-            let mut fail = |what| found.push(FileError::new(toml, 0, what));
+            let mut fail = |message| found.push(FileError::new(toml, 0, message));
             let name = &file.name;
             if file.starter == file.solution {
-                let what = "and its solution say the same; the starter must hold a task";
-                fail(format!("{name} {what}"));
+                let message = "and its solution say the same; the starter must hold a task";
+                fail(format!("{name} {message}"));
             }
-            for text in [&file.starter, &file.solution, &spec.reference] {
+            let texts = [
+                ("", &file.starter),
+                ("the solution of ", &file.solution),
+                ("the reference of ", &spec.reference),
+            ];
+            for (role, text) in texts {
                 if let Some(shape) = self.shapes.first()
                     && let Err(other) = template::fill(text, &shape.sizes)
                 {
+                    let line = line_of(text, other.place.start);
                     let known = shape.sizes.keys().map(String::as_str);
-                    fail(format!(
-                        "{name}, its solution or its reference, line {}: {}",
-                        line_of(text, other.place.start),
-                        unknown("size", &other.name, known)
-                    ));
+                    let problem = unknown("size", &other.name, known);
+                    fail(format!("{role}{name}, line {line}: {problem}"));
                 }
             }
         }
@@ -79,45 +82,41 @@ impl Kernels {
 
     /// Adds the shapes at which a model of this configuration launches the kernels, before the shape that is timed.
     pub fn in_model(mut self, config: &RunConfig) -> Self {
-        let (model, train) = (&config.model, &config.train);
-        let tokens = (train.batch * train.context) as u64;
-        let head = (model.hidden / model.heads.max(1)) as u64;
-        let rotated = |heads: usize| {
-            vec![
-                ("T", train.context as u64),
-                ("H", heads as u64),
-                ("D", head),
-            ]
-        };
-        let launches = match self.replaces.as_deref() {
-            Some("mlp.activation") => vec![("this model", vec![("N", tokens * model.ffn as u64)])],
-            Some("norm1") => {
-                let sizes = vec![("ROWS", tokens), ("COLS", model.hidden as u64)];
-                vec![("this model", sizes)]
-            }
-            Some("attention.rope") => vec![
-                ("this model's queries", rotated(model.heads)),
-                ("this model's keys", rotated(model.kv_heads)),
-            ],
-            _ => Vec::new(),
-        };
-        for (label, sizes) in launches {
-            let named = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
-            let shape = KernelShape {
-                label: label.to_owned(),
-                sizes: named.collect(),
-                ..KernelShape::default()
-            };
+        for shape in self.launches(config) {
             let last = self.shapes.len().saturating_sub(1);
-            let mut others = self.shapes[..last].iter();
-            if others.all(|other| other.sizes != shape.sizes) {
+            let is_new = |other: &KernelShape| other.sizes != shape.sizes;
+            if self.shapes[..last].iter().all(is_new) {
                 self.shapes.insert(last, shape);
             }
         }
         self
     }
 
-    /// Returns the job for the engine, with equal numbers every time. `read` reads the learner's file with a name.
+    /// Returns the shapes at which a model of this configuration launches the kernels; empty if it does not use them.
+    fn launches(&self, config: &RunConfig) -> Vec<KernelShape> {
+        let model = &config.model;
+        let context = config.train.context;
+        let tokens = config.train.batch * context;
+        let head = model.hidden / model.heads.max(1);
+        match self.replaces.as_deref() {
+            Some("mlp.activation") => vec![shape("this model", &[("N", tokens * model.ffn)])],
+            Some("norm1") => {
+                let sizes = [("ROWS", tokens), ("COLS", model.hidden)];
+                vec![shape("this model", &sizes)]
+            }
+            Some("attention.rope") => {
+                let queries = [("T", context), ("H", model.heads), ("D", head)];
+                let keys = [("T", context), ("H", model.kv_heads), ("D", head)];
+                vec![
+                    shape("this model's queries", &queries),
+                    shape("this model's keys", &keys),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the job for the engine, with the same numbers every time. `read` reads the learner's file with a name.
     pub fn job(
         &self,
         exercise: &str,
@@ -126,7 +125,7 @@ impl Kernels {
         self.job_of_seed(exercise, SEED, read)
     }
 
-    /// Returns the job with the numbers and the drawn sizes of a seed.
+    /// Returns the job for the engine, with the numbers and the drawn sizes of a seed.
     pub fn job_of_seed(
         &self,
         exercise: &str,
@@ -148,15 +147,14 @@ impl Kernels {
                 spec: spec.clone(),
             });
         }
-        let mut texts: Vec<&str> = Vec::new();
-        let mut own: Vec<&str> = Vec::new();
-        for file in &files {
-            texts.push(&file.text);
-            own.extend([file.starter.as_str(), &file.solution]);
-        }
+        let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
+        let own: Vec<&str> = files
+            .iter()
+            .flat_map(|file| [file.starter.as_str(), &file.solution])
+            .collect();
+        let drawn = self.hidden.shapes(seed, &self.shapes, &texts, &own);
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
-        let drawn = self.hidden.shapes(seed, &self.shapes, &texts, &own);
         shapes.splice(last..last, drawn);
         KernelJob {
             id: 0,
@@ -169,5 +167,17 @@ impl Kernels {
             timed: true,
             thorough: false,
         }
+    }
+}
+
+/// Returns the shape with this label and these sizes.
+fn shape(label: &str, sizes: &[(&str, usize)]) -> KernelShape {
+    KernelShape {
+        label: label.to_owned(),
+        sizes: sizes
+            .iter()
+            .map(|(name, size)| ((*name).to_owned(), *size as u64))
+            .collect(),
+        ..KernelShape::default()
     }
 }

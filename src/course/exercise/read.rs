@@ -3,23 +3,37 @@
 use serde::Deserialize;
 
 use super::folder::{ExerciseFolder, HEAD};
-use super::{Exercise, ExerciseKind, ExerciseWork, config, detective, kernel};
+use super::{Exercise, ExerciseKind, ExerciseWork, ReadWork, config, detective, kernel};
 use crate::course::config_file::FileError;
 use crate::course::source::Loader;
 use crate::course::stage::check_head;
 use crate::course::toml_file;
 
 /// All kinds of exercises.
-#[rustfmt::skip] // One line for each kind.
 pub static KINDS: [ExerciseKind; 3] = [
-    ExerciseKind { name: "kernel", letter: 'k', asks: "To write: ", read: |folder| kernel::read(folder).map(ExerciseWork::Kernels) },
-    ExerciseKind { name: "config", letter: 'c', asks: "To answer: ", read: |folder| config::read(folder).map(ExerciseWork::Configs) },
-    ExerciseKind { name: "detective", letter: 'd', asks: "To answer: ", read: |folder| detective::read(folder).map(ExerciseWork::Detective) },
+    kind("kernel", 'k', |folder| {
+        kernel::read(folder).map(ExerciseWork::Kernels)
+    }),
+    kind("config", 'c', |folder| {
+        config::read(folder).map(ExerciseWork::Configs)
+    }),
+    kind("detective", 'd', |folder| {
+        detective::read(folder).map(ExerciseWork::Detective)
+    }),
 ];
+
+const fn kind(name: &'static str, letter: char, read: ReadWork) -> ExerciseKind {
+    ExerciseKind { name, letter, read }
+}
+
+/// Returns true for the first letter of a kind's folders.
+pub(in crate::course) fn is_kind_letter(letter: char) -> bool {
+    KINDS.iter().any(|kind| kind.letter == letter)
+}
 
 /// Returns true for the label of an exercise, such as `k03`: the letter of a kind and two digits.
 pub fn is_label(text: &str) -> bool {
-    let digits = text.strip_prefix(|letter: char| KINDS.iter().any(|kind| kind.letter == letter));
+    let digits = text.strip_prefix(is_kind_letter);
     digits.and_then(two_digits).is_some()
 }
 
@@ -41,28 +55,30 @@ struct KindToml {
     kind: String,
 }
 
-/// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
+/// Reads a folder of `exercises/`, such as `k01-swiglu`.
 ///
 /// # Errors
 /// The first fault.
 pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     let path = format!("exercises/{folder}");
     toml_file::open(loader, &format!("{path}/exercise.toml"), |file| {
-        let KindToml { kind: name } = file.value(&["kind"], true)?;
+        let KindToml { kind: name } = file.only(&["kind"])?;
         let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
             let known = KINDS.iter().map(|kind| kind.name);
             return Err(file.unknown("kind", "kind", &name, known));
         };
-        let path = path.as_str();
-        let work = (kind.read)(&ExerciseFolder { loader, path, file })?;
-        let found: Exercise = file.value(HEAD, true)?;
-        check_head(file, (&found.id, "swiglu"), &found.hints, &found.quiz);
+        let work = (kind.read)(&ExerciseFolder {
+            loader,
+            path: &path,
+            file,
+        })?;
+        let head: Exercise = file.only(HEAD)?;
+        check_head(file, (&head.id, "swiglu"), &head.hints, &head.quiz);
         Ok(Exercise {
             kind: kind.name,
-            asks: kind.asks,
             work,
-            path: path.to_owned(),
-            ..found
+            path: path.clone(),
+            ..head
         })
     })
 }

@@ -1,5 +1,5 @@
-//! Turns Markdown into sections and blocks, without width or colour, and removes what would control a terminal. The kind of a section is a
-//! comment in its heading: `## Why <!-- why -->`. A key is written `<kbd>t</kbd>`.
+//! Turns the Markdown of a lesson into sections and blocks, without width or colour, and removes what could control a terminal. The kind of a
+//! section is a comment in its heading: `## Why <!-- why -->`. A key is written `<kbd>t</kbd>`, and a figure `{{run.loss_first}}`.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 use strum::VariantNames;
@@ -16,7 +16,7 @@ use protocol::config::unknown;
 pub struct ParsedLesson {
     pub lesson: Lesson,
     pub problems: Vec<FileError>,
-    pub marks: Vec<LessonReference>,
+    pub references: Vec<LessonReference>,
 }
 
 /// Something that a lesson refers to and that must exist, with its line.
@@ -45,48 +45,60 @@ pub enum LessonReferenceKind {
 
 /// Parses a lesson; `path` is for messages.
 pub fn parse(raw: &str, path: &str) -> ParsedLesson {
-    let mut out = ParsedLesson::default();
-    let text = text::cleaned(raw, path, &mut out.problems);
+    let mut parsed = ParsedLesson::default();
+    let source = text::cleaned(raw, path, &mut parsed.problems);
     let mut builder = Builder {
         path,
-        source: &text,
-        out,
+        source: &source,
+        parsed,
         ..Builder::default()
     };
-    let events = Parser::new_ext(&text, Options::ENABLE_TABLES).into_offset_iter();
+    let events = Parser::new_ext(&source, Options::ENABLE_TABLES).into_offset_iter();
     for (event, range) in TextMergeWithOffset::new(events) {
-        builder.at = range.start;
+        builder.offset = range.start;
         builder.event(event);
     }
-    builder.flush();
-    builder.close_section();
-    builder.out
+    builder.end_block();
+    builder.end_section();
+    builder.parsed
 }
 
+/// The style of the text inside `**…**` or `*…*`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Strong,
     Emphasis,
 }
 
+/// The state of a parse between two events of the Markdown parser.
 #[derive(Default)]
 struct Builder<'a> {
     path: &'a str,
     source: &'a str,
-    /// Byte offset of the current event in `source`.
-    at: usize,
-    out: ParsedLesson,
+    /// The byte offset of the current event in `source`.
+    offset: usize,
+    parsed: ParsedLesson,
+    /// The section that is open.
     section: Option<LessonSection>,
+    /// The pieces of the block that is open.
     spans: Vec<TextSpan>,
+    /// The styles that are open, the innermost last.
     styles: Vec<Style>,
+    /// The text and the target of the link that is open.
     link: Option<(String, String)>,
-    key: bool,
+    /// True between `<kbd>` and `</kbd>`.
+    in_key: bool,
+    /// The level of the heading that is open.
     heading: Option<u8>,
+    /// The kind of section in the heading's comment.
     kind: Option<SectionKind>,
+    /// The language and the text of the code block that is open.
     code: Option<(String, String)>,
-    quotes: usize,
+    /// The number of quotes around the current event.
+    quote_depth: usize,
     /// The next number of each open list; `None` for a list without numbers.
     lists: Vec<Option<u64>>,
+    /// The marker of a list item whose text has not begun.
     marker: Option<String>,
     /// The rows of the table so far, the head first.
     rows: Vec<Vec<Vec<TextSpan>>>,
@@ -95,7 +107,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Returns the line of the current event, from 1.
     fn line(&self) -> usize {
-        line_of(self.source, self.at)
+        line_of(self.source, self.offset)
     }
 
     fn event(&mut self, event: Event<'_>) {
@@ -105,18 +117,16 @@ impl Builder<'_> {
             Event::Text(text) => self.text(&text),
             Event::Code(text) => {
                 if text.starts_with("perflings ") {
-                    self.mark(LessonReferenceKind::Command, &text);
+                    self.refer_to(LessonReferenceKind::Command, &text);
                 }
                 if names_exercise(&text) {
-                    self.mark(LessonReferenceKind::Exercise, &text);
+                    self.refer_to(LessonReferenceKind::Exercise, &text);
                 }
                 self.spans.push(TextSpan::Code(text.into_string()));
             }
             Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim()),
-            Event::SoftBreak | Event::HardBreak => {
-                let soft = matches!(event, Event::SoftBreak);
-                self.text(if soft { " " } else { "\n" });
-            }
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.text("\n"),
             Event::Rule => self.push(TextBlock::Rule),
             _ => {}
         }
@@ -125,17 +135,17 @@ impl Builder<'_> {
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Heading { level, .. } => {
-                self.flush();
+                self.end_block();
                 self.heading = Some(level as u8);
                 self.kind = None;
             }
-            Tag::Paragraph => self.flush(),
+            Tag::Paragraph => self.end_block(),
             Tag::BlockQuote(_) => {
-                self.flush();
-                self.quotes += 1;
+                self.end_block();
+                self.quote_depth += 1;
             }
             Tag::CodeBlock(kind) => {
-                self.flush();
+                self.end_block();
                 let info = match &kind {
                     CodeBlockKind::Fenced(info) => info.as_ref(),
                     CodeBlockKind::Indented => "",
@@ -144,11 +154,11 @@ impl Builder<'_> {
                 self.code = Some((language.to_owned(), String::new()));
             }
             Tag::List(first) => {
-                self.flush();
+                self.end_block();
                 self.lists.push(first);
             }
             Tag::Item => {
-                self.flush();
+                self.end_block();
                 let marker = match self.lists.last_mut() {
                     Some(Some(number)) => {
                         *number += 1;
@@ -158,7 +168,7 @@ impl Builder<'_> {
                 };
                 self.marker = Some(marker);
             }
-            Tag::Table(_) => self.flush(),
+            Tag::Table(_) => self.end_block(),
             Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
             Tag::Strong => self.styles.push(Style::Strong),
             Tag::Emphasis => self.styles.push(Style::Emphasis),
@@ -170,19 +180,19 @@ impl Builder<'_> {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => self.end_heading(),
-            TagEnd::Paragraph | TagEnd::Item => self.flush(),
+            TagEnd::Paragraph | TagEnd::Item => self.end_block(),
             TagEnd::BlockQuote(_) => {
-                self.flush();
-                self.quotes = self.quotes.saturating_sub(1);
+                self.end_block();
+                self.quote_depth = self.quote_depth.saturating_sub(1);
             }
             TagEnd::CodeBlock => {
-                if let Some((_, text)) = self.code.take() {
-                    let text = text.trim_end_matches('\n').to_owned();
+                if let Some((_, code)) = self.code.take() {
+                    let text = code.trim_end_matches('\n').to_owned();
                     self.push(TextBlock::Code { text });
                 }
             }
             TagEnd::List(_) => {
-                self.flush();
+                self.end_block();
                 self.lists.pop();
             }
             TagEnd::TableCell => {
@@ -190,9 +200,9 @@ impl Builder<'_> {
                 self.rows.last_mut().unwrap_or(&mut Vec::new()).push(spans);
             }
             TagEnd::Table => {
-                let mut rows = std::mem::take(&mut self.rows).into_iter();
-                let head = rows.next().unwrap_or_default();
-                let rows = rows.collect();
+                let mut all = std::mem::take(&mut self.rows).into_iter();
+                let head = all.next().unwrap_or_default();
+                let rows = all.collect();
                 self.push(TextBlock::Table { head, rows });
             }
             TagEnd::Strong | TagEnd::Emphasis => {
@@ -214,10 +224,9 @@ impl Builder<'_> {
         match level {
             1 => {}
             2 => {
-                self.close_section();
-                let title = plain(&spans).trim().to_owned();
+                self.end_section();
                 self.section = Some(LessonSection {
-                    title,
+                    title: plain(&spans).trim().to_owned(),
                     kind: self.kind.take().unwrap_or_default(),
                     blocks: Vec::new(),
                 });
@@ -226,8 +235,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends the block under construction.
-    fn flush(&mut self) {
+    /// Ends the block that is open.
+    fn end_block(&mut self) {
         let marker = self.marker.take();
         let spans = std::mem::take(&mut self.spans);
         if spans.is_empty() {
@@ -242,7 +251,7 @@ impl Builder<'_> {
                 marker: marker.unwrap_or_default(),
                 spans,
             }
-        } else if self.quotes > 0 {
+        } else if self.quote_depth > 0 {
             TextBlock::Quote(spans)
         } else {
             TextBlock::Paragraph(spans)
@@ -250,6 +259,7 @@ impl Builder<'_> {
         self.push(block);
     }
 
+    /// Adds a block to the section that is open.
     fn push(&mut self, block: TextBlock) {
         // Blocks before the first heading belong to the first page.
         let section = self.section.get_or_insert_with(|| LessonSection {
@@ -259,41 +269,38 @@ impl Builder<'_> {
         section.blocks.push(block);
     }
 
-    fn close_section(&mut self) {
-        if let Some(section) = self.section.take() {
-            self.out.lesson.sections.push(section);
-        }
+    fn end_section(&mut self) {
+        self.parsed.lesson.sections.extend(self.section.take());
     }
 
     fn text(&mut self, text: &str) {
         if let Some((language, code)) = &mut self.code {
             code.push_str(text);
             let is_shell = matches!(language.as_str(), "sh" | "console" | "shell");
-            for (i, line) in text.lines().enumerate() {
-                let line_number = self.line() + i;
+            for (number, line) in (self.line()..).zip(text.lines()) {
                 let command = line.trim_start_matches("$ ").trim();
                 if is_shell && command.starts_with("perflings") {
-                    self.mark_at(line_number, LessonReferenceKind::Command, command);
+                    self.refer_at(number, LessonReferenceKind::Command, command);
                 }
-                self.mark_at(line_number, LessonReferenceKind::Code, line);
+                self.refer_at(number, LessonReferenceKind::Code, line);
             }
             return;
         }
-        if self.key {
-            self.mark(LessonReferenceKind::Key, text);
+        if self.in_key {
+            self.refer_to(LessonReferenceKind::Key, text);
             self.spans.push(TextSpan::Code(text.to_owned()));
             return;
         }
         if let Some((label, to)) = &mut self.link {
             label.push_str(text);
-            let to = to.clone();
-            self.mark(LessonReferenceKind::Link, &to);
+            let target = to.clone();
+            self.refer_to(LessonReferenceKind::Link, &target);
             return;
         }
         for piece in placeholder::pieces(text) {
             match piece {
                 TextPiece::Name(name) => {
-                    self.mark(LessonReferenceKind::Placeholder, name);
+                    self.refer_to(LessonReferenceKind::Placeholder, name);
                     self.spans.push(TextSpan::Placeholder(name.to_owned()));
                 }
                 TextPiece::Text(text) => self.plain_text(text),
@@ -314,38 +321,40 @@ impl Builder<'_> {
         }
     }
 
+    /// Reads a key or the comment of a heading, the only HTML in a lesson.
     fn html(&mut self, html: &str) {
         if html == "<kbd>" || html == "</kbd>" {
-            self.key = html == "<kbd>";
+            self.in_key = html == "<kbd>";
             return;
         }
-        let comment = html.strip_prefix("<!--");
-        let Some(word) = comment.and_then(|rest| rest.strip_suffix("-->")) else {
+        let rest = html.strip_prefix("<!--");
+        let Some(comment) = rest.and_then(|rest| rest.strip_suffix("-->")) else {
             self.problem("holds HTML, which is not shown; write Markdown".to_owned());
             return;
         };
-        if self.heading.is_none() {
-            return;
-        }
-        let word = word.trim();
-        self.kind = word.parse().ok();
-        if self.kind.is_none() {
-            let known = SectionKind::VARIANTS.iter().copied();
-            self.problem(unknown("kind of section", word, known));
+        if self.heading.is_some() {
+            self.kind = comment.trim().parse().ok();
+            if self.kind.is_none() {
+                let known = SectionKind::VARIANTS.iter().copied();
+                self.problem(unknown("kind of section", comment.trim(), known));
+            }
         }
     }
 
-    fn mark(&mut self, kind: LessonReferenceKind, text: &str) {
-        self.mark_at(self.line(), kind, text);
+    fn refer_to(&mut self, kind: LessonReferenceKind, text: &str) {
+        self.refer_at(self.line(), kind, text);
     }
 
-    fn mark_at(&mut self, line: usize, kind: LessonReferenceKind, text: &str) {
-        let text = text.to_owned();
-        self.out.marks.push(LessonReference { line, kind, text });
+    fn refer_at(&mut self, line: usize, kind: LessonReferenceKind, text: &str) {
+        self.parsed.references.push(LessonReference {
+            line,
+            kind,
+            text: text.to_owned(),
+        });
     }
 
-    fn problem(&mut self, what: String) {
-        let problem = FileError::new(self.path, self.line(), what);
-        self.out.problems.push(problem);
+    fn problem(&mut self, message: String) {
+        let problem = FileError::new(self.path, self.line(), message);
+        self.parsed.problems.push(problem);
     }
 }

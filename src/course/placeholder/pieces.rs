@@ -1,4 +1,4 @@
-//! Splits texts at names in braces, and writes numbers as a learner reads them.
+//! Splits texts at names in braces, and writes figures with their units: `{{run.step_ms}}` is a name, `12.34 ms` its figure.
 
 use crate::course::metric;
 use protocol::units::show;
@@ -30,18 +30,18 @@ pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     found
 }
 
-/// Writes the difference `x` of two values of a metric with its unit. The difference of two shares is in percentage points.
-pub fn apart(name: &str, x: f64) -> String {
-    let difference = measured(name, x.abs());
-    match difference.strip_suffix(" %") {
+/// Returns the size of a difference between two values of a metric, with its unit. Two shares differ by percentage points.
+pub fn difference(name: &str, signed: f64) -> String {
+    let text = measured(name, signed.abs());
+    match text.strip_suffix(" %") {
         Some(points) => format!("{points} percentage points"),
-        None => difference,
+        None => text,
     }
 }
 
-/// Writes the value of a metric with its unit. Times below 0.1 ms are in µs.
+/// Returns the value of a metric with its unit. Times below 0.1 ms are in µs.
 pub fn measured(name: &str, value: f64) -> String {
-    let (mut decimals, mut unit) = metric::form(name);
+    let (mut decimals, mut unit) = metric::decimals_and_unit(name);
     let mut x = value;
     if unit == "ms" && x.abs() < 0.1 && x != 0.0 {
         x *= 1e3;
@@ -54,14 +54,14 @@ pub fn measured(name: &str, value: f64) -> String {
     } else if unit == "ms" && x.abs() >= 10.0 {
         decimals = decimals.min(2);
     }
-    let least = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
+    let smallest = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
     // As in the panels, only a whole is shown as 100 %.
     if unit == "%" && x.abs() < 100.0 {
-        x = x.clamp(least - 100.0, 100.0 - least);
+        x = x.clamp(smallest - 100.0, 100.0 - smallest);
     }
     match unit {
-        "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < least => {
-            format!("< {least:.decimals$} {unit}")
+        "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < smallest => {
+            format!("< {smallest:.decimals$} {unit}")
         }
         "ms" | "µs" | "%" | "MiB" => format!("{} {unit}", show(x, decimals)),
         _ => show(x, decimals),

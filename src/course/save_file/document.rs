@@ -1,4 +1,5 @@
-//! The file of the progress as one serde structure. Keys that this version does not know are kept.
+//! The file `progress.toml` as a serde structure. It keeps keys that this version does not know, and turns letters of choices into indices:
+//! `prediction = "b"` is the choice 1.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -68,12 +69,13 @@ impl Document {
             let (id, beat) = text.rsplit_once(' ')?;
             Some((sanitize::one_line(id), beat.parse().ok()?))
         });
-        let stages = self.stage.iter();
         Progress {
             current: self.current.as_deref().map(sanitize::one_line),
             presented,
             welcomed: self.welcomed.unwrap_or(false),
-            stages: stages
+            stages: self
+                .stage
+                .iter()
                 .map(|(id, entry)| (id.clone(), entry.read()))
                 .collect(),
             mysteries: self.mystery.clone(),
@@ -92,7 +94,7 @@ impl Document {
         }
     }
 
-    /// Makes a change. What is known of a stage or mystery stays.
+    /// Makes a change. First answers and best scores that the file has already stay.
     pub(super) fn apply(&mut self, change: &ProgressChange) {
         match change {
             ProgressChange::Stage(id, stage) => {
@@ -123,7 +125,6 @@ impl StageEntry {
             letter => choice_of(letter).map(|choice| Prediction::Choice { choice, right }),
         });
         let is_positive = |ratio: &[f64; 3]| ratio.iter().all(|x| x.is_finite() && *x > 0.0);
-        let answers = self.quiz_answers.iter();
         StageProgress {
             state: self.state,
             prediction,
@@ -134,23 +135,26 @@ impl StageEntry {
             found: self.found.as_deref().map(sanitize::one_line),
             hints: self.hints.min(3),
             solution_shown: self.solution_shown,
-            answers: answers.map_while(|letter| choice_of(letter)).collect(),
+            answers: self
+                .quiz_answers
+                .iter()
+                .map_while(|letter| choice_of(letter))
+                .collect(),
             quiz: self.quiz_right.clone(),
         }
     }
 
-    /// Writes the progress of a stage. Answers that are new get the time `at`, in seconds since 1970.
-    fn write(&mut self, stage: &StageProgress, at: i64) {
+    /// Writes the progress of a stage. Answers that are new get the time `now`, in seconds since 1970.
+    fn write(&mut self, stage: &StageProgress, now: i64) {
         let before = self.read();
         if before.prediction.is_none() && stage.prediction.is_some() {
-            self.predicted_at = Some(at);
+            self.predicted_at = Some(now);
         }
-        self.located = stage.located;
         if before.estimate.is_none() && stage.estimate.is_some() {
-            self.estimated_at = Some(at);
+            self.estimated_at = Some(now);
         }
         if stage.answers.len() > before.answers.len() {
-            self.answered_at.resize(stage.answers.len(), at);
+            self.answered_at.resize(stage.answers.len(), now);
         }
         self.prediction = None;
         self.prediction_right = None;
@@ -163,6 +167,7 @@ impl StageEntry {
             }
         }
         self.state = stage.state;
+        self.located = stage.located;
         self.estimate = stage.estimate;
         self.measured = stage.measured;
         self.ratio = stage.ratio;

@@ -1,5 +1,5 @@
-//! Stores the progress in its file, which is locked, read, and written whole. One previous copy is kept. A file that cannot be read is set
-//! aside, and the previous copy takes its place.
+//! Reads and writes the file of the progress. A change locks the file, reads it, and replaces it as a whole; the file before the change is
+//! kept. A damaged file is set aside, and that previous copy takes its place. A file that the system does not let us read is not replaced.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -33,7 +33,7 @@ pub fn directory(course: &str) -> Option<PathBuf> {
     Some(base.join(course))
 }
 
-/// Reads the progress. The second part is the fault if the file was damaged or could not be read.
+/// Reads the progress. The second value is the fault of a file that was damaged or could not be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     let found = match read(dir, FILE) {
         Err(ReadError::Refused(error)) => Err(error),
@@ -50,7 +50,7 @@ pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     }
 }
 
-/// Returns the times of the answers in a stage, as far as the file has them.
+/// Returns the times of the answers in a stage that the file has.
 pub fn times(dir: &Path, id: &str) -> Times {
     let document = read(dir, FILE).ok().flatten().unwrap_or_default();
     document.times(id)
@@ -65,28 +65,28 @@ pub enum Busy {
     GoOn,
 }
 
-/// The progress in the file after a change, and the fault if the file was damaged.
+/// The progress in the file after a change, and the fault of a file that was damaged.
 pub(super) type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file. What other programs recorded stays.
 pub fn save(dir: &Path, changes: &[ProgressChange]) -> SaveResult {
-    save_knowing(dir, &Progress::default(), changes, Busy::GoOn)
+    save_or_restore(dir, &Progress::default(), changes, Busy::GoOn)
 }
 
 /// Merges changes into the file. If the file is lost or damaged, the `known` progress is written again.
-pub fn save_knowing(
+pub fn save_or_restore(
     dir: &Path,
     known: &Progress,
     changes: &[ProgressChange],
     busy: Busy,
 ) -> SaveResult {
-    let failed = |error: io::Error| FileError::new(shown(dir), 0, in_words(&error));
+    let failed = |error: io::Error| FileError::new(shown(dir), 0, explain_write_error(&error));
     fs::create_dir_all(dir).map_err(failed)?;
     let _lock = lock(dir, busy).map_err(failed)?;
     let is_missing = !files::is_taken(&dir.join(FILE));
     let (mut document, damage) = read_or_previous(dir).map_err(|error| {
-        let what = format!("{FILE} {}", error.what);
-        FileError { what, ..error }
+        let message = format!("{FILE} {}", error.message);
+        FileError { message, ..error }
     })?;
     if is_missing || damage.is_some() {
         for change in known.as_changes() {
@@ -100,8 +100,8 @@ pub fn save_knowing(
     Ok((document.progress(), damage))
 }
 
-/// Explains in a few words why something cannot be written.
-pub fn in_words(error: &io::Error) -> String {
+/// Explains in a few words why a file of the learner cannot be written.
+pub fn explain_write_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
         ErrorKind::QuotaExceeded => "your share of the disk is full".to_owned(),
@@ -124,7 +124,7 @@ fn shown(path: &Path) -> String {
     sanitize::one_line(&path.display().to_string())
 }
 
-/// Waits up to a second for another program.
+/// Locks the folder. Waits up to a second for another program.
 fn lock(dir: &Path, busy: Busy) -> io::Result<File> {
     let file = files::own(&dir.join(LOCK))?;
     for _ in 0..50 {
@@ -154,7 +154,8 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     if !files::is_taken(&path) {
         return Ok(None);
     }
-    let fault = |line, what: &str| FileError::new(shown(&path), line, sanitize::one_line(what));
+    let fault =
+        |line, message: &str| FileError::new(shown(&path), line, sanitize::one_line(message));
     let bytes = files::read(&path, MAX_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => ReadError::Damaged(fault(0, &error.to_string())),
         ErrorKind::InvalidInput => ReadError::Refused(fault(0, &error.to_string())),
@@ -163,12 +164,12 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     let text = decode(bytes, &shown(&path)).map_err(ReadError::Damaged)?;
     let document = Document::parse(&text).map_err(|error| {
         let error = not_toml("", &text, error.message(), error.span());
-        ReadError::Damaged(fault(error.line, &error.what))
+        ReadError::Damaged(fault(error.line, &error.message))
     })?;
     Ok(Some(document))
 }
 
-/// Reads the file. A damaged file is set aside, and the previous copy takes its place; the second part is then the fault.
+/// Reads the file. A damaged file is set aside, and the previous copy takes its place; the second value is then the fault.
 fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileError> {
     let mut damage = match read(dir, FILE) {
         Ok(document) => return Ok((document.unwrap_or_default(), None)),
@@ -179,19 +180,22 @@ fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileErr
     let aside = match files::set_aside(&dir.join(FILE), "damaged-") {
         Ok(aside) => aside,
         Err(error) => {
-            damage.what += &format!("; it could not be set aside: {}", in_words(&error));
+            damage.message += &format!(
+                "; it could not be set aside: {}",
+                explain_write_error(&error)
+            );
             return Ok((previous.unwrap_or_default(), Some(damage)));
         }
     };
-    damage.what += &format!("; it was set aside as {}", shown(&aside));
-    damage.what += match &previous {
+    damage.message += &format!("; it was set aside as {}", shown(&aside));
+    damage.message += match &previous {
         Some(_) => ", and progress is as it was before the last change",
         None => ", and progress starts from zero",
     };
     if let Some(document) = &previous
         && let Err(error) = write(dir, document)
     {
-        damage.what += &format!("; it is not written yet: {}", in_words(&error));
+        damage.message += &format!("; it is not written yet: {}", explain_write_error(&error));
     }
     Ok((previous.unwrap_or_default(), Some(damage)))
 }

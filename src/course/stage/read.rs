@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use super::{Question, Stage, StageFile};
-use crate::course::check;
+use super::{PanelPointer, Question, Stage, StageFile};
+use crate::course::check::read_check;
 use crate::course::config_file::FileError;
 use crate::course::placeholder;
 use crate::course::source::Loader;
@@ -30,116 +30,131 @@ const LONGEST_BEAT: usize = 210;
 /// result is `None`.
 pub(in crate::course) fn read(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
     let path = format!("exercises/{folder}");
-    let text = |name: &str| loader.clean(&format!("{path}/{name}"));
-    let side = |name: &str| {
-        let text = text(name)?;
+    let read_text = |name: &str| loader.clean(&format!("{path}/{name}"));
+    let read_config = |name: &str| {
+        let text = read_text(name)?;
         let config = loader.config(&format!("{path}/{name}"), &text)?;
         Ok((text, config))
     };
     let toml = format!("{path}/stage.toml");
     let read = toml_file::read(loader, &toml, |file, mut stage: Stage| {
-        check_stage(file, &mut stage, folder)?;
+        check_stage(file, &mut stage, folder);
         for file in &mut stage.files[1..] {
-            file.starter = text(&file.name)?;
-            file.solution = text(&format!("solution/{}", file.name))?;
+            file.starter = read_text(&file.name)?;
+            file.solution = read_text(&format!("solution/{}", file.name))?;
         }
         Ok(stage)
     });
     // All three are read before one of them ends the reading, so that every problem is reported.
-    let stage = loader.usable(read);
-    let broken = loader.usable(side(CONFIG));
-    let fixed = loader.usable(side(&format!("solution/{CONFIG}")));
-    let mut stage = stage?;
+    let found = loader.ok_or_report(read);
+    let broken = loader.ok_or_report(read_config(CONFIG));
+    let fixed = loader.ok_or_report(read_config(&format!("solution/{CONFIG}")));
+    let mut stage = found?;
     (stage.files[0].starter, stage.broken) = broken?;
     (stage.files[0].solution, stage.fixed) = fixed?;
     stage.number = number;
     stage.path = path;
     let problems = scope_problems(&stage);
-    for what in &problems {
-        loader.fail(&toml, 0, what);
+    for message in &problems {
+        loader.report_at(&toml, 0, message);
     }
     problems.is_empty().then_some(stage)
 }
 
 /// Checks the values of a `stage.toml`, and fills in those that may be left out. All faults are reported, not only the first.
-fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(), FileError> {
-    let fault = |path: &str, what: String| file.keep(Err(file.fault(path, what)));
+fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
     check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz);
-    file.keep(check_question(file, "prediction", &stage.prediction));
+    file.ok_or_report(check_question(file, "prediction", &stage.prediction));
+    check_screen(file, stage);
+    check_knobs(file, stage);
+    check_files(file, stage, folder);
+    if stage.checks_toml.is_empty() {
+        let message = "has no check; write at least one `[[check]]`";
+        file.report(file.fault("check", message));
+    }
+    for (index, raw) in std::mem::take(&mut stage.checks_toml)
+        .into_iter()
+        .enumerate()
+    {
+        let check = read_check(file, &format!("check.{index}"), raw);
+        stage.checks.extend(file.ok_or_report(check));
+    }
+    stage.id_line = file.line("id");
+}
+
+/// Checks what the screen shows of a stage: the estimate, the panels, and the beats of a presentation.
+fn check_screen(file: &TomlFile<'_>, stage: &Stage) {
+    let fault = |path: &str, message: String| file.report(file.fault(path, message));
     if let Some(estimate) = &stage.estimate {
-        if let Some(what) = placeholder::problem(&estimate.of) {
-            fault("estimate.of", what);
+        if let Some(message) = placeholder::problem(&estimate.of) {
+            fault("estimate.of", message);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
-            let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
-            fault("estimate.from", what.to_owned());
+            let message = "write a `from` below `to`, and above 0 if `log = true`";
+            fault("estimate.from", message.to_owned());
         }
     }
-    let mut panels = stage.evidence.iter().map(|pointer| pointer.panel);
-    if let Some(at) = panels.position(|panel| panel == Panel::Lesson) {
-        let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
-        fault(&format!("evidence.{at}.panel"), what.to_owned());
+    let points_at_lesson = |pointer: &PanelPointer| pointer.panel == Panel::Lesson;
+    if let Some(index) = stage.evidence.iter().position(points_at_lesson) {
+        let message = "`panel` cannot be \"lesson\"; name a panel that shows figures";
+        fault(&format!("evidence.{index}.panel"), message.to_owned());
     }
     let can_hide = |name: &String| HIDES.contains(&name.as_str()) || Panel::from_str(name).is_ok();
     if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
         let all = HIDES.join(", ");
-        let what = format!("`hides` names `{name}`; name a panel, or one of {all}");
-        fault("hides", what);
+        let message = format!("`hides` names `{name}`; name a panel, or one of {all}");
+        fault("hides", message);
     }
-    for (at, cue) in stage.cues.iter().enumerate() {
+    for (index, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
-            let what =
-                format!("`say` has {length} characters; a room reads at most {LONGEST_BEAT}");
-            fault(&format!("beat.{at}.say"), what);
+            let message = format!("`say` has {length} characters; write at most {LONGEST_BEAT}");
+            fault(&format!("beat.{index}.say"), message);
         }
     }
+}
+
+/// Checks the keys of the configuration that a stage names.
+fn check_knobs(file: &TomlFile<'_>, stage: &mut Stage) {
     if stage.varies.is_empty() {
-        let what = "`varies` names no key; list the keys under learner, such as [\"model.init\"]";
-        fault("varies", what.to_owned());
+        let message = "`varies` names no key; \
+                       list the keys that the solution changes, such as [\"model.init\"]";
+        file.report(file.fault("varies", message));
     }
-    file.keep(check_keys(file, "varies", &stage.varies));
-    file.keep(check_keys(file, "offers", &stage.offers));
+    file.ok_or_report(check_keys(file, "varies", &stage.varies));
+    file.ok_or_report(check_keys(file, "offers", &stage.offers));
     if stage.offers.is_empty() {
         stage.offers.clone_from(&stage.varies);
     }
     let is_missing = |path: &&String| !stage.offers.contains(path);
     if let Some(path) = stage.varies.iter().find(is_missing) {
-        let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
-        fault("offers", what);
+        let message = format!("`offers` lacks `{path}`, which `varies` names; add it");
+        file.report(file.fault("offers", message));
     }
-    if stage.checks_toml.is_empty() {
-        let what = "has no check; write at least one `[[check]]`";
-        fault("check", what.to_owned());
-    }
+}
+
+/// Checks the names of the learner's files and of the lesson, and fills in those that `stage.toml` leaves out.
+fn check_files(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
     stage.files.retain(|file| file.name != CONFIG);
     stage.files.insert(0, CONFIG.to_owned().into());
     for StageFile { name, .. } in &stage.files {
         if !plain_file(name, &["toml", "wgsl"]) {
-            let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
-            fault("files", format!("`files` names `{name}`; {what}"));
+            let message = format!(
+                "`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""
+            );
+            file.report(file.fault("files", message));
         }
     }
-    let own = format!("{folder}.md");
-    if stage.lesson_file.is_empty() {
-        stage.lesson_file.clone_from(&own);
+    let usual = format!("{folder}.md");
+    let lesson = &mut stage.lesson_file;
+    if lesson.is_empty() {
+        lesson.clone_from(&usual);
     }
-    if !plain_file(&stage.lesson_file, &["md"]) {
-        let name = &stage.lesson_file;
-        let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
-        fault("lesson", what);
+    if !plain_file(lesson, &["md"]) {
+        let message =
+            format!("`lesson` is `{lesson}`; name a file of lessons/, such as \"{usual}\"");
+        file.report(file.fault("lesson", message));
     }
-    for (at, raw) in std::mem::take(&mut stage.checks_toml)
-        .into_iter()
-        .enumerate()
-    {
-        match check::checked(file, &format!("check.{at}"), raw) {
-            Ok(check) => stage.checks.push(check),
-            Err(fault) => file.keep(Err(fault)),
-        }
-    }
-    stage.id_line = file.line("id");
-    Ok(())
 }
 
 /// Checks the values that stages and exercises share: the id can name a folder, there are three hints, and each question of the quiz
@@ -150,14 +165,16 @@ pub(in crate::course) fn check_head(
     hints: &[String],
     quiz: &[Question],
 ) {
-    file.keep(check_id(file, id, example));
+    file.ok_or_report(check_id(file, id, example));
     if hints.len() != 3 {
-        let what = "write exactly 3, the last all but gives it away";
-        let what = format!("has {} hints; {what}", hints.len());
-        file.keep(Err(file.fault("hints", what)));
+        let message = format!(
+            "has {} hints; write exactly 3, of which the last nearly tells the answer",
+            hints.len()
+        );
+        file.report(file.fault("hints", message));
     }
-    for (at, question) in quiz.iter().enumerate() {
-        file.keep(check_question(file, &format!("quiz.{at}"), question));
+    for (index, question) in quiz.iter().enumerate() {
+        file.ok_or_report(check_question(file, &format!("quiz.{index}"), question));
     }
 }
 
@@ -170,8 +187,8 @@ pub(in crate::course) fn check_id(
     if plain_name(id) {
         return Ok(());
     }
-    let what = "`id` takes lower-case letters, digits and `-`, such as";
-    Err(file.fault("id", format!("{what} \"{example}\"")))
+    let message = format!("`id` takes lower-case letters, digits and `-`, such as \"{example}\"");
+    Err(file.fault("id", message))
 }
 
 /// Refuses a question without exactly four choices. `path` is the key of the question.
@@ -184,11 +201,11 @@ pub(in crate::course) fn check_question(
     if choices == 4 {
         return Ok(());
     }
-    let what = format!("has {choices} choices; write 4, a to d");
-    Err(file.fault(&format!("{path}.choices"), what))
+    let message = format!("has {choices} choices; write 4, a to d");
+    Err(file.fault(&format!("{path}.choices"), message))
 }
 
-/// Refuses a path in the list `key` that is not a key of a configuration.
+/// Refuses an entry in the list `key` that is not a key of a configuration.
 pub(in crate::course) fn check_keys(
     file: &TomlFile<'_>,
     key: &str,
@@ -208,15 +225,13 @@ fn scope_problems(stage: &Stage) -> Vec<String> {
     let differs = stage.broken.differences(&stage.fixed);
     let both = "config.toml and solution/config.toml";
     if differs.is_empty() && stage.files.len() < 2 {
-        return vec![format!(
-            "{both} say the same; the starter must hold the fault"
-        )];
+        let message = format!("{both} say the same; the starter must hold the fault");
+        return vec![message];
     }
-    let what = "add it to `varies` or make it equal";
     differs
         .iter()
         .filter(|path| !stage.varies.iter().any(|varied| varied == *path))
-        .map(|path| format!("{both} differ in `{path}`; {what}"))
+        .map(|path| format!("{both} differ in `{path}`; add it to `varies` or make it equal"))
         .collect()
 }
 

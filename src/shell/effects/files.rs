@@ -56,7 +56,7 @@ impl Workshop {
         let Ok(stage) = self.stage(id) else {
             return;
         };
-        let config = match self.context.learner(stage, None) {
+        let config = match self.context.learner_config(stage, None) {
             Ok((_, None)) => return,
             Ok((named, Some(_))) => Ok(Box::new(named.config)),
             Err(error) => Err(match error.downcast::<FileError>() {

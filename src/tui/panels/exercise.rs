@@ -1,5 +1,18 @@
-//! The page of the open exercise stands in the place of the lesson: the task, the paths of its files, hints, and at the foot the result
-//! of the last check or the progress of the present one.
+//! The page of the open exercise, in the place of the lesson: hints, the task, the paths of its files, and at the foot the card with the
+//! result of the last check or the progress of the present one.
+//!
+//! ```text
+//! The activation between the feed-forward products. Each file
+//! has one wrong line. Fix it.
+//! To write: 1 line in each of two files
+//!
+//! Your files; o opens the one to fix, saving checks both:
+//! ~/.local/state/perflings/tiny-llama/work/swiglu/starter.wgsl
+//! ── not yet ─────────────────────────────────────────────────
+//! ✓ compiles: workgroups of 64 × 1 × 1
+//! ```
+//!
+//! On a small screen the card stands above the task, so that the result is visible.
 
 mod card;
 
@@ -49,27 +62,27 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
         foot.rule("question");
         question::choices(open, &mut foot);
     }
-    let (mut head, mut foot) = (head.lines, foot.lines);
-    // The result stays in view: at the foot where there is room for text above it, else before the text. In a small frame it is always
+    // The result stays in view: at the foot where there is room for text above it, else before the text. On a small screen it is always
     // before the text, so that it does not jump from one check to the next.
     let height = usize::from(area.height);
-    let small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
-    let long = foot.len() * 5 > height * 3;
+    let is_small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
+    let is_long = foot.lines.len() * 5 > height * 3;
+    let all_lines = foot.lines.len() + head.lines.len() + tail.lines.len();
     let mut above = Vec::new();
-    if (small || long) && foot.len() + head.len() + tail.lines.len() > height {
+    if (is_small || is_long) && all_lines > height {
         if known.is_some_and(|known| known.text_first) {
-            above.append(&mut head);
+            above.append(&mut head.lines);
             above.push(Line::default());
         }
-        above.append(&mut foot);
+        above.append(&mut foot.lines);
         above.push(Line::default());
     }
-    above.append(&mut head);
+    above.append(&mut head.lines);
     above.append(&mut tail.lines);
-    (above, foot)
+    (above, foot.lines)
 }
 
-/// Returns the state of the exercise in one line, for the smallest frames.
+/// Returns the state of the exercise in one line, for the smallest screens.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
     let known = app.exercise.state(exercise);
     let report = known.and_then(|known| known.report.as_ref());
@@ -78,11 +91,11 @@ pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'s
         _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
         Some(report) => {
-            let mut wrong = report.card.iter().filter(|line| line.good == Some(false));
-            let text = if report.passed {
-                "passed"
-            } else {
-                wrong.next().map_or("not yet", |line| line.text.as_str())
+            let first_wrong = report.card.iter().find(|line| line.good == Some(false));
+            let text = match first_wrong {
+                _ if report.passed => "passed",
+                Some(line) => &line.text,
+                None => "not yet",
             };
             let (mark, style) = theme.mark(report.passed);
             (format!("{mark} {text}"), style)
@@ -92,7 +105,7 @@ pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'s
     Line::from(vec![label(exercise, theme), state])
 }
 
-/// Returns the short name that stands before the title, in lists and at the top.
+/// Returns the label of an exercise, such as `k01`, which stands before its title.
 pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{} ", exercise.label()), theme.dim)
 }
@@ -107,17 +120,18 @@ pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = 
 /// Writes the hints so far, the latest first.
 fn hints(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let hints = &exercise.hints;
-    for at in (0..w.app.reading().hints().0.min(hints.len())).rev() {
-        w.hint(at, hints);
+    let (shown, _) = w.app.reading().hints();
+    for index in (0..shown.min(hints.len())).rev() {
+        w.hint(index, hints);
         w.blank();
     }
 }
 
-/// Writes the task, and what the exercise asks at which size.
+/// Writes the task and its size, as in `To write: 1 line in each of two files`.
 fn task(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.body(exercise.task.trim(), theme.strong);
-    w.course_text(exercise.asks, theme.dim, &exercise.size);
+    w.course_text(exercise.asks(), theme.dim, &exercise.size);
 }
 
 /// Writes the paths of the learner's files.
@@ -140,11 +154,11 @@ fn files(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter
     }
 }
 
-/// Says which stage or page explains the background.
+/// Writes which stage or page explains the background, and the key that goes there.
 fn background(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let lesson = exercise.lesson.as_deref().unwrap_or_default();
-    let mut stages = w.app.lesson.course.stages.iter();
-    if let Some(stage) = stages.find(|stage| stage.lesson_file == lesson) {
+    let stages = &w.app.lesson.course.stages;
+    if let Some(stage) = stages.iter().find(|stage| stage.lesson_file == lesson) {
         w.blank();
         let text = format!("Background: stage {} ({{}} goes there)", stage.number);
         w.keys(&text, &[Action::Stage(stage.number)]);
@@ -155,7 +169,7 @@ fn background(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// After the exercise is passed, shows the lines in which the course's solution differs from the starter.
+/// Writes the lines in which the course's solution differs from the starter, once the exercise is passed.
 fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let report = known.and_then(|known| known.report.as_ref());
     let passed = report.is_some_and(|report| report.passed);
@@ -163,7 +177,8 @@ fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWr
         return;
     }
     w.heading("Looking back");
-    let text = "The course's solution has these lines where the starter had others. Is yours the same idea?";
+    let text = "The course's solution has these lines where the starter had others. \
+                Is yours the same idea?";
     w.body(text, w.theme.text);
     for file in exercise.files() {
         for line in new_lines(&file.starter, &file.solution) {
@@ -173,7 +188,7 @@ fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWr
     }
 }
 
-/// After a measurement, explains what its figures show.
+/// Writes the text that explains the figures, once they are measured.
 fn debrief(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let learner = &w.app.lesson.learner;
     let measured = known.is_some_and(|known| known.asks_quiz(exercise, learner));
@@ -183,7 +198,7 @@ fn debrief(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWrit
     }
 }
 
-/// Shows for each answered question whether the answer was right, and the reason.
+/// Writes for each answered question a mark for right or wrong and the explanation.
 fn answers(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let progress = &w.app.lesson.learner.progress;
     let given = progress.stage(&exercise.id).answers;
@@ -195,7 +210,7 @@ fn answers(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Says where a recorded run was recorded. After the learner has named the fault, says whether that was right and what shows it.
+/// Writes where the run of a detective's case was recorded. After the learner's answer, writes if it was right and the explanation.
 fn recorded(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some(detective) = exercise.detective() else {

@@ -97,16 +97,17 @@ impl Observer for AccessPattern {
         for (window, count) in WINDOWS.into_iter().zip(&mut tally.windows) {
             let windows = access.lanes.chunk_by(|a, b| a / window == b / window);
             for lanes in windows.filter(|lanes| lanes.len() == window as usize) {
-                let (mut least, mut most) = (OUTSIDE, 0);
+                let mut lowest = OUTSIDE;
+                let mut highest = 0;
                 for lane in lanes {
                     let offset = access.offsets[*lane as usize];
                     if offset != OUTSIDE {
-                        least = least.min(offset);
-                        most = most.max(offset);
+                        lowest = lowest.min(offset);
+                        highest = highest.max(offset);
                     }
                 }
                 count.all += 1;
-                count.near += u64::from(most.saturating_sub(least) < window * ELEMENT);
+                count.near += u64::from(highest.saturating_sub(lowest) < window * ELEMENT);
             }
         }
     }
@@ -127,7 +128,8 @@ impl Tally {
         }
     }
 
-    /// Returns the largest number of invocations that run the access together in at least half of the cases. At an edge, fewer run it.
+    /// Returns the largest number of invocations that run the access together in at least half of the cases. At the edge of a matrix, fewer
+    /// invocations run it.
     fn together(&self) -> usize {
         let mut descending: Vec<(usize, u64)> = self
             .together
@@ -165,9 +167,9 @@ impl Tally {
     }
 }
 
-/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `uses` is the number of times that the written outputs
+/// Merges the accesses of a run into `known`, which keeps the worst figures of all runs. `uses` is the number of times that the written outputs
 /// need an element of an input.
-pub(super) fn count(
+pub(super) fn merge(
     trial: &KernelTrial<'_>,
     run: &HostRun,
     uses: f64,
@@ -176,7 +178,8 @@ pub(super) fn count(
     let mut accesses: Vec<(&Place, &Tally)> = run.pattern.all.iter().collect();
     accesses.sort_unstable_by_key(|(place, _)| **place);
     for (place, tally) in &accesses {
-        let (mut loads, mut loads_and_stores) = (0, 0);
+        let mut loads = 0;
+        let mut loads_and_stores = 0;
         for (_, other) in &accesses {
             if other.array == tally.array {
                 loads += other.loads;
@@ -197,16 +200,16 @@ pub(super) fn count(
             },
             lanes: tally.together() as f64,
         };
-        let before = known
+        let entry = known
             .iter_mut()
-            .find(|before| (before.site, &before.array) == (found.site, &found.array));
-        match before {
-            Some(before) => {
-                before.fetches = before.fetches.max(found.fetches);
-                before.lanes = before.lanes.max(found.lanes);
-                before.neighbours = match (before.neighbours, found.neighbours) {
+            .find(|entry| (entry.site, &entry.array) == (found.site, &found.array));
+        match entry {
+            Some(entry) => {
+                entry.fetches = entry.fetches.max(found.fetches);
+                entry.lanes = entry.lanes.max(found.lanes);
+                entry.neighbours = match (entry.neighbours, found.neighbours) {
                     (0, only) | (only, 0) => only,
-                    (one, other) => one.min(other),
+                    (earlier, found) => earlier.min(found),
                 };
             }
             None => known.push(found),

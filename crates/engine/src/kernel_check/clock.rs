@@ -31,7 +31,7 @@ pub(super) struct WorkClock {
 /// The time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeUsed {
-    /// The processor time; `None` if the system does not tell it.
+    /// The processor time; `None` if the system does not report it.
     pub processor: Option<Duration>,
     /// The wall time in which no other program kept the machine busy.
     pub quiet: Duration,
@@ -95,11 +95,15 @@ impl TimeUsed {
     }
 }
 
-impl std::ops::AddAssign for TimeUsed {
-    fn add_assign(&mut self, other: Self) {
+impl std::ops::Add for TimeUsed {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
         let own = self.processor.unwrap_or_default();
-        self.processor = other.processor.map(|time| own + time);
-        self.quiet += other.quiet;
+        Self {
+            processor: other.processor.map(|time| own + time),
+            quiet: self.quiet + other.quiet,
+        }
     }
 }
 
@@ -122,8 +126,7 @@ mod tests {
 
     #[test]
     fn times_add_up() {
-        let mut sum = used(Some(SECOND), SECOND);
-        sum += used(Some(SECOND), Duration::ZERO);
+        let sum = used(Some(SECOND), SECOND) + used(Some(SECOND), Duration::ZERO);
         assert_eq!(sum, used(Some(2 * SECOND), SECOND));
     }
 

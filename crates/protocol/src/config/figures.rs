@@ -1,7 +1,7 @@
 //! The figures that follow from a configuration's sizes: parameters, operations, bytes.
 
 use super::run::{Attention, Loss, RunConfig};
-use crate::Roof;
+use crate::Peaks;
 
 /// The number of times that a step moves each byte of activations, measured with composed operations on a CPU at `tiny` and at the batches
 /// of stage 7.
@@ -92,9 +92,9 @@ impl RunConfig {
 
     /// Returns a rough forecast of a step's seconds on a device with these peaks, which can be wrong by a few times: all operations at the
     /// peak of arithmetic, and each activation moved [`ACTIVATION_MOVES`] times.
-    pub fn forecast_s(&self, roof: &Roof) -> f64 {
-        let computing = 3.0 * self.forward_flops() / roof.flops.best;
-        computing + ACTIVATION_MOVES * self.activation_bytes() / roof.bytes.best
+    pub fn forecast_s(&self, peaks: &Peaks) -> f64 {
+        let computing = 3.0 * self.forward_flops() / peaks.flops.best;
+        computing + ACTIVATION_MOVES * self.activation_bytes() / peaks.bytes.best
     }
 
     /// Returns an estimate of the bytes of activations that a step keeps for its backward pass: about 14 values of width hidden and 5 of

@@ -1,4 +1,4 @@
-//! What goes into a forward pass, and what it saw.
+//! The tokens that go into a forward pass, and the record of what it computed on the way.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
@@ -7,7 +7,7 @@ use crate::data::Batch;
 /// A record of what a forward pass computed on the way to its result.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardRecord {
-    /// These are the residual streams `[n, hidden]` after the embedding and after each block.
+    /// The residual streams `[n, hidden]` after the embedding and after each block.
     pub residual: Vec<Tensor<2>>,
 }
 

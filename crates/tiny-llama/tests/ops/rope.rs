@@ -28,8 +28,8 @@ fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) ->
     })
 }
 
-fn heads_turn_and_the_rest_passes(device: &Device) {
-    // Batch, context, head width, rotated heads, columns that stay as they are.
+fn heads_are_rotated_and_other_columns_are_copied(device: &Device) {
+    // Batch, context, head width, rotated heads, and columns that are not rotated.
     for [b, t, dh, h, rest] in [
         [1, 1, 2, 1, 0],
         [2, 7, 6, 3, 0],
@@ -48,4 +48,4 @@ fn heads_turn_and_the_rest_passes(device: &Device) {
     }
 }
 
-crate::ops::on_both_devices!(heads_turn_and_the_rest_passes);
+crate::ops::on_both_devices!(heads_are_rotated_and_other_columns_are_copied);

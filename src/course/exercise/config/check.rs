@@ -1,4 +1,13 @@
-//! Reads one `[[check]]` of a config exercise.
+//! Reads a table `[[check]]` of a config exercise, such as
+//!
+//! ```toml
+//! [[check]]
+//! name = "the bend is where you said"
+//! metric = "bend"
+//! factor = 1.5
+//! answer = "batch"
+//! ask = "up to which batch is a doubling cheap?"
+//! ```
 
 use serde::Deserialize;
 
@@ -41,63 +50,59 @@ pub(super) fn config_check(
     changes: usize,
 ) -> Result<ConfigCheck, FileError> {
     let at = |key: &str| format!("{path}.{key}");
-    let required = |key: &str, found: Option<f64>, example: f64| {
-        found.ok_or_else(|| file.missing(&at(key), &example.to_string()))
-    };
-    let text = |key: &str, found: &Option<String>| match found {
-        Some(text) => Ok(text.clone()),
-        None => Err(file.missing(&at(key), "\"…\"")),
-    };
-    // `of` names a setting (`with`) or a value.
-    let of = |place: &str| {
+    // The key `of` names one entry of the sweep's list `with` or `values`.
+    let of = |list: &str| {
         let Some(sweep) = sweep else {
-            return Err(file.fault(path, "needs a `[sweep]`; write one"));
+            let message =
+                "the metric needs a sweep; write a table `[sweep]` with `key` and `values`";
+            return Err(file.fault(path, message));
         };
-        let all = match place {
+        let entries = match list {
             "with" => &sweep.with,
             _ => &sweep.values,
         };
-        let named = text("of", &raw.of)?;
-        if !all.contains(&named) {
-            let near = nearest(&named, all.iter().map(String::as_str));
-            let what =
-                format!("which is not in the sweep's `{place}`; the nearest there is `{near}`");
-            return Err(file.fault(&at("of"), format!("`of` names `{named}`, {what}")));
+        let named = file.required(path, "of", raw.of.clone(), "\"…\"")?;
+        if entries.contains(&named) {
+            return Ok(named);
         }
-        Ok(named)
+        let near = nearest(&named, entries.iter().map(String::as_str));
+        let message = format!(
+            "`of` names `{named}`, which is not in the sweep's `{list}`; \
+             the nearest there is `{near}`"
+        );
+        Err(file.fault(&at("of"), message))
     };
     let metric = match raw.metric.as_str() {
         "bend" => ConfigMetric::Bend {
-            factor: required("factor", raw.factor, 1.5)?,
+            factor: file.required(path, "factor", raw.factor, "1.5")?,
         },
         "quadratic-leads" => ConfigMetric::Leads { of: of("with")? },
         "quadratic-share" => ConfigMetric::QuadraticShare {
             of: of("with")?,
-            at_most: required("at-most", raw.at_most, 0.1)?,
+            at_most: file.required(path, "at-most", raw.at_most, "0.1")?,
         },
         "order" => {
             if changes < 2 {
-                let what = "`order` needs changes to rank; write at least two `[[rank]]`";
-                return Err(file.fault(&at("metric"), what));
+                let message = "`order` needs changes to rank; write at least two `[[rank]]`";
+                return Err(file.fault(&at("metric"), message));
             }
             ConfigMetric::Order {
                 at_most: raw.at_most.unwrap_or(0.0) as u64,
             }
         }
         "speed" => ConfigMetric::Speed { of: of("values")? },
+        name if !metric::is_known(name) => {
+            let known = OWN_METRICS.into_iter().chain(metric::names());
+            return Err(file.unknown(&at("metric"), "metric", name, known));
+        }
         name => {
-            if !metric::known(name) {
-                let own = OWN_METRICS.into_iter();
-                let all = metric::METRICS.iter().map(|metric| metric.name);
-                return Err(file.unknown(&at("metric"), "metric", name, own.chain(all)));
-            }
             let test = match (raw.within, raw.at_least, raw.at_most) {
                 (Some(share), None, None) => FigureTest::WithinOfFirst(share),
                 (None, Some(least), None) => FigureTest::AtLeast(least),
                 (None, None, Some(most)) => FigureTest::AtMost(most),
                 _ => {
-                    let what = "a figure needs one of `within`, `at-least`, `at-most`";
-                    return Err(file.fault(path, format!("{what}; write one of them")));
+                    let message = "write one of `within`, `at-least`, `at-most` for a figure";
+                    return Err(file.fault(path, message));
                 }
             };
             ConfigMetric::Figure {
@@ -109,7 +114,10 @@ pub(super) fn config_check(
     };
     let answer = match metric {
         ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. } => None,
-        _ => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
+        _ => Some((
+            file.required(path, "answer", raw.answer, "\"batch\"")?,
+            file.required(path, "ask", raw.ask, "\"…\"")?,
+        )),
     };
     Ok(ConfigCheck {
         name: raw.name,

@@ -32,14 +32,14 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let path = folder.path_of("config.toml");
     let config = folder.loader.config(&path, &text)?;
     let try_set = |path: &str, assignment: &str| {
-        apply(&config, assignment).map_err(|what| file.fault(path, what))
+        apply(&config, assignment).map_err(|message| file.fault(path, message))
     };
     let sweep = found.sweep;
     let rank = found.rank;
     if let Some(sweep) = &sweep {
         if sweep.values.len() < 2 {
-            let what = "`values` needs at least two values to compare";
-            return Err(file.fault("sweep.values", what));
+            let message = "`values` needs at least two values; write values = [1, 2]";
+            return Err(file.fault("sweep.values", message));
         }
         for value in &sweep.values {
             try_set("sweep.values", &format!("{}={value}", sweep.key))?;
@@ -47,34 +47,34 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
         for set in &sweep.with {
             try_set("sweep.with", set)?;
         }
-        let mut metrics = sweep.metrics.iter();
-        if let Some(name) = metrics.find(|name| !metric::known(name)) {
-            let known = metric::METRICS.iter().map(|metric| metric.name);
-            return Err(file.unknown("sweep.metrics", "metric", name, known));
+        let is_unknown = |name: &&String| !metric::is_known(name);
+        if let Some(name) = sweep.metrics.iter().find(is_unknown) {
+            return Err(file.unknown("sweep.metrics", "metric", name, metric::names()));
         }
     } else if rank.is_empty() {
-        let what = "varies nothing; write a `[sweep]` or several `[[rank]]`";
-        return Err(file.fault("sweep", what));
+        let message = "varies nothing; write a `[sweep]` or several `[[rank]]`";
+        return Err(file.fault("sweep", message));
     }
-    for (at, change) in rank.iter().enumerate() {
-        let at = format!("rank.{at}.set");
+    for (index, change) in rank.iter().enumerate() {
+        let path = format!("rank.{index}.set");
         if change.set.is_empty() {
-            let what = "`set` changes nothing; write set = [\"model.norm=fused\"]";
-            return Err(file.fault(&at, what));
+            let message = "`set` changes nothing; write set = [\"model.norm=fused\"]";
+            return Err(file.fault(&path, message));
         }
         for set in &change.set {
-            try_set(&at, set)?;
+            try_set(&path, set)?;
         }
     }
     let mut checks = Vec::new();
-    for (at, raw) in found.check.into_iter().enumerate() {
-        let path = format!("check.{at}");
+    for (index, raw) in found.check.into_iter().enumerate() {
+        let path = format!("check.{index}");
         let check = config_check(file, &path, raw, sweep.as_ref(), rank.len())?;
         checks.push(check);
     }
     if checks.iter().all(|check| check.answer.is_none()) {
-        let what = "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
-        return Err(file.fault("check", what));
+        let message =
+            "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
+        return Err(file.fault("check", message));
     }
     let path = folder.path_of(ANSWERS);
     check_starter(&answers, &folder.loader.source.shown(&path), &checks)?;

@@ -16,10 +16,10 @@ use protocol::{
     KernelStarter, KernelType, MAX_SIZE, SizeProduct, is_size_name,
 };
 
-/// The largest number of elements of a buffer, which takes 256 MiB.
+/// The largest number of elements of a buffer. A buffer of this length takes 256 MiB.
 const MAX_COUNT: u64 = 1 << 26;
-/// The largest size of a shape, as TOML writes numbers.
-const LARGEST: i64 = MAX_SIZE as i64;
+/// The largest size of a shape, in the type of TOML's numbers.
+const LARGEST_SIZE: i64 = MAX_SIZE as i64;
 
 /// The keys of `exercise.toml` that only kernel exercises have.
 #[derive(Deserialize)]
@@ -40,7 +40,8 @@ struct KernelsToml {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "it takes a whole number, or a text for `label` and `idea`, a number for `tolerance`, a table for `fill`"
+    expecting = "it takes a whole number, or a text for `label` and `idea`, \
+                 a number for `tolerance`, a table for `fill`"
 )]
 enum ShapeValue {
     Size(i64),
@@ -53,14 +54,15 @@ enum ShapeValue {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "it takes a range such as [1, 300], [16, 320, 16] for multiples of 16, or a text for `idea`"
+    expecting = "it takes a range such as [1, 300], [16, 320, 16] for multiples of 16, \
+                 or a text for `idea`"
 )]
 enum HiddenValue {
     Range(SizeRange),
     Text(String),
 }
 
-/// A `[[kernel]]`, as it is written.
+/// A table `[[kernel]]` of the file.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct KernelToml {
@@ -96,56 +98,32 @@ struct WrongToml {
 /// The first fault of its files.
 pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let found: KernelsToml = folder.own()?;
-    let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
+    let fault = |path: &str, message: &str| Err(folder.file.fault(path, message));
     if found.shape.is_empty() {
-        let what = "has no shape; write at least one `[[shape]]` with a label and its sizes";
-        return fault("shape", what);
+        let message = "has no shape; write at least one `[[shape]]` with a label and its sizes";
+        return fault("shape", message);
     }
     if found.kernel.is_empty() {
         return fault("kernel", "has no kernel; write at least one `[[kernel]]`");
     }
     let mut shapes = Vec::new();
-    for (at, raw) in found.shape.into_iter().enumerate() {
-        shapes.push(folder.shape(&format!("shape.{at}"), raw)?);
+    for (index, raw) in found.shape.into_iter().enumerate() {
+        shapes.push(folder.shape(&format!("shape.{index}"), raw)?);
     }
-    for (at, check) in found.check.iter().enumerate() {
-        let limited = matches!(
-            check.metric,
-            KernelMetric::Speed | KernelMetric::Invocations | KernelMetric::Neighbours
-        );
-        if limited && check.at_least == 0.0 {
-            return Err(folder.file.missing(&format!("check.{at}.at-least"), "1.5"));
-        }
-        if check.metric == KernelMetric::Fetches && check.at_most == 0.0 {
-            return Err(folder.file.missing(&format!("check.{at}.at-most"), "8"));
-        }
-    }
+    folder.check_limits(&found.check)?;
     let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
     if !found.check.iter().any(fails) {
-        let what = "no check fails on the starter; leave out `starter` on one";
-        return fault("check", what);
+        let message = "no check fails on the starter; leave out `starter` in one check";
+        return fault("check", message);
     }
-    let hidden = folder.hidden(found.hidden, shapes.first())?;
+    let hidden = folder.hidden(found.hidden, &shapes[0])?;
     let mut launched = shapes.clone();
     launched.extend(hidden.largest());
     let mut kernels = Vec::new();
-    for (at, raw) in found.kernel.into_iter().enumerate() {
-        kernels.push(folder.kernel(&format!("kernel.{at}"), raw, &launched)?);
+    for (index, raw) in found.kernel.into_iter().enumerate() {
+        kernels.push(folder.kernel(&format!("kernel.{index}"), raw, &launched)?);
     }
-    let read: Vec<&str> = kernels
-        .iter()
-        .flat_map(|kernel| &kernel.spec.bindings)
-        .filter(|binding| binding.role != KernelRole::Out)
-        .map(|binding| binding.name.as_str())
-        .collect();
-    for (at, shape) in shapes.iter().enumerate() {
-        let mut names = shape.fill.keys();
-        if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
-            let near = nearest(name, read.iter().copied());
-            let what = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
-            return fault(&format!("shape.{at}.fill"), &what);
-        }
-    }
+    folder.check_fills(&shapes, &kernels)?;
     Ok(Kernels {
         wrong: folder.wrong(&kernels),
         kernels,
@@ -157,36 +135,74 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
 }
 
 impl ExerciseFolder<'_> {
-    /// Reads `[hidden]`: a range for each size of the shapes, and an idea.
+    /// Refuses a check that compares a figure and has no number to compare it with.
+    fn check_limits(&self, checks: &[KernelCheck]) -> Result<(), FileError> {
+        for (index, check) in checks.iter().enumerate() {
+            let needs_least = matches!(
+                check.metric,
+                KernelMetric::Speed | KernelMetric::Invocations | KernelMetric::Neighbours
+            );
+            let path = format!("check.{index}");
+            if needs_least && check.at_least == 0.0 {
+                return Err(self.file.missing(&format!("{path}.at-least"), "1.5"));
+            }
+            if check.metric == KernelMetric::Fetches && check.at_most == 0.0 {
+                return Err(self.file.missing(&format!("{path}.at-most"), "8"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a shape whose `fill` names something that is not an input of a kernel.
+    fn check_fills(&self, shapes: &[KernelShape], kernels: &[Kernel]) -> Result<(), FileError> {
+        let inputs: Vec<&str> = kernels
+            .iter()
+            .flat_map(|kernel| &kernel.spec.bindings)
+            .filter(|binding| binding.role != KernelRole::Out)
+            .map(|binding| binding.name.as_str())
+            .collect();
+        let is_unknown = |name: &&String| !inputs.contains(&name.as_str());
+        for (index, shape) in shapes.iter().enumerate() {
+            if let Some(name) = shape.fill.keys().find(is_unknown) {
+                let near = nearest(name, inputs.iter().copied());
+                let message =
+                    format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
+                return Err(self.file.fault(&format!("shape.{index}.fill"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `[hidden]`: a range for each size of the exercise's first shape, and an idea.
     fn hidden(
         &self,
         raw: BTreeMap<String, HiddenValue>,
-        shape: Option<&KernelShape>,
+        shape: &KernelShape,
     ) -> Result<DrawnSizes, FileError> {
         let mut drawn = DrawnSizes::default();
-        let sizes = shape.map(|shape| &shape.sizes);
-        let known = || sizes.into_iter().flat_map(|sizes| sizes.keys());
         for (key, value) in raw {
             match value {
                 HiddenValue::Text(text) if key == "idea" => drawn.idea = Some(text),
-                HiddenValue::Range(range) if known().any(|name| *name == key) => {
+                HiddenValue::Range(range) if shape.sizes.contains_key(&key) => {
                     drawn.ranges.insert(key, range);
                 }
                 _ => {
-                    let near = nearest(&key, known().map(String::as_str).chain(["idea"]));
-                    let what = format!(
-                        "`{key}` is neither a size with a range nor an `idea` with a text; the nearest is `{near}`"
+                    let sizes = shape.sizes.keys().map(String::as_str);
+                    let near = nearest(&key, sizes.chain(["idea"]));
+                    let message = format!(
+                        "`{key}` is neither a size with a range nor an `idea` with a text; \
+                         the nearest is `{near}`"
                     );
-                    return Err(self.file.fault(&format!("hidden.{key}"), what));
+                    return Err(self.file.fault(&format!("hidden.{key}"), message));
                 }
             }
         }
-        let mut missing = known().filter(|name| !drawn.ranges.contains_key(*name));
+        let has_no_range = |name: &&String| !drawn.ranges.contains_key(*name);
         if !drawn.ranges.is_empty()
-            && let Some(name) = missing.next()
+            && let Some(name) = shape.sizes.keys().find(has_no_range)
         {
-            let what = format!("`{name}` has no range; write `{name} = [1, 300]`");
-            return Err(self.file.fault("hidden", what));
+            let message = format!("`{name}` has no range; write `{name} = [1, 300]`");
+            return Err(self.file.fault("hidden", message));
         }
         Ok(drawn)
     }
@@ -199,17 +215,17 @@ impl ExerciseFolder<'_> {
     ) -> Result<KernelShape, FileError> {
         let mut shape = KernelShape::default();
         for (key, value) in raw {
-            let fail = |what: &str| {
-                let what = format!("`{key}` {what}");
-                Err(self.file.fault(&format!("{path}.{key}"), what))
+            let fail = |message: &str| {
+                let message = format!("`{key}` {message}");
+                Err(self.file.fault(&format!("{path}.{key}"), message))
             };
             match (key.as_str(), value) {
                 ("label", ShapeValue::Text(text)) => shape.label = text,
                 ("idea", ShapeValue::Text(text)) => shape.idea = Some(text),
                 ("fill", ShapeValue::Fill(fill)) => shape.fill = fill,
                 ("tolerance", ShapeValue::Tolerance(most)) => shape.tolerance = Some(most),
-                (name, ShapeValue::Size(n @ 1..=LARGEST)) if is_size_name(name) => {
-                    shape.sizes.insert(key, n as u64);
+                (name, ShapeValue::Size(size @ 1..=LARGEST_SIZE)) if is_size_name(name) => {
+                    shape.sizes.insert(key, size as u64);
                 }
                 ("label" | "idea", _) => return fail("takes a quoted text"),
                 ("fill", _) => return fail("takes a table, such as { x = \"large\" }"),
@@ -228,17 +244,18 @@ impl ExerciseFolder<'_> {
 
     /// Reads the wrong solutions in `wrong.toml`. Each changes a solution and misses an idea. Faults are reported to the loader.
     fn wrong(&self, kernels: &[Kernel]) -> Vec<WrongSolution> {
+        type WrongFile = BTreeMap<String, WrongToml>;
         let path = self.path_of("wrong.toml");
         if !self.loader.source.exists(&path) {
             return Vec::new();
         }
-        type All = BTreeMap<String, WrongToml>;
-        let read = toml_file::read(self.loader, &path, |file, found: All| {
-            let all = found.into_iter();
-            all.map(|(name, raw)| wrong_solution(file, &name, raw, kernels))
+        let read = toml_file::read(self.loader, &path, |file, found: WrongFile| {
+            found
+                .into_iter()
+                .map(|(name, raw)| wrong_solution(file, &name, raw, kernels))
                 .collect()
         });
-        self.loader.usable(read).unwrap_or_default()
+        self.loader.ok_or_report(read).unwrap_or_default()
     }
 
     /// Reads the `[[kernel]]` at `path`. Its buffers and its grid must fit at all `shapes`.
@@ -258,44 +275,29 @@ impl ExerciseFolder<'_> {
         ];
         for (key, name) in texts {
             if !plain_file(name, &["wgsl"]) {
-                let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
-                return Err(file.fault(&format!("{path}.{key}"), what));
+                let message =
+                    format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
+                return Err(file.fault(&format!("{path}.{key}"), message));
             }
         }
-        let mut bindings = raw.binding.iter();
-        if bindings.all(|binding| binding.role == KernelRole::In) {
-            let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
-            return Err(file.fault(path, what));
+        let is_input = |binding: &KernelBinding| binding.role == KernelRole::In;
+        if raw.binding.iter().all(is_input) {
+            let message = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
+            return Err(file.fault(path, message));
         }
         for (number, binding) in raw.binding.iter().enumerate() {
-            let at = format!("{path}.binding.{number}.count");
-            check_product(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
-            let at = format!("{path}.binding.{number}.below");
-            let is_integer = binding.element != KernelType::F32;
-            match &binding.below {
-                Some(below) if is_integer => {
-                    check_product(file, &at, below, shapes, &[], MAX_SIZE)?
-                }
-                Some(_) => {
-                    let what = "is for whole numbers; give the binding the type \"u32\" or \"i32\"";
-                    return Err(file.fault(&at, what));
-                }
-                None if is_integer && binding.role != KernelRole::Out => {
-                    return Err(file.missing(&at, "\"N\""));
-                }
-                None => {}
-            }
+            check_binding(file, &format!("{path}.binding.{number}"), binding, shapes)?;
         }
-        for (at, product) in raw.flops.iter().enumerate() {
+        for (index, product) in raw.flops.iter().enumerate() {
             for shape in shapes {
-                if let Err(what) = product.work(&shape.sizes) {
-                    return Err(file.fault(&format!("{path}.flops.{at}"), what));
+                if let Err(message) = product.work(&shape.sizes) {
+                    return Err(file.fault(&format!("{path}.flops.{index}"), message));
                 }
             }
         }
         for (axis, product) in raw.grid.iter().enumerate() {
-            let at = format!("{path}.grid.{axis}");
-            check_product(file, &at, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
+            let path = format!("{path}.grid.{axis}");
+            check_product(file, &path, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
         }
         Ok(Kernel {
             file: StageFile {
@@ -315,6 +317,30 @@ impl ExerciseFolder<'_> {
     }
 }
 
+/// Checks the buffer in the table at `path`. Its length must fit at all `shapes`. Whole numbers in an input need a bound, and only they have
+/// one.
+fn check_binding(
+    file: &TomlFile<'_>,
+    path: &str,
+    binding: &KernelBinding,
+    shapes: &[KernelShape],
+) -> Result<(), FileError> {
+    let count = format!("{path}.count");
+    check_product(file, &count, &binding.count, shapes, &[], MAX_COUNT)?;
+    let below = format!("{path}.below");
+    let is_integer = binding.element != KernelType::F32;
+    match &binding.below {
+        Some(bound) if is_integer => check_product(file, &below, bound, shapes, &[], MAX_SIZE),
+        Some(_) => {
+            let message = "`below` is for whole numbers; \
+                           give the binding the type \"u32\" or \"i32\"";
+            Err(file.fault(&below, message))
+        }
+        None if is_integer && binding.role != KernelRole::Out => Err(file.missing(&below, "\"N\"")),
+        None => Ok(()),
+    }
+}
+
 /// Makes a wrong solution: changes words of a solution, each of which must occur exactly once.
 fn wrong_solution(
     file: &TomlFile<'_>,
@@ -323,18 +349,20 @@ fn wrong_solution(
     kernels: &[Kernel],
 ) -> Result<WrongSolution, FileError> {
     let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
-    let asked = raw.file.as_deref().or(names().next()).unwrap_or_default();
-    let Some(kernel) = names().position(|known| known == asked) else {
-        return Err(file.unknown(&format!("{name}.file"), "file", asked, names()));
+    let kernel = match &raw.file {
+        None => 0,
+        Some(wanted) => names()
+            .position(|name| name == wanted)
+            .ok_or_else(|| file.unknown(&format!("{name}.file"), "file", wanted, names()))?,
     };
     let mut text = kernels[kernel].file.solution.clone();
     for (from, to) in &raw.change {
-        let found = text.matches(from.as_str()).count();
-        if found != 1 {
-            let what = format!(
-                "`{from}` occurs in {found} places of the solution; quote words that occur once"
+        let count = text.matches(from.as_str()).count();
+        if count != 1 {
+            let message = format!(
+                "`{from}` occurs in {count} places of the solution; quote words that occur once"
             );
-            return Err(file.fault(&format!("{name}.change"), what));
+            return Err(file.fault(&format!("{name}.change"), message));
         }
         text = text.replacen(from.as_str(), to, 1);
     }
@@ -359,12 +387,12 @@ fn check_product(
     for shape in shapes {
         let mut sizes = shape.sizes.clone();
         sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
-        let what = match product.value(&sizes) {
-            Ok(n) if n <= most => continue,
-            Ok(n) => format!("`{product}` is {n}; at most {most} is allowed"),
-            Err(what) => what,
+        let message = match product.value(&sizes) {
+            Ok(value) if value <= most => continue,
+            Ok(value) => format!("`{product}` is {value}; at most {most} is allowed"),
+            Err(message) => message,
         };
-        return Err(file.fault(path, format!("{what}, in shape `{}`", shape.label)));
+        return Err(file.fault(path, format!("{message}, in shape `{}`", shape.label)));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Tests of saving and loading the progress, and of damaged files.
+//! Saving and loading the progress, alone and beside other programs, and files that are damaged, lost or not files at all.
 
 use super::*;
-use crate::course::save_file::{MysteryScore, Prediction, StageProgress, StageState};
+use crate::course::save_file::{Calibration, MysteryScore, Prediction, StageProgress, StageState};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
@@ -44,7 +44,7 @@ fn passed() -> StageProgress {
 }
 
 #[test]
-fn what_was_saved_is_loaded() {
+fn saved_progress_is_loaded_again() {
     let dir = folder();
     save_stage(dir.path(), "broken-init", &passed()).expect("saved");
     save_current(dir.path(), "strides").expect("saved");
@@ -52,11 +52,14 @@ fn what_was_saved_is_loaded() {
     assert_eq!(notice, None);
     assert_eq!(progress.stage("broken-init"), passed());
     assert_eq!(progress.current.as_deref(), Some("strides"));
-    let score = progress.calibration();
-    assert_eq!(
-        (score.answered, score.right, score.ranges, score.held),
-        (1, 1, 1, 1)
-    );
+    let expected = Calibration {
+        answered: 1,
+        right: 1,
+        ranges: 1,
+        held: 1,
+        ..Calibration::default()
+    };
+    assert_eq!(progress.calibration(), expected);
     assert_eq!(progress.stage("unknown"), StageProgress::default());
 }
 
@@ -69,18 +72,20 @@ fn the_time_of_a_first_answer_is_kept() {
     stage.prediction = passed().prediction;
     stage.answers = vec![1];
     save_stage(dir.path(), "strides", &stage).expect("saved");
+    // The first answers are moved back to second 7 of 1970, so that later ones cannot have the same time.
     let file = dir.path().join(FILE);
-    let text = std::fs::read_to_string(&file).expect("written");
-    let at = times(dir.path(), "strides").predicted.expect("a time");
-    std::fs::write(&file, text.replace(&at.to_string(), "7")).expect("changed");
-    (stage.answers, stage.estimate) = (vec![1, 0], Some((1.0, 2.0)));
+    let text = fs::read_to_string(&file).expect("written");
+    let now = times(dir.path(), "strides").predicted.expect("a time");
+    fs::write(&file, text.replace(&now.to_string(), "7")).expect("changed");
+
+    stage.answers = vec![1, 0];
+    stage.estimate = Some((1.0, 2.0));
     save_stage(dir.path(), "strides", &stage).expect("saved");
-    let known = times(dir.path(), "strides");
-    assert_eq!((known.predicted, known.answered[0]), (Some(7), 7));
-    assert!(
-        known.estimated >= Some(at) && known.answered[1] >= at,
-        "{known:?}"
-    );
+
+    let saved = times(dir.path(), "strides");
+    assert_eq!((saved.predicted, saved.answered[0]), (Some(7), 7));
+    assert!(saved.estimated >= Some(now), "{saved:?}");
+    assert!(saved.answered[1] >= now, "{saved:?}");
     assert_eq!(times(dir.path(), "nowhere"), Times::default());
 }
 
@@ -106,7 +111,7 @@ fn the_best_score_of_a_mystery_stays() {
 }
 
 #[test]
-fn the_welcome_comes_once() {
+fn the_welcome_is_shown_once() {
     let dir = folder();
     assert!(load(dir.path()).0.is_first());
     let (progress, _) = save(dir.path(), &[ProgressChange::Welcomed]).expect("saved");
@@ -180,19 +185,15 @@ fn values_out_of_their_bounds_count_as_missing() {
 #[test]
 fn a_file_of_which_nothing_can_be_read_is_set_aside_and_named() {
     let dir = folder();
-    for (n, damage) in [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"]
-        .into_iter()
-        .enumerate()
-    {
+    let damages = [&b"state = ["[..], b"\xff\xfe\x00", b"stage = 5\n"];
+    for (number, damage) in (1..).zip(damages) {
         fs::write(dir.path().join(FILE), damage).expect("written");
         let (progress, notice) = load(dir.path());
-        let aside = format!("progress.toml.damaged-{}", n + 1);
+        let aside = format!("progress.toml.damaged-{number}");
         assert_eq!(progress, Progress::default());
-        let said = notice.expect("a notice").what;
-        assert!(
-            said.contains(&aside) && said.ends_with("starts from zero"),
-            "{said}"
-        );
+        let message = notice.expect("a notice").message;
+        assert!(message.contains(&aside), "{message}");
+        assert!(message.ends_with("starts from zero"), "{message}");
         assert_eq!(fs::read(dir.path().join(&aside)).expect("kept"), damage);
         let (_, notice) = save_stage(dir.path(), "a", &passed()).expect("saved");
         assert_eq!(notice, None);
@@ -201,14 +202,15 @@ fn a_file_of_which_nothing_can_be_read_is_set_aside_and_named() {
 
 #[test]
 fn the_previous_copy_takes_the_place_of_a_damaged_file() {
-    let damages: [&dyn Fn(String) -> Vec<u8>; 6] = [
-        &|text| text.replacen("\"b\"", "\"b", 1).into(),
-        &|text| text.replace("[stage.b]", "[stage.b").into(),
-        &|text| format!("{text}[stage.a]\nhints = 0\n").into(),
-        &|text| text.replacen("hints = 2", "hints = \"two\"", 1).into(),
-        &|text| [text.as_bytes(), &[0xff, 0xfe]].concat(),
-        // Nothing but zeros, as after a loss of power.
-        &|text| vec![0; text.len()],
+    type Damage = fn(String) -> Vec<u8>;
+    let damages: [Damage; 6] = [
+        |text| text.replacen("\"b\"", "\"b", 1).into(),
+        |text| text.replace("[stage.b]", "[stage.b").into(),
+        |text| format!("{text}[stage.a]\nhints = 0\n").into(),
+        |text| text.replacen("hints = 2", "hints = \"two\"", 1).into(),
+        |text| [text.as_bytes(), &[0xff, 0xfe]].concat(),
+        // After a loss of power, a file may contain only zeros.
+        |text| vec![0; text.len()],
     ];
     for damage in damages {
         let dir = folder();
@@ -226,12 +228,12 @@ fn the_previous_copy_takes_the_place_of_a_damaged_file() {
         for id in ["a", "b"] {
             assert_eq!(progress.stage(id), passed());
         }
-        let said = notice.expect("a notice").to_string();
+        let message = notice.expect("a notice").to_string();
         for part in [
             "progress.toml.damaged-1",
             "as it was before the last change",
         ] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(message.contains(part), "{part}: {message}");
         }
         let aside = dir.path().join("progress.toml.damaged-1");
         assert_eq!(fs::read(aside).expect("set aside"), bytes);
@@ -240,17 +242,17 @@ fn the_previous_copy_takes_the_place_of_a_damaged_file() {
 }
 
 #[test]
-fn what_a_lost_file_held_is_written_again_by_who_knows_it() {
+fn progress_that_a_session_knows_is_written_again_into_a_lost_file() {
     let dir = folder();
     let (known, _) = save_stage(dir.path(), "a", &passed()).expect("saved");
     fs::remove_dir_all(dir.path()).expect("removed");
     let change = [ProgressChange::Current("b".to_owned())];
     let (progress, notice) =
-        save_knowing(dir.path(), &known, &change, Busy::Refuse).expect("saved");
+        save_or_restore(dir.path(), &known, &change, Busy::Refuse).expect("saved");
     assert_eq!((progress.stage("a"), notice), (passed(), None));
     fs::write(dir.path().join(FILE), "[[[").expect("written");
     let (progress, notice) =
-        save_knowing(dir.path(), &progress, &change, Busy::Refuse).expect("saved");
+        save_or_restore(dir.path(), &progress, &change, Busy::Refuse).expect("saved");
     assert!(notice.is_some());
     assert_eq!(progress.stage("a"), passed());
 }
@@ -265,40 +267,41 @@ fn a_lock_of_another_program_is_waited_for() {
         .expect("there");
     other.lock().expect("locked");
     let change = [ProgressChange::Current("b".to_owned())];
-    let refused = save_knowing(dir.path(), &Progress::default(), &change, Busy::Refuse);
+    let refused = save_or_restore(dir.path(), &Progress::default(), &change, Busy::Refuse);
     assert_eq!(
-        refused.expect_err("locked").what,
+        refused.expect_err("locked").message,
         "another program holds progress.lock"
     );
     assert_eq!(load(dir.path()).0.current.as_deref(), Some("a"));
-    // The last attempt does not lose it.
+    // The last attempt of a session saves without the lock.
     save_current(dir.path(), "b").expect("saved");
     assert_eq!(load(dir.path()).0.current.as_deref(), Some("b"));
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn a_folder_in_the_place_of_a_file_is_an_error_at_once() {
     let dir = folder();
     fs::create_dir(dir.path().join(FILE)).expect("made");
     let (progress, notice) = load(dir.path());
     assert_eq!(progress, Progress::default());
-    assert_eq!(notice.expect("a notice").what, "is a folder; name a file");
+    assert_eq!(
+        notice.expect("a notice").message,
+        "is a folder; name a file"
+    );
     fs::remove_dir(dir.path().join(FILE)).expect("removed");
     fs::create_dir(dir.path().join(LOCK)).expect("made");
     let error = save_current(dir.path(), "a").expect_err("refused");
-    assert_eq!(error.what, "something else is in the place of its file");
+    assert_eq!(error.message, "something else is in the place of its file");
 }
 
 #[test]
-fn of_changes_that_cannot_be_saved_yet_only_the_last_is_kept() {
+fn a_later_change_of_the_same_thing_replaces_an_earlier_one() {
     let stage = |id: &str| ProgressChange::Stage(id.to_owned(), Box::default());
     let reset = ProgressChange::Reset("a".to_owned());
     assert!(stage("a").replaces(&stage("a")) && !stage("a").replaces(&stage("b")));
     assert!(reset.replaces(&stage("a")) && !stage("a").replaces(&reset));
-    assert!(
-        ProgressChange::Welcomed.replaces(&ProgressChange::Welcomed)
-            && !ProgressChange::Welcomed.replaces(&reset)
-    );
+    let welcomed = ProgressChange::Welcomed;
+    assert!(welcomed.replaces(&welcomed) && !welcomed.replaces(&reset));
 }
 
 #[test]
@@ -313,8 +316,8 @@ fn two_instances_do_not_destroy_each_other() {
                     let id = format!("s{worker}-{n}");
                     let change = [ProgressChange::Stage(id, Box::new(passed()))];
                     // On a busy machine the others may hold the lock for longer than a second.
-                    while let Err(error) = save_knowing(path, &known, &change, Busy::Refuse) {
-                        assert_eq!(error.what, "another program holds progress.lock");
+                    while let Err(error) = save_or_restore(path, &known, &change, Busy::Refuse) {
+                        assert_eq!(error.message, "another program holds progress.lock");
                     }
                 }
             });
@@ -326,7 +329,8 @@ fn two_instances_do_not_destroy_each_other() {
 #[cfg(unix)]
 #[test]
 fn a_link_stays_a_link() {
-    let (dir, elsewhere) = (folder(), folder());
+    let dir = folder();
+    let elsewhere = folder();
     let real = elsewhere.path().join("mine.toml");
     fs::write(&real, "current = \"a\"\n").expect("written");
     std::os::unix::fs::symlink(&real, dir.path().join(FILE)).expect("linked");
@@ -342,5 +346,5 @@ fn a_folder_that_cannot_be_made_is_one_message() {
     let dir = folder();
     fs::write(dir.path().join("file"), "x").expect("written");
     let error = save_current(&dir.path().join("file/state"), "a").expect_err("refused");
-    assert_eq!(error.what, "Not a directory (os error 20)", "{error}");
+    assert_eq!(error.message, "Not a directory (os error 20)", "{error}");
 }

@@ -1,7 +1,7 @@
-//! The exponential function in a form that the compiler vectorises, and the sigmoid made of it.
-//! Not for general use: the last digit may be wrong, and subnormal results are 0.
+//! The exponential function in a form that the compiler vectorises, and the sigmoid made of it. Both are for kernels only: the last digit may
+//! be wrong, and a result that would be subnormal is 0.
 
-/// Returns e to the power `x`, in a form that the compiler vectorises. The relative error is below 2e-7; the result is 0 below -87.3 and
+/// Returns e to the power `x`. The relative error is below 2e-7; the result is 0 below -87.3 and
 /// infinite above 88.3.
 ///
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`; a polynomial gives e to the power `r`, the exponent bits give `2ⁿ`.

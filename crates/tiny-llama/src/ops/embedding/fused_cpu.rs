@@ -1,4 +1,4 @@
-//! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
+//! The embedding on the CPU: copies of the table's rows by token number, and sums of the rows' gradients in a fixed order.
 
 use super::FusedEmbedding;
 use crate::ops::Float;
@@ -10,7 +10,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl FusedEmbedding for Flex {
-    /// `out[n] = weight[tokens[n]]`.
+    /// Computes `out[n] = weight[tokens[n]]`.
     fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
         let (width, tokens) = (weight.shape()[1], integers(tokens));
         let (weight, rows) = (values(&weight), rows_per_task(width));
@@ -31,9 +31,8 @@ impl FusedEmbedding for Flex {
     }
 }
 
-/// `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, zero if there are none: dy is N × D, dw V × D.
-///
-/// Every task owns a range of table rows and searches all tokens for them, so no two tasks write the same row.
+/// Returns `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, which is zero if there are none; dy is N × D, dw V × D. Every task has a range of
+/// table rows and searches all tokens for them, so no two tasks write one row.
 pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
     for token in tokens {
@@ -42,7 +41,7 @@ pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 
             "token {token} of {vocabulary}"
         );
     }
-    // Every task spends the same time on the search; with larger ranges it is short compared with the additions.
+    // Every task searches all tokens. With at most 64 tasks the search is short compared with the additions.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
     filled(vocabulary * width, rows * width, |task, dw| {
         let (first, owned) = (task * rows, dw.len() / width);

@@ -1,9 +1,9 @@
-//! Kernels written in WGSL, one file each in the folder of its operation, for features that CubeCL does not express, such as matrix cores. A file is a
-//! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
-//! run these kernels.
+//! Kernels that are written in WGSL, for features that CubeCL does not express, such as matrix cores. Each is a file in the folder of its
+//! operation, and the file is a minijinja template: Rust chooses the tiles and the buffers, and the template gets their numbers. Only
+//! devices that compile WGSL run these kernels.
 //!
-//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each with the rows of the
-//! profile that launch it, so that a row opens its own text.
+//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each text with the
+//! rows of the profile that launch it, so that a row opens its own text.
 
 use crate::ops::cost::{self, SpanRow};
 use burn::cubecl::ir::metadata::Info;
@@ -26,7 +26,7 @@ macro_rules! files {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("../", $name)))),*] };
 }
 
-/// These are all files, by their names.
+/// All files: their paths below `ops`, and their texts.
 const FILES: &[(&str, &str)] = files![
     "optimizer/adamw_update.wgsl",
     "attention/attention_batch.wgsl",
@@ -53,23 +53,15 @@ const FILES: &[(&str, &str)] = files![
     "linear/matmul_swiglu_backward.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "linear/matmul_matrix_cores_body.wgsl",
-    "linear/matmul_matrix_cores_for_norm.wgsl",
+    "linear/matmul_matrix_cores_functions.wgsl",
     "linear/matmul_matrix_cores_halves.wgsl",
-    "linear/matmul_matrix_cores_inverse.wgsl",
-    "linear/matmul_matrix_cores_norm.wgsl",
-    "linear/matmul_matrix_cores_plain.wgsl",
-    "linear/matmul_matrix_cores_residual.wgsl",
-    "linear/matmul_matrix_cores_rope.wgsl",
-    "linear/matmul_matrix_cores_scales.wgsl",
-    "linear/matmul_matrix_cores_squares.wgsl",
-    "linear/matmul_matrix_cores_swiglu.wgsl",
-    "linear/matmul_matrix_cores_swiglu_backward.wgsl",
-    "linear/matmul_matrix_cores_tile.wgsl",
+    "linear/matmul_matrix_cores_operand.wgsl",
+    "linear/matmul_matrix_cores_store.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
-    "gpu/wgsl/roof_matrix_cores.wgsl",
+    "gpu/wgsl/peak_matrix_cores.wgsl",
     "rope/rope.wgsl",
     "rope/rotated.wgsl",
     "swiglu/activation.wgsl",
@@ -83,10 +75,10 @@ const FILES: &[(&str, &str)] = files![
 /// A kernel's text with all its parameters. Equal values have equal texts, so each text is filled in and compiled once. Bindings are
 /// `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers. The entry point is `main`.
 pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// The mode is `Checked` for a learner's text, whose loops the driver has to bound.
+    /// `Checked` for a learner's text, whose loops the driver has to bound.
     const MODE: ExecutionMode = ExecutionMode::Unchecked;
 
-    /// This is the name in the table of kernels.
+    /// Returns the name in the table of kernels.
     fn name(&self) -> &'static str;
 
     fn text(&self) -> String;
@@ -98,23 +90,22 @@ pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 /// A kernel whose text comes from one of [`FILES`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program<V> {
-    /// This is the name in the table of kernels.
+    /// The name in the table of kernels.
     pub name: &'static str,
-    /// This is the name of one of [`FILES`].
+    /// The path of one of [`FILES`].
     pub file: &'static str,
-    /// These values fill in the file.
+    /// The values that fill in the file.
     pub values: V,
-    /// A workgroup has this many invocations along x.
+    /// The number of invocations of a workgroup, all along x.
     pub invocations: usize,
 }
 
 impl<V> Program<V> {
-    /// Makes the kernel of a file, with the file's name.
+    /// Makes the kernel of a file, named after the file.
     pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
         let name = file.rsplit('/').next().unwrap_or(file);
-        let name = name.strip_suffix(".wgsl").unwrap_or(name);
         Self {
-            name,
+            name: name.trim_end_matches(".wgsl"),
             file,
             values,
             invocations,
@@ -142,21 +133,49 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
 /// Returns a file's text with its values filled in.
 ///
 /// # Errors
-/// When they do not fit.
+/// When a value that the file uses is missing, or has the wrong type.
 pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
     let mut files = Environment::new();
     files.set_trim_blocks(true);
     files.set_lstrip_blocks(true);
     files.set_undefined_behavior(UndefinedBehavior::Strict);
     files.add_global("eps", NORM_EPS);
+    files.add_filter("flow", flow);
+    files.add_filter("plus", plus);
     for (name, text) in FILES {
         files.add_template(name, text)?;
     }
     files.get_template(file)?.render(values)
 }
 
-/// Joins statements or values, with `between` after each but the last, to lines of at most 118 columns that begin at column `indent`. The
-/// caller has indented the first line.
+/// The filter `flow` joins the lines of a text to lines of at most 118 columns, with `between` after each but the last. They are indented like the
+/// first line of the text.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a filter gets its own values"
+)]
+fn flow(text: String, between: Option<String>) -> String {
+    let text = text.trim_start_matches('\n');
+    let indent = text.len() - text.trim_start().len();
+    let lines = text.lines().map(|line| line.trim().to_owned());
+    let joined = flowed(lines, between.as_deref().unwrap_or_default(), indent);
+    format!("{:indent$}{joined}", "")
+}
+
+/// The filter `plus` writes an index `more` further than `index`: `x + 4u`, or `x` if `more` is 0.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a filter gets its own values"
+)]
+fn plus(index: String, more: usize) -> String {
+    match more {
+        0 => index,
+        _ => format!("{index} + {more}u"),
+    }
+}
+
+/// Joins statements or values to lines of at most 118 columns, with `between` after each but the last. Lines after the first begin at column
+/// `indent`; the caller indents the first line.
 pub(crate) fn flowed(
     parts: impl IntoIterator<Item = String>,
     between: &str,
@@ -180,33 +199,34 @@ pub(crate) fn flowed(
     text
 }
 
-/// An item of a file's `bindings` is a buffer's name and the type of its elements.
+/// A buffer in a file's `bindings`: its name, and the WGSL type of its elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Binding {
     pub name: String,
-    pub of: &'static str,
+    pub element: &'static str,
 }
 
-/// These are a file's own values, with flags as 0 or 1.
+/// The values of a file that are all numbers, with flags as 0 or 1.
 pub type Numbers = BTreeMap<&'static str, usize>;
 
-/// The values of a file whose bindings and workgroups follow from a launch.
+/// The values of a file whose bindings and workgroups follow from a launch, with the file's own values beside them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct LaunchValues<V> {
     bindings: Vec<Binding>,
     threads: usize,
     pub groups: [usize; 3],
-    /// A vector has this many values.
+    /// The number of values of a vector.
     lanes: usize,
     #[serde(flatten)]
     own: V,
 }
 
-/// A buffer of f32, f16 or 32-bit integers, with its name and the number of values of an element.
+/// The name of a buffer in the text, the number of values of its elements, and the tensor, of f32, f16 or 32-bit integers.
 pub type Buffer<'a> = (&'a str, usize, &'a CubeTensor);
 
 impl<V> Program<LaunchValues<V>> {
-    /// Makes the kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
+    /// Makes the kernel of a file with these buffers. It has at least `count` workgroups of `threads` invocations, and its vectors have
+    /// `lanes` values.
     pub fn with_buffers(
         file: &'static str,
         [threads, count, lanes]: [usize; 3],
@@ -215,7 +235,7 @@ impl<V> Program<LaunchValues<V>> {
     ) -> Self {
         let binding = |(name, lanes, buffer): &Buffer| Binding {
             name: (*name).to_owned(),
-            of: match (buffer.dtype, lanes) {
+            element: match (buffer.dtype, lanes) {
                 (DType::F16, 4) => "vec4<f16>",
                 (DType::F16, _) => "f16",
                 (DType::F32, 4) => "vec4<f32>",
@@ -234,7 +254,7 @@ impl<V> Program<LaunchValues<V>> {
     }
 }
 
-/// Every device allows this many workgroups along one dimension of a dispatch.
+/// The number of workgroups along one dimension of a dispatch that every device allows.
 pub const MAX_GROUPS: usize = 65_535;
 
 /// Returns the number of workgroups along each axis, at least `count` in all. They are in two dimensions if one would be too long.
@@ -271,28 +291,28 @@ pub fn launch_with(
     like: &CubeTensor,
     arguments: KernelArguments,
 ) {
-    note_launch(&program);
+    report_launch(&program);
     let [x, y, z] = groups.map(|count| count as u32);
     let kernel = Box::new(WgslKernel(program));
     like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
 
-/// The receiver of the texts of programs at their first launch on a device.
+/// Where the text of a program is sent at its first launch on a device.
 struct FirstLaunches {
     to: Option<Sender<String>>,
-    /// This number differs from device to device.
+    /// A hash of the device.
     device: u64,
-    /// These are the hashes of device and program that were seen.
+    /// The hashes of device and program whose texts were sent.
     seen: BTreeSet<(u64, u64)>,
 }
 
-/// A reader of launches gets the row of a launch, the kernel's name, the program's hash, and its text.
+/// A function that gets the row of a launch, the kernel's name, the program's hash, and a function that returns its text.
 pub type LaunchReader = dyn Fn(SpanRow, &'static str, u64, &dyn Fn() -> String) + Send + Sync;
 
 static READER: OnceLock<Box<LaunchReader>> = OnceLock::new();
 
-/// From now on gives `reader` every launch of a program while a step is profiled.
+/// Calls `reader` from now on for every launch of a program while a step is profiled. A second reader is ignored.
 pub fn read_launches(reader: Box<LaunchReader>) {
     let _ = READER.set(reader);
 }
@@ -303,8 +323,7 @@ static FIRST_LAUNCHES: Mutex<FirstLaunches> = Mutex::new(FirstLaunches {
     seen: BTreeSet::new(),
 });
 
-/// From now on sends the text of each program to `to` when it is first launched on this device by the process, which is before the
-/// device compiles it.
+/// Sends from now on the text of each program to `to` when the process first launches it on this device, before the device compiles it.
 pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
     if let Ok(mut launches) = FIRST_LAUNCHES.lock() {
         launches.to = to;
@@ -312,7 +331,8 @@ pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
     }
 }
 
-fn note_launch<P: Wgsl>(program: &P) {
+/// Reports a launch to the reader of launches, and its text to the receiver of first launches.
+fn report_launch<P: Wgsl>(program: &P) {
     if let (Some(read), Some(row)) = (READER.get(), cost::current_row()) {
         read(row, program.name(), hash_of(&program), &|| program.text());
     }
@@ -323,8 +343,8 @@ fn note_launch<P: Wgsl>(program: &P) {
     if let Ok(mut launches) = FIRST_LAUNCHES.lock()
         && let Some(to) = launches.to.clone()
     {
-        let launch = (launches.device, hash_of(&(program.name(), program)));
-        if launches.seen.insert(launch) {
+        let key = (launches.device, hash_of(&(program.name(), program)));
+        if launches.seen.insert(key) {
             let _ = to.send(program.text());
         }
     }

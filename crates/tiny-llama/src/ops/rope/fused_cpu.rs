@@ -1,5 +1,4 @@
-//! Rotary position embedding, interleaved: each pair of elements (2i, 2i+1) of a head is rotated by an angle that grows with the
-//! position. Su et al., "`RoFormer`", 2021.
+//! Rotary position embedding on the CPU: each pair of elements (2i, 2i+1) of a head is rotated by an angle that grows with the position.
 
 use super::FusedRope;
 use crate::ops::Float;
@@ -11,7 +10,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl FusedRope for Flex {
-    /// Row n is position `n % context`. Each pair (a, b) becomes (a·cos - b·sin, a·sin + b·cos), with `-sin` for the inverse.
+    /// Rotates each pair (a, b) to (a·cos - b·sin, a·sin + b·cos), with `-sin` for the inverse. Row n has position `n % context`.
     fn forward(x: T, tables: [T; 2], rotation: Rotation, _: Format) -> T {
         let Rotation { width, rotated, .. } = rotation;
         let ([cos, sin], half) = (tables.each_ref().map(values), rotation.head_dim / 2);
@@ -22,8 +21,9 @@ impl FusedRope for Flex {
             let lines = y.chunks_exact_mut(width).zip(x);
             for (row, (y, x)) in lines.enumerate() {
                 y.copy_from_slice(x);
-                let at = (task * rows + row) % rotation.context * half;
-                let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
+                let first_angle = (task * rows + row) % rotation.context * half;
+                let cos = &cos[first_angle..][..half];
+                let sin = &sin[first_angle..][..half];
                 rotate_row(&mut y[..rotated], cos, sin, sign);
             }
         });

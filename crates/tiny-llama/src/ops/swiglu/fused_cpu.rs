@@ -1,5 +1,4 @@
-//! `SwiGLU`, the gate of the feed-forward layer: `silu(gate) · up`, forward and backward, both halves side by side.
-//! The products around it are in `linear`. Shazeer, "GLU Variants Improve Transformer", 2020.
+//! SwiGLU on the CPU: `silu(gate) · up`, forward and backward, for gates and ups side by side in one matrix.
 
 use super::FusedSwiglu;
 use crate::ops::Float;
@@ -11,7 +10,7 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl FusedSwiglu for Flex {
-    /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
+    /// Computes `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
     fn forward(packed: T, _: Format) -> T {
         let [n, both] = packed.shape().dims();
         let (packed, width) = (values(&packed), both / 2);
@@ -26,7 +25,7 @@ impl FusedSwiglu for Flex {
         tensor(out, [n, width])
     }
 
-    /// `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
+    /// Computes `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
     fn backward(packed: T, dy: T, _: Format) -> T {
         let (shape, width) = (packed.shape(), dy.shape()[1]);
         let (packed, dy) = (values(&packed), values(&dy));
@@ -55,7 +54,8 @@ simd! {
 
 simd! {
     fn backward_slice(dgate: &mut [f32], dup: &mut [f32], dout: &[f32], gate: &[f32], up: &[f32]) {
-        for ((((dgate, dup), dout), gate), up) in dgate.iter_mut().zip(dup).zip(dout).zip(gate).zip(up) {
+        let elements = dgate.iter_mut().zip(dup).zip(dout).zip(gate).zip(up);
+        for ((((dgate, dup), dout), gate), up) in elements {
             let s = sigmoid(*gate);
             *dup = *dout * *gate * s;
             *dgate = *dout * *up * s * (1.0 + *gate * (1.0 - s));

@@ -136,9 +136,9 @@ impl Products {
     pub(super) fn bindings(&self) -> Vec<Binding> {
         let all = self.0.iter().enumerate().flat_map(|(n, product)| {
             let buffers = product.buffers().into_iter();
-            buffers.map(move |(name, of)| Binding {
+            buffers.map(move |(name, element)| Binding {
                 name: format!("{name}{n}"),
-                of,
+                element,
             })
         });
         all.collect()

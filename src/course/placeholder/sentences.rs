@@ -1,25 +1,31 @@
-//! Fills in a text whose figures may still be missing. The sentences that need them are replaced by a sentence that says how to get them.
-//! A table stays, and the sentence is shown below it.
+//! Fills in texts, sentence by sentence, whose figures may still be missing. [`fill_with_notices`] replaces a sentence without its figures by
+//! a notice that says how to get them; [`fill_known`] ends it before its first clause without a figure. `The loss falls: to {{run.loss_last}}.`
+//! becomes a notice, or `The loss falls.`
 
 use protocol::config::RunConfig;
 
-use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, pieces, problem, resolve, value};
+use super::{
+    FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, measured_text, pieces, problem, resolve,
+};
 
 /// The text of a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
 
-/// Returns the notice to show instead of these names while their figures can still come; `None` if none of them is awaited. `key` is the
-/// key that measures pairs.
+/// Returns the notice to show in place of the figures with these names while they can still come; `None` if none of them is awaited.
+/// `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
     from: &FigureSources<'_>,
     key: &str,
 ) -> Option<String> {
-    // Pairs come before all else, because they measure both runs.
-    let more_urgent = |one, next| if one == Awaited::Pairs { one } else { next };
+    // Pairs measure both runs, so they bring the other figures as well.
+    let pairs_or_next = |earlier, next| match earlier {
+        Awaited::Pairs => earlier,
+        _ => next,
+    };
     let awaited = names
-        .filter_map(|name| awaits(name, from))
-        .reduce(more_urgent);
+        .filter_map(|name| awaited_event(name, from))
+        .reduce(pairs_or_next);
     Some(match awaited? {
         Awaited::Run => {
             "(The figures of this run appear here once it has made enough steps.)".to_owned()
@@ -44,9 +50,10 @@ enum Awaited {
     Pairs,
 }
 
-/// Returns the event that a name waits for. A figure that is still missing after many steps will not come, so it is not awaited.
-fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
-    if problem(name).is_some() || value(name, from).is_some() {
+/// Returns the event that brings the figure with this name; `None` if the figure is there, or is still missing after so many steps that it
+/// will not come.
+fn awaited_event(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
+    if problem(name).is_some() || measured_text(name, from).is_some() {
         return None;
     }
     let measure = &from.config.measure;
@@ -61,7 +68,7 @@ fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
     }
 }
 
-/// Returns the text of a single figure in a sentence.
+/// Returns the text of a figure in a sentence, or words in brackets that say why it is missing.
 pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
@@ -71,26 +78,29 @@ pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
 }
 
 /// Fills in the figures of a text. One notice replaces the sentences whose figures are still to come.
-pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
-    let mut out: Vec<String> = Vec::new();
+pub fn fill_with_notices(text: &str, from: &FigureSources<'_>, key: &str) -> String {
+    let mut shown: Vec<String> = Vec::new();
     for sentence in sentences(text) {
         let parts = pieces(sentence);
         let names = parts.iter().filter_map(|piece| match piece {
             TextPiece::Name(name) => Some(*name),
             TextPiece::Text(_) => None,
         });
-        let shown = notice(names, from, key).unwrap_or_else(|| {
-            let filled = parts.iter().map(|piece| match piece {
-                TextPiece::Text(text) => (*text).to_owned(),
-                TextPiece::Name(name) => figure(name, from),
-            });
-            filled.collect()
-        });
-        if !out.contains(&shown) {
-            out.push(shown);
+        let filled = || {
+            parts
+                .iter()
+                .map(|piece| match piece {
+                    TextPiece::Text(text) => (*text).to_owned(),
+                    TextPiece::Name(name) => figure(name, from),
+                })
+                .collect()
+        };
+        let filled_or_notice = notice(names, from, key).unwrap_or_else(filled);
+        if !shown.contains(&filled_or_notice) {
+            shown.push(filled_or_notice);
         }
     }
-    out.join(" ")
+    shown.join(" ")
 }
 
 /// Fills in the known figures of a text. Each sentence ends before its first clause with an unknown figure.
@@ -112,26 +122,27 @@ pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
 }
 
 /// Returns the first sentence of a text that [`fill_known`] leaves out as a whole before any run of this configuration.
-pub fn unsaid<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
+pub fn first_omitted_sentence<'t>(text: &'t str, config: &RunConfig) -> Option<&'t str> {
     let none = FigureSources::none(config);
-    let mut all = sentences(text.trim()).into_iter();
-    all.find(|sentence| fill_known(sentence, &none).is_empty())
+    sentences(text.trim())
+        .into_iter()
+        .find(|sentence| fill_known(sentence, &none).is_empty())
 }
 
 /// Splits a text into sentences. A full stop, question mark or exclamation mark, a blank and a capital letter separate two sentences.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let mut from = 0;
-    for (at, _) in text.match_indices(['.', '?', '!']) {
-        let after = &text[at + 1..];
+    let mut start = 0;
+    for (end, _) in text.match_indices(['.', '?', '!']) {
+        let after = &text[end + 1..];
         let next = after.trim_start();
         let begins = next.starts_with(|c: char| c.is_uppercase() || c == '{');
         if after.len() > next.len() && begins {
-            found.push(text[from..=at].trim());
-            from = at + 1;
+            found.push(text[start..=end].trim());
+            start = end + 1;
         }
     }
-    let last = text[from..].trim();
+    let last = text[start..].trim();
     if !last.is_empty() {
         found.push(last);
     }
@@ -163,7 +174,7 @@ mod tests {
         let text =
             "ln V is {{ln_vocab}}. It took {{run.step_ms}}. {{run.parity}} off, i.e. wrong! Why?";
         assert_eq!(
-            told(text, &none, "T"),
+            fill_with_notices(text, &none, "T"),
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
         for text in [
@@ -171,12 +182,12 @@ mod tests {
             "{{ratio.step_ms}} of {{fixed.step_ms}}",
         ] {
             assert_eq!(
-                told(text, &none, "T"),
+                fill_with_notices(text, &none, "T"),
                 "(T measures both runs in turns; then the figures appear here.)"
             );
         }
         assert_eq!(
-            told("You: {{prediction.choice}}", &none, "T"),
+            fill_with_notices("You: {{prediction.choice}}", &none, "T"),
             "You: (skipped)"
         );
         let long = Finished {
@@ -188,7 +199,7 @@ mod tests {
             ..none
         };
         assert_eq!(
-            told("It took {{run.step_ms}}.", &figures, "T"),
+            fill_with_notices("It took {{run.step_ms}}.", &figures, "T"),
             "It took (not measured).",
             "it never comes"
         );

@@ -1,9 +1,9 @@
-//! Looks at the values of an expression: reports what WGSL leaves open about them, and takes the liberties of the launch.
+//! Checks the values of an expression: reports those that WGSL leaves open, and takes the liberties of the launch.
 
 use naga::{Expression, Handle, MathFunction, ScalarKind, Span};
 
-use super::super::arithmetic::{f, part};
-use super::super::finding::FindingKind;
+use super::super::arithmetic::{f, scalar_lanes};
+use super::super::finding::{FindingKind, NO_VARIABLE};
 use super::super::interpreter::Interpreter;
 use super::super::value::{LaneValues, Mask};
 use super::{Liberty, OpenCheck, OpenResult};
@@ -19,7 +19,7 @@ fn is_subnormal(word: u32) -> bool {
 
 /// Returns true if an active lane holds a number below the smallest normal one.
 fn has_subnormal(words: &[u32], mask: &Mask) -> bool {
-    // Without an early end, the compiler tests many words at once; most values have no such number in any lane.
+    // A loop without an early end lets the compiler test many words at once; most values have no such number in any lane.
     let in_any_lane = words
         .iter()
         .fold(false, |found, word| found | is_subnormal(*word));
@@ -33,8 +33,8 @@ fn has_subnormal(words: &[u32], mask: &Mask) -> bool {
 }
 
 impl Interpreter<'_> {
-    /// Reports what WGSL leaves open about an expression that was just evaluated, and takes the liberties of the launch.
-    pub(crate) fn look(
+    /// Checks an expression that was just evaluated: reports what WGSL leaves open, and takes the liberties of the launch.
+    pub(crate) fn check_open_result(
         &mut self,
         frame: usize,
         handle: Handle<Expression>,
@@ -43,7 +43,7 @@ impl Interpreter<'_> {
         out: &mut LaneValues,
     ) {
         let code = &self.codes[frame];
-        let check = code.watches[handle.index()];
+        let check = code.checks[handle.index()];
         if check == OpenCheck::Arithmetic(None) {
             return self.drop_subnormals(span, mask, out);
         }
@@ -55,11 +55,11 @@ impl Interpreter<'_> {
         }
         if let Some((open, lane)) = open {
             let finding = self.finding(FindingKind::Open(open), span, lane);
-            self.find(finding, usize::MAX);
+            self.report(finding, NO_VARIABLE);
         }
     }
 
-    /// Returns what WGSL leaves open about the values of an expression, and the first lane whose value it is.
+    /// Returns the kind of an open result among the values of an expression, and the first lane that has it.
     fn open_result(
         &self,
         frame: usize,
@@ -72,7 +72,7 @@ impl Interpreter<'_> {
         let lanes = mask.total;
         let components = out.words.len() / lanes;
         let word = |operand: Handle<Expression>, component: usize, lane: usize| {
-            part(&values[operand.index()].words, component, lanes)[lane]
+            scalar_lanes(&values[operand.index()].words, component, lanes)[lane]
         };
         let float = |operand: Handle<Expression>, component: usize, lane: usize| {
             f(word(operand, component, lane))
@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         let is_strange = |x: f32| !(x.is_finite() || has_overflow && x == f32::INFINITY);
         match (
             &code.function.expressions[handle],
-            code.watches[handle.index()],
+            code.checks[handle.index()],
         ) {
             (_, OpenCheck::Comparison { same: true }) => first(OpenResult::NanTest, &|_, _| true),
             (Expression::Binary { left, right, .. }, OpenCheck::Comparison { same: false }) => {
@@ -159,7 +159,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Notes the liberties with which a device would compute other values, and computes those that the launch takes.
+    /// Records the liberties with which a device would compute other values, and computes the values of those that the launch takes.
     fn take_liberties(
         &mut self,
         frame: usize,
@@ -173,7 +173,7 @@ impl Interpreter<'_> {
         let lanes = mask.total;
         let components = out.words.len() / lanes;
         let word = |operand: Handle<Expression>, component: usize, lane: usize| {
-            part(&values[operand.index()].words, component, lanes)[lane]
+            scalar_lanes(&values[operand.index()].words, component, lanes)[lane]
         };
         let liberties = &mut self.liberties;
         let taken = self.launch.liberties;
@@ -189,17 +189,17 @@ impl Interpreter<'_> {
         };
         match (
             &code.function.expressions[handle],
-            code.watches[handle.index()],
+            code.checks[handle.index()],
         ) {
             (_, OpenCheck::Arithmetic(Some(term))) => {
                 for (at, lane) in active() {
                     let [a, b] = term.same.map(|operand| word(operand, at, lane));
-                    let exact = f(word(term.exact, at, lane));
-                    let exact = if term.negative { -exact } else { exact };
-                    let here = &mut out.words[at * lanes + lane];
-                    let differs = a == b && f(*here) != exact && exact.is_finite();
+                    let left = f(word(term.exact, at, lane));
+                    let exact = if term.negative { -left } else { left };
+                    let result = &mut out.words[at * lanes + lane];
+                    let differs = a == b && f(*result) != exact && exact.is_finite();
                     if takes(Liberty::Reassociation, differs) {
-                        *here = exact.to_bits();
+                        *result = exact.to_bits();
                     }
                 }
             }
@@ -214,12 +214,12 @@ impl Interpreter<'_> {
             ) => {
                 for (at, lane) in active() {
                     let [a, b, c] = [*arg, *by, *add].map(|operand| f(word(operand, at, lane)));
-                    let here = &mut out.words[at * lanes + lane];
+                    let result = &mut out.words[at * lanes + lane];
                     let rounded = a * b + c;
                     // Where little is left of the product, its rounding is a large part of the result.
-                    let differs = (rounded - f(*here)).abs() > 1e-4 * f(*here).abs();
+                    let differs = (rounded - f(*result)).abs() > 1e-4 * f(*result).abs();
                     if takes(Liberty::Fma, differs) {
-                        *here = rounded.to_bits();
+                        *result = rounded.to_bits();
                     }
                 }
             }
@@ -234,7 +234,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Notes numbers below the smallest normal one, and drops them if the launch takes that liberty.
+    /// Records numbers below the smallest normal one, and replaces them by 0 if the launch takes that liberty.
     fn drop_subnormals(&mut self, span: Span, mask: &Mask, out: &mut LaneValues) {
         let liberty = Liberty::Subnormals as usize;
         let drops = self.launch.liberties[liberty];

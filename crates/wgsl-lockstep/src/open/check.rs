@@ -1,22 +1,24 @@
-//! What is looked at after each expression of a function, found before it runs.
+//! Chooses, before a run, what is checked after each expression of a function.
 
 use naga::{Arena, BinaryOperator, Expression, Handle, MathFunction, Scalar, ScalarKind};
 
-/// What is looked at after an expression was evaluated.
+/// What is checked after an expression was evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum OpenCheck {
     Nothing,
-    /// A comparison of floats; with `same`, of two expressions that are written the same.
+    /// A comparison of floats. `same` is true for two expressions that are written the same.
     Comparison {
         same: bool,
     },
     IntegerDivision,
     Shift,
+    /// A conversion of a float to an integer.
     Conversion,
     /// A bitcast of a float.
     Bits,
-    /// Arithmetic of floats, and how it may be simplified.
+    /// Arithmetic of floats, which a device may simplify if it is an error term.
     Arithmetic(Option<ErrorTerm>),
+    /// A built-in function of floats.
     Math(MathFunction),
 }
 
@@ -31,9 +33,9 @@ pub(crate) struct ErrorTerm {
     pub(super) negative: bool,
 }
 
-/// Returns what is looked at after an expression. `known` gives the word of a constant; `stored` gives the only value that is ever stored
-/// in the local variable that an expression loads.
-pub(crate) fn watch(
+/// Returns what is checked after an expression. `known` returns the word of a constant. `stored` returns, for a load of a local variable,
+/// the only value that is ever stored in it.
+pub(crate) fn open_check(
     expressions: &Arena<Expression>,
     handle: Handle<Expression>,
     scalar: impl Fn(Handle<Expression>) -> Scalar,
@@ -110,7 +112,7 @@ fn same(all: &Arena<Expression>, a: Handle<Expression>, b: Handle<Expression>) -
         }
 }
 
-/// Returns how a sum or a difference may be simplified.
+/// Returns a sum or a difference as an error term, if it can be simplified.
 fn error_term(
     all: &Arena<Expression>,
     op: BinaryOperator,

@@ -1,4 +1,5 @@
-//! A board that only looks at a room in a folder, because another program has it.
+//! A second board of a room in a folder: it shows what the log says while another program has the room open, and takes the room over
+//! once that program has ended.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,23 +14,22 @@ use crate::class::record::InstructorRequest;
 use crate::class::state::RoomState;
 use crate::course::Course;
 
-/// A board that looks at a room. Its orders are left in the folder for the board that has the room. Once that one has ended, this one
-/// takes the room over.
-pub struct RoomLooker {
-    /// The room, once it was taken over.
+/// A board of a room that another program has open. Its orders are left in the folder for that program.
+pub struct SecondBoard {
+    /// The room, once this board has taken it over.
     own: Option<RoomHandle>,
     watch: LockWatch,
     dir: PathBuf,
     folder: RoomFolder,
     room: RoomState,
-    /// The length of the log when it was last read, in bytes.
-    seen: u64,
-    /// The clock of the log since then.
+    /// The length of the log in bytes when it was read last.
+    log_bytes: u64,
+    /// A clock that started at the time of the log's last line when it was read last.
     clock: RoomClock,
     course: Course,
 }
 
-impl RoomLooker {
+impl SecondBoard {
     pub fn new(dir: PathBuf, course: Course) -> Self {
         Self {
             own: None,
@@ -37,17 +37,18 @@ impl RoomLooker {
             folder: RoomFolder::new(dir.clone()),
             dir,
             room: RoomState::default(),
-            seen: u64::MAX,
-            clock: RoomClock::at(0),
+            log_bytes: u64::MAX,
+            clock: RoomClock::starting_at(0),
             course,
         }
     }
 }
 
-impl InstructorLink for RoomLooker {
+impl InstructorLink for SecondBoard {
     fn board(&mut self) -> Result<Board, RoomError> {
         if self.own.is_none() && self.watch.is_over() {
-            let (dir, course) = (self.dir.clone(), self.course.clone());
+            let dir = self.dir.clone();
+            let course = self.course.clone();
             self.own = RoomHandle::open_after(Duration::ZERO, dir, true, course).ok();
         }
         if let Some(handle) = &self.own {
@@ -55,12 +56,11 @@ impl InstructorLink for RoomLooker {
         }
         let path = self.dir.join(LOG);
         let length = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        if length != self.seen {
-            let found =
-                read(&path).map_err(|error| RoomError::Later(self.folder.failed(&error)))?;
-            self.room = RoomState::from_log(found.entries);
-            self.clock = RoomClock::at(self.room.last_ms());
-            self.seen = length;
+        if length != self.log_bytes {
+            let log = read(&path).map_err(|error| RoomError::Later(self.folder.failed(&error)))?;
+            self.room = RoomState::from_log(log.lines);
+            self.clock = RoomClock::starting_at(self.room.last_ms());
+            self.log_bytes = length;
         }
         Ok(Board::from_room(
             &self.room,
@@ -70,13 +70,13 @@ impl InstructorLink for RoomLooker {
     }
 
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
-        let ordered = match &self.own {
+        match &self.own {
             Some(handle) => handle.order(order),
             None => self
                 .folder
                 .leave_order(order)
                 .map_err(|error| self.folder.failed(&error)),
-        };
-        ordered.map_err(RoomError::Later)
+        }
+        .map_err(RoomError::Later)
     }
 }

@@ -1,16 +1,17 @@
-//! When the work on the device last made progress: every operation reports it, and so does all code that submits work. This detects a
-//! hanging device while the thread that sends heartbeats still runs.
+//! When the work on the device last made progress. Every operation reports it, and so does all code that submits work. A device that hangs
+//! shows in the time since the last report, although the thread that sends heartbeats still runs.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// This is the time of the last progress in milliseconds since the first use. It is above 0; 0 means that there is no work.
+/// The time of the last progress, in milliseconds since the first use of this module, plus 1. The value 0 means that there is no work.
 pub struct LastProgress(AtomicU64);
 
-/// This is the progress of the work on the device.
+/// The progress of the work on this process's device.
 pub static DEVICE: LastProgress = LastProgress(AtomicU64::new(0));
 
+/// Returns the milliseconds since the first call, plus 1.
 fn now() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let began = BEGAN.get_or_init(Instant::now);
@@ -23,7 +24,7 @@ impl LastProgress {
         self.0.store(now(), Ordering::Relaxed);
     }
 
-    /// Reports progress. Ignored while there is no work: a queue may still finish work that nothing waits for.
+    /// Reports progress. A report while there is no work is ignored, because a queue may still finish work that nothing waits for.
     pub fn step(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
             self.begin();
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rest_is_no_silence() {
+    fn the_time_since_progress_grows_only_while_there_is_work() {
         let work = LastProgress(AtomicU64::new(0));
         work.step();
         assert_eq!(work.since(), None);

@@ -12,8 +12,8 @@ use super::super::host::{memory_available, today};
 use super::super::observer;
 use super::host::{self, REPEATS, TimedWork};
 use protocol::stats::roofline::rate;
-use protocol::{Rate, Roof};
-use tiny_llama::ops::gpu::roof as gpu;
+use protocol::{Peaks, Rate};
+use tiny_llama::ops::gpu::peaks as gpu;
 use tiny_llama::ops::primitive;
 
 /// The seconds of a launch that is timed on the device's clock.
@@ -38,13 +38,13 @@ const SMALL_ARRAY: usize = 32 << 20;
 ///
 /// # Errors
 /// Fails when the device was lost, or its clock stands still.
-pub(super) fn roof(opened: &OpenDevice) -> Result<Roof> {
+pub(super) fn measure(opened: &OpenDevice) -> Result<Peaks> {
     if !opened.queued {
-        return roof_of_gpu(opened);
+        return peaks_of_gpu(opened);
     }
     let threads = rayon::current_num_threads();
     let array = host::array_bytes(memory_available());
-    Ok(Roof {
+    Ok(Peaks {
         bytes: rated(&host::bytes(threads, array))?,
         flops: rated(&host::flops(threads))?,
         matrix_cores: None,
@@ -57,7 +57,7 @@ fn rated(timed: &TimedWork) -> Result<Rate> {
     rate(timed.work, &timed.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
 }
 
-fn roof_of_gpu(opened: &OpenDevice) -> Result<Roof> {
+fn peaks_of_gpu(opened: &OpenDevice) -> Result<Peaks> {
     let device = &opened.device;
     let out = buffer(device, gpu::outputs(MANY));
     let on_cpu = opened.info.kind == "vulkan-cpu";
@@ -80,7 +80,7 @@ fn roof_of_gpu(opened: &OpenDevice) -> Result<Roof> {
     let bytes = triad(device, array).or_else(|_| triad(device, SMALL_ARRAY));
     // The arrays are not needed again.
     device.memory_cleanup();
-    Ok(Roof {
+    Ok(Peaks {
         flops: rated(&flops)?,
         matrix_cores,
         bytes: rated(&bytes?)?,

@@ -1,4 +1,4 @@
-//! The measured peaks of each device, its roof. They are measured once for each device and driver, and kept in a file for later engines. The
+//! The measured peaks of each device. They are measured once for each device and driver, and kept in a file for later engines. The
 //! first run waits for them after its first step; a comparison waits for them before it begins. A peak that other programs disturbed is marked, and
 //! measured again once they are idle.
 //!
@@ -8,7 +8,7 @@
 //! takes half a second on two cores, and about as long on lavapipe. A GPU works for 1.5 s first, because an idle one keeps a fraction of its
 //! clock for a third of a second after work begins.
 //!
-//! Roofs are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. If the middle half spans more than a quarter of the
+//! Peaks are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. If the middle half spans more than a quarter of the
 //! median, up to three later engines measure again and keep the better one. `doctor --calibrate` measures again, keeps the higher of both and
 //! reports differences of more than 15 %. A damaged file is set aside, and impossible numbers are refused.
 //!
@@ -33,7 +33,7 @@ use super::allocator;
 use super::devices::OpenDevice;
 use protocol::machine;
 use protocol::stats::roofline;
-use protocol::{Device, Roof};
+use protocol::{Device, Peaks};
 
 /// The most times that a device is measured because its repeats differ widely.
 const TRIES: u32 = 4;
@@ -42,15 +42,15 @@ const LOAD_WINDOW: Duration = Duration::from_millis(250);
 /// The longest time that [`measure_again`] waits until other programs are idle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the folder of the file of roofs; `None` if this user has no folder for caches.
+/// Returns the folder of the file of peaks; `None` if this user has no folder for caches.
 fn folder() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
 }
 
-/// Roofs that could not be written to the file. This process keeps them.
-static UNWRITTEN: Mutex<Vec<cache::CachedRoof>> = Mutex::new(Vec::new());
+/// The peaks that could not be written to the file. They last as long as this process.
+static UNWRITTEN: Mutex<Vec<cache::CachedPeaks>> = Mutex::new(Vec::new());
 
-fn unwritten() -> MutexGuard<'static, Vec<cache::CachedRoof>> {
+fn unwritten() -> MutexGuard<'static, Vec<cache::CachedPeaks>> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -59,33 +59,33 @@ pub fn set_damaged_file_aside() -> Option<String> {
     cache::read(&folder()?).1
 }
 
-/// Returns the kept roof of a device under this driver, and a sentence if the file was damaged.
-fn kept(device: &Device, driver: &str) -> (Option<cache::CachedRoof>, Option<String>) {
+/// Returns the entry of a device under this driver, and a sentence if the file was damaged.
+fn kept(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<String>) {
     let (on_file, damage) = folder().map_or_else(Default::default, |folder| cache::read(&folder));
     let mut entries = unwritten().clone().into_iter().chain(on_file);
     (entries.find(|entry| entry.is_for(device, driver)), damage)
 }
 
-/// Returns the roof of a device under this driver, from this process or from the file; `None` if it was not measured.
-pub fn known(device: &Device, driver: &str) -> Option<Roof> {
-    kept(device, driver).0.map(|entry| entry.roof)
+/// Returns the peaks of a device under this driver, from this process or from the file; `None` if the device was not measured.
+pub fn known(device: &Device, driver: &str) -> Option<Peaks> {
+    kept(device, driver).0.map(|entry| entry.peaks)
 }
 
-/// Returns the known roof, or measures and keeps it. `warn` gets a sentence for each thing that goes wrong.
+/// Returns the known peaks, or measures and keeps them. `warn` gets a sentence for each thing that goes wrong.
 ///
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
-pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
+pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Peaks> {
     let (kept, damage) = kept(&opened.info, &opened.driver);
     damage.into_iter().for_each(&mut warn);
     let Some(kept) = kept else {
         return keep(opened, measured(opened)?, 1, warn);
     };
-    if !is_due(&kept) || kept.roof.load().is_some() && !others_are_idle() {
-        return Ok(kept.roof);
+    if !is_due(&kept) || kept.peaks.load().is_some() && !others_are_idle() {
+        return Ok(kept.peaks);
     }
-    let roof = higher(kept.roof, measured(opened)?);
-    keep(opened, roof, kept.tries + 1, warn)
+    let peaks = higher(kept.peaks, measured(opened)?);
+    keep(opened, peaks, kept.tries + 1, warn)
 }
 
 /// Measures the peaks of an opened device if that is due. `warn` gets a sentence for each thing that goes wrong.
@@ -94,19 +94,19 @@ pub fn measure_if_due(opened: &mut OpenDevice, mut warn: impl FnMut(String)) {
         return;
     }
     match known_or_measured(opened, &mut warn) {
-        Ok(roof) => opened.roof = Some(roof),
+        Ok(peaks) => opened.peaks = Some(peaks),
         Err(error) => warn(format!("no peaks of {}: {error:#}", opened.info.name)),
     }
 }
 
-/// Returns true if a kept roof is to be measured again: other programs disturbed it, or its repeats differ widely and it was measured fewer than
+/// Returns true if peaks are to be measured again: other programs disturbed them, or their repeats differ widely and they were measured fewer than
 /// [`TRIES`] times.
-fn is_due(kept: &cache::CachedRoof) -> bool {
-    let roof = &kept.roof;
-    let mut rates = [&roof.flops, &roof.bytes]
+fn is_due(kept: &cache::CachedPeaks) -> bool {
+    let peaks = &kept.peaks;
+    let mut rates = [&peaks.flops, &peaks.bytes]
         .into_iter()
-        .chain(&roof.matrix_cores);
-    roof.load().is_some() || kept.tries < TRIES && rates.any(roofline::unsteady)
+        .chain(&peaks.matrix_cores);
+    peaks.load().is_some() || kept.tries < TRIES && rates.any(roofline::unsteady)
 }
 
 /// Returns true if other programs leave the cores idle, or the system does not report it.
@@ -125,7 +125,8 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
         if !warned {
             warned = true;
             warn(format!(
-                "other programs use {:.0} % of this machine: waiting up to {} s until they are idle",
+                "other programs use {:.0} % of this machine: \
+                 waiting up to {} s until they are idle",
                 100.0 * others,
                 PATIENCE.as_secs()
             ));
@@ -133,12 +134,12 @@ fn wait_until_others_are_idle(warn: &mut impl FnMut(String)) {
     }
 }
 
-/// Measures the device even if a roof is on file, and keeps the higher peaks of both, because noise only slows. `warn` gets a sentence for each peak
+/// Measures the device even if its peaks are on file, and keeps the higher peaks of both, because noise only slows. `warn` gets a sentence for each peak
 /// that differs much, and for each thing that goes wrong.
 ///
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
-pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Roof> {
+pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Peaks> {
     let before = known(&opened.info, &opened.driver);
     if uses_cores(&opened.info) {
         wait_until_others_are_idle(&mut warn);
@@ -158,10 +159,10 @@ pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Resul
 }
 
 /// Returns the higher peaks of two measurements. If the earlier one has them all, its date stays too.
-fn higher(before: Roof, now: Roof) -> Roof {
+fn higher(before: Peaks, now: Peaks) -> Peaks {
     let better = roofline::better(before.clone(), now);
-    let peaks = |roof: &Roof| (roof.flops, roof.bytes, roof.matrix_cores);
-    if peaks(&better) == peaks(&before) {
+    let rates = |peaks: &Peaks| (peaks.flops, peaks.bytes, peaks.matrix_cores);
+    if rates(&better) == rates(&before) {
         before
     } else {
         better
@@ -177,26 +178,31 @@ fn uses_cores(device: &Device) -> bool {
 ///
 /// # Errors
 /// Fails when the device fails, or the result is not plausible.
-fn measured(opened: &OpenDevice) -> Result<Roof> {
+fn measured(opened: &OpenDevice) -> Result<Peaks> {
     let (measured, others) =
-        machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
+        machine::others_during(|| catch_unwind(AssertUnwindSafe(|| measure::measure(opened))));
     // The arrays are large and are not needed again.
     allocator::release();
     allocator::reset_peak();
-    let mut roof = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
+    let mut peaks = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
     let load = others.filter(|share| uses_cores(&opened.info) && machine::disturbs(*share));
-    roof.flops.load = load;
-    roof.bytes.load = load;
-    roofline::plausible(&roof).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
-    Ok(roof)
+    peaks.flops.load = load;
+    peaks.bytes.load = load;
+    roofline::plausible(&peaks).map_err(|why| anyhow!("{why}; this measurement is not kept"))?;
+    Ok(peaks)
 }
 
-/// Keeps a roof in the file, or in this process if the file cannot be written. Returns the roof.
-fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut warn: impl FnMut(String)) -> Result<Roof> {
-    let entry = cache::CachedRoof {
+/// Keeps peaks in the file, or in this process if the file cannot be written. Returns them.
+fn keep(
+    opened: &OpenDevice,
+    peaks: Peaks,
+    tries: u32,
+    mut warn: impl FnMut(String),
+) -> Result<Peaks> {
+    let entry = cache::CachedPeaks {
         device: opened.info.clone(),
         driver: opened.driver.clone(),
-        roof: roof.clone(),
+        peaks: peaks.clone(),
         tries,
     };
     unwritten().retain(|kept| !kept.is_for(&entry.device, &entry.driver));
@@ -207,7 +213,7 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut warn: impl FnMut(String
             "the measured peaks of this device are kept for this session only: {why}"
         ));
     }
-    Ok(roof)
+    Ok(peaks)
 }
 
 #[cfg(test)]
@@ -216,7 +222,7 @@ mod tests {
     use protocol::stats::roofline::rate;
 
     #[test]
-    fn a_roof_that_is_disturbed_or_unsteady_is_measured_again() {
+    fn peaks_that_are_disturbed_or_unsteady_are_measured_again() {
         let steady = rate(1e9, &[1.0; 9]).expect("it took time");
         let unsteady = rate(1e9, &[1.0, 1.0, 2.0, 2.0, 4.0]).expect("it took time");
         let disturbed = protocol::Rate {
@@ -229,13 +235,13 @@ mod tests {
             (unsteady, TRIES, false),
             (disturbed, TRIES, true),
         ] {
-            let entry = cache::CachedRoof {
+            let entry = cache::CachedPeaks {
                 device: Device::default(),
                 driver: String::new(),
-                roof: Roof {
+                peaks: Peaks {
                     flops,
                     bytes: steady,
-                    ..Roof::default()
+                    ..Peaks::default()
                 },
                 tries,
             };

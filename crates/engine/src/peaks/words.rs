@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use protocol::Roof;
+use protocol::Peaks;
 use protocol::stats::roofline::repeats;
 
 /// Two measurements agree if they differ by no more than this share of the earlier one.
@@ -10,7 +10,7 @@ const AGREEMENT: f64 = 0.15;
 
 /// Returns a sentence for each peak that was measured far from the peak on file. It says which of the two is kept and why. `file` is the file
 /// with the peaks.
-pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<String> {
+pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<String> {
     let mut peaks = vec![
         ("arithmetic", &before.flops, &now.flops, "FLOP/s"),
         ("memory", &before.bytes, &now.bytes, "B/s"),
@@ -30,15 +30,20 @@ pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<Stri
         let date = &before.date;
         sentences.push(if change > 0.0 {
             format!(
-                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, which something else on this machine slowed: the \
+                "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, \
+                 which something else on this machine slowed: the \
                  new peak is kept"
             )
         } else {
             let hint = file.map_or_else(String::new, |file| {
-                format!("; if the device did become slower, remove {} first", file.display())
+                format!(
+                    "; if the device did become slower, remove {} first",
+                    file.display()
+                )
             });
             format!(
-                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, which is kept, because other programs can \
+                "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, \
+                 which is kept, because other programs can \
                  only slow a measurement. Measure again while nothing else runs{hint}"
             )
         });
@@ -51,7 +56,7 @@ mod tests {
     use super::*;
     use protocol::Rate;
 
-    fn roof(flops: f64, bytes: f64) -> Roof {
+    fn peaks(flops: f64, bytes: f64) -> Peaks {
         let rate = |best: f64| Rate {
             best,
             median: 0.9 * best,
@@ -60,7 +65,7 @@ mod tests {
             n: 9,
             load: None,
         };
-        Roof {
+        Peaks {
             matrix_cores: None,
             flops: rate(flops),
             bytes: rate(bytes),
@@ -71,22 +76,23 @@ mod tests {
 
     #[test]
     fn small_differences_are_not_reported() {
-        let before = roof(200e9, 20e9);
+        let before = peaks(200e9, 20e9);
         for (flops, bytes) in [(200e9, 20e9), (171e9, 22.9e9), (229e9, 17.1e9)] {
-            assert!(disagreements(&before, &roof(flops, bytes), None).is_empty());
+            assert!(disagreements(&before, &peaks(flops, bytes), None).is_empty());
         }
     }
 
     #[test]
     fn a_disagreement_says_which_peak_is_kept_and_why() {
-        let before = roof(200e9, 20e9);
+        let before = peaks(200e9, 20e9);
         let file = Path::new("/caches/roofs.json");
-        let sentences = disagreements(&before, &roof(140e9, 30e9), Some(file));
+        let sentences = disagreements(&before, &peaks(140e9, 30e9), Some(file));
         let [slower, faster] = sentences.as_slice() else {
             panic!("both lie apart: {sentences:?}");
         };
         for part in [
-            "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), 30 % below the 200.0 GFLOP/s",
+            "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), \
+             30 % below the 200.0 GFLOP/s",
             "of 2026-01-02, which is kept, because other programs can only slow a measurement",
             "remove /caches/roofs.json first",
         ] {
@@ -98,6 +104,6 @@ mod tests {
 
     #[test]
     fn an_empty_peak_is_not_compared() {
-        assert!(disagreements(&Roof::default(), &roof(1e9, 1e9), None).is_empty());
+        assert!(disagreements(&Peaks::default(), &peaks(1e9, 1e9), None).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The file of measured roofs. Everything read from it is checked. A damaged file is set aside, and the device is measured again. The file is
+//! The file of measured peaks. Everything read from it is checked. A damaged file is set aside, and the device is measured again. The file is
 //! always written as a whole.
 
 use std::fs;
@@ -8,28 +8,29 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use protocol::stats::roofline;
-use protocol::{Device, Roof, files};
+use protocol::{Device, Peaks, files};
 
 const FILE: &str = "roofs.json";
-/// The version of the file. It changes when roofs are measured in another way, so that older entries are measured again.
+/// The version of the file. It changes when peaks are measured in another way, so that older entries are measured again.
 const VERSION: u32 = 3;
 /// The largest file in bytes; a larger one is damaged.
 const MAX_BYTES: u64 = 1 << 20;
 /// The largest number of entries in the file. The oldest ones are dropped.
 const MAX_ENTRIES: usize = 64;
 
-/// A roof, and the device and driver that it was measured on.
+/// The peaks of a device under a driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct CachedRoof {
+pub(super) struct CachedPeaks {
     pub device: Device,
     pub driver: String,
-    pub roof: Roof,
+    #[serde(rename = "roof")]
+    pub peaks: Peaks,
     /// The number of times that the device was measured.
     pub tries: u32,
 }
 
-impl CachedRoof {
-    /// Returns true if the roof belongs to this device under this driver.
+impl CachedPeaks {
+    /// Returns true if the peaks belong to this device under this driver.
     pub(super) fn is_for(&self, device: &Device, driver: &str) -> bool {
         self.device == *device && self.driver == driver
     }
@@ -37,17 +38,18 @@ impl CachedRoof {
 
 /// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct RoofFile {
+struct PeaksFile {
     version: u32,
-    roofs: Vec<CachedRoof>,
+    #[serde(rename = "roofs")]
+    entries: Vec<CachedPeaks>,
 }
 
-/// Returns the roofs on file, without those with impossible numbers. If the file is damaged, sets it aside and returns a sentence about it.
-pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
+/// Returns the entries of the file, without those with impossible numbers. If the file is damaged, sets it aside and returns a sentence about it.
+pub(super) fn read(folder: &Path) -> (Vec<CachedPeaks>, Option<String>) {
     match parse(&file(folder)) {
-        Ok(RoofFile { version, roofs }) if version == VERSION => {
-            let plausible = |entry: &CachedRoof| roofline::plausible(&entry.roof).is_ok();
-            (roofs.into_iter().filter(plausible).collect(), None)
+        Ok(PeaksFile { version, entries }) if version == VERSION => {
+            let plausible = |entry: &CachedPeaks| roofline::plausible(&entry.peaks).is_ok();
+            (entries.into_iter().filter(plausible).collect(), None)
         }
         // A missing file, or one of another version, is written over at the next measurement.
         Ok(_) => (Vec::new(), None),
@@ -59,9 +61,9 @@ pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
 ///
 /// # Errors
 /// Fails when the file cannot be read, or is damaged.
-fn parse(path: &Path) -> Result<RoofFile, String> {
+fn parse(path: &Path) -> Result<PeaksFile, String> {
     let bytes = match files::read(path, MAX_BYTES) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RoofFile::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PeaksFile::default()),
         read => read.map_err(|error| error.to_string())?,
     };
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
@@ -89,18 +91,18 @@ pub(super) fn file(folder: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Fails when the file cannot be written, with a sentence that names it.
-pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
+pub(super) fn keep(folder: &Path, entry: CachedPeaks) -> Result<(), String> {
     let failed = |problem: &str, error: &dyn std::fmt::Display| {
         format!("{} {problem}: {error}", file(folder).display())
     };
     fs::create_dir_all(folder).map_err(|error| failed("has no folder", &error))?;
-    let (mut roofs, _) = read(folder);
-    roofs.retain(|kept| !kept.is_for(&entry.device, &entry.driver));
-    roofs.insert(0, entry);
-    roofs.truncate(MAX_ENTRIES);
-    let content = RoofFile {
+    let (mut entries, _) = read(folder);
+    entries.retain(|kept| !kept.is_for(&entry.device, &entry.driver));
+    entries.insert(0, entry);
+    entries.truncate(MAX_ENTRIES);
+    let content = PeaksFile {
         version: VERSION,
-        roofs,
+        entries,
     };
     let text =
         serde_json::to_string_pretty(&content).map_err(|error| failed("cannot be made", &error))?;
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
     use protocol::Rate;
 
-    fn entry(name: &str, driver: &str, peak: f64) -> CachedRoof {
+    fn entry(name: &str, driver: &str, peak: f64) -> CachedPeaks {
         let rate = |best: f64| Rate {
             best,
             median: best,
@@ -123,14 +125,14 @@ mod tests {
             n: 5,
             load: None,
         };
-        CachedRoof {
+        CachedPeaks {
             device: Device {
                 kind: "gpu".to_owned(),
                 name: name.to_owned(),
             },
             driver: driver.to_owned(),
             tries: 1,
-            roof: Roof {
+            peaks: Peaks {
                 flops: rate(peak),
                 bytes: rate(1e12),
                 matrix_cores: None,
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_roof_is_read_again_by_device_and_driver() {
+    fn kept_peaks_are_read_again_by_device_and_driver() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("made");
         assert_eq!(read(&folder), (vec![], None));

@@ -7,28 +7,28 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Sums of four numbers for each invocation. Eight independent numbers hide the latency of an addition, and also fit in the registers
+/// The number of sums of each invocation, of four numbers each. Eight independent numbers hide the latency of an addition, and also fit in the registers
 /// of a CPU driver.
 const SUMS: usize = 2;
-/// Multiply-adds on each sum in one iteration of the loop; the loop's counter costs little in comparison.
+/// The number of multiply-adds on each sum in one iteration of the loop; the loop's counter costs little in comparison.
 const UNROLLED: usize = 32;
 
-/// Floating-point operations of [`multiply_add`]: two for each multiply-add on each of four numbers.
+/// Returns the floating-point operations of [`multiply_add`]: two for each multiply-add on each of four numbers.
 pub fn flops(groups: u32, rounds: usize) -> f64 {
     f64::from(groups) * (THREADS * SUMS * 4 * UNROLLED * rounds * 2) as f64
 }
 
-/// Values that [`multiply_add`] writes.
+/// Returns the number of values that [`multiply_add`] writes.
 pub const fn outputs(groups: u32) -> usize {
     groups as usize * THREADS
 }
 
-/// s ← s·factor + term, 32 times `rounds`, on eight numbers per invocation that stay in registers; out `[≥ outputs(groups)]` gets
-/// their sum, so no driver can omit the work. 1 launch.
+/// Computes s ← s·factor + term, 32 times `rounds`, on eight numbers per invocation that stay in registers. Their sum is written to out
+/// `[≥ outputs(groups)]`, so no driver can omit the work. 1 launch.
 pub fn multiply_add(out: &CubeTensor, groups: u32, rounds: usize) {
     debug_assert!(out.meta.num_elements() >= outputs(groups));
     unsafe {
-        roof_multiply_add::launch_unchecked(
+        peak_multiply_add::launch_unchecked(
             &out.client,
             CubeCount::Static(groups, 1, 1),
             CubeDim::new_1d(THREADS as u32),
@@ -45,7 +45,7 @@ const FACTOR: f32 = 0.999;
 const TERM: f32 = 0.001;
 
 #[cube(launch_unchecked)]
-fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
+fn peak_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
     let factors = Float4::new(factor);
     let terms = Float4::new(term);
     let start = (UNIT_POS + CUBE_POS_X) as f32 * 1e-9;
@@ -73,22 +73,22 @@ fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
     out[CUBE_POS_X as usize * THREADS + UNIT_POS as usize] = horizontal::<Const<4>>(total, true);
 }
 
-/// Side of the matrices that one instruction multiplies.
+/// The side of the matrices that one instruction multiplies.
 const SIDE: usize = 16;
 const SUBGROUP: usize = 32;
 const SUBGROUPS: usize = 4;
-/// Operands of each side that a subgroup holds; it holds OPERANDS² sums.
+/// The number of left operands that a subgroup holds, and of right operands; it holds OPERANDS² sums.
 const OPERANDS: usize = 4;
 
-/// Floating-point operations of [`matrix_products`]: two for each multiply-add of its 16×16×16 products.
+/// Returns the floating-point operations of [`matrix_products`]: two for each multiply-add of its 16×16×16 products.
 pub fn matrix_flops(groups: u32, rounds: usize) -> f64 {
     f64::from(groups) * (SUBGROUPS * OPERANDS * OPERANDS * rounds * 2 * SIDE.pow(3)) as f64
 }
 
-/// Values that [`matrix_products`] writes: one matrix for each sum of a workgroup; workgroups overwrite each other's values.
+/// The number of values that [`matrix_products`] writes: one matrix for each sum of a workgroup. The workgroups overwrite each other's values.
 pub const MATRIX_OUTPUTS: usize = SUBGROUPS * OPERANDS * OPERANDS * SIDE * SIDE;
 
-/// sum_ij ← a_i·b_j + sum_ij, `rounds` times, on f16 matrices with f32 sums that stay in registers. 1 launch.
+/// Computes sum_ij ← a_i·b_j + sum_ij, `rounds` times, on f16 matrices with f32 sums that stay in registers. 1 launch.
 pub fn matrix_products(out: &CubeTensor, groups: u32, rounds: usize) {
     debug_assert!(out.meta.num_elements() >= MATRIX_OUTPUTS);
     wgsl::launch(matrix_program(rounds), [groups as usize, 1, 1], &[out]);
@@ -101,21 +101,21 @@ fn matrix_program(rounds: usize) -> Program<Numbers> {
         ("operands", OPERANDS),
         ("threads", threads),
     ]);
-    Program::new("gpu/wgsl/roof_matrix_cores.wgsl", threads, own)
+    Program::new("gpu/wgsl/peak_matrix_cores.wgsl", threads, own)
 }
 
-/// Bytes that [`triad`] moves over `len` values: two read, one written.
+/// Returns the bytes that [`triad`] moves for `len` values: two reads and one write of four bytes each.
 pub fn bytes(len: usize) -> f64 {
     12.0 * len as f64
 }
 
-/// out = a + ½·b, all `[len]`, len a multiple of 4: the triad of McCalpin's STREAM (1995). Neighbouring invocations take
+/// Computes out = a + ½·b, all `[len]`, len a multiple of 4: the triad of McCalpin's STREAM (1995). Neighbouring invocations take
 /// neighbouring vectors. 1 launch.
 pub fn triad(a: &CubeTensor, b: &CubeTensor, out: &CubeTensor, len: usize) {
     let vectors = len / 4;
     let groups = vectors.div_ceil(THREADS * 4).clamp(1, 16_384);
     unsafe {
-        roof_triad::launch_unchecked(
+        peak_triad::launch_unchecked(
             &out.client,
             CubeCount::Static(groups as u32, 1, 1),
             CubeDim::new_1d(THREADS as u32),
@@ -129,7 +129,7 @@ pub fn triad(a: &CubeTensor, b: &CubeTensor, out: &CubeTensor, len: usize) {
 }
 
 #[cube(launch_unchecked)]
-fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, stride: usize) {
+fn peak_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, stride: usize) {
     let half = Float4::new(0.5);
     let mut i = CUBE_POS_X as usize * THREADS + UNIT_POS as usize;
     while i < vectors {

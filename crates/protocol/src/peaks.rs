@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The measured peaks of one device under one driver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Roof {
+pub struct Peaks {
     /// The floating-point operations a second: multiply-adds of f32 on registers alone, two operations each.
     pub flops: Rate,
     /// The floating-point operations a second on matrix cores: f16 products with f32 sums, on registers alone. `None` for a device without
@@ -19,7 +19,7 @@ pub struct Roof {
     pub date: String,
 }
 
-impl Roof {
+impl Peaks {
     /// Returns the largest share of the cores that other programs used while one of the rates was measured; `None` if they did not
     /// disturb it.
     pub fn load(&self) -> Option<f64> {
@@ -30,7 +30,7 @@ impl Roof {
     }
 }
 
-/// A rate per second, measured in several repeats. Noise only slows, so the best repeat is the peak; the others tell how sure it is.
+/// A rate per second, measured in several repeats. Noise only slows, so the best repeat is the peak; the others show how certain it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     pub best: f64,

@@ -5,11 +5,11 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use protocol::machine::cores;
-use tiny_llama::ops::cpu::roof::{LANES, multiply_adds, triad};
+use tiny_llama::ops::cpu::peaks::{LANES, multiply_adds, triad};
 
-/// Repeats of one measurement on the CPU, and timed launches of each kernel on a GPU.
+/// The number of repeats of one measurement on the CPU, and of timed launches of each kernel on a GPU.
 pub(super) const REPEATS: usize = 9;
-/// A repeat of the multiply-adds takes about this long.
+/// The time that one repeat of the multiply-adds is meant to take.
 const REPEAT: Duration = Duration::from_millis(6);
 /// The fewest bytes of one of the triad's three arrays.
 const SMALLEST: usize = 64 << 20;
@@ -27,7 +27,7 @@ pub(super) struct TimedWork {
 pub(super) fn flops(threads: usize) -> TimedWork {
     let run = |kernel: usize, rounds: usize, repeats: usize| TimedWork {
         work: 2.0 * (LANES[kernel] * rounds * threads) as f64,
-        seconds: together(threads, repeats, |_| (), |()| multiply_adds(kernel, rounds)),
+        seconds: run_on_threads(threads, repeats, |_| (), |()| multiply_adds(kernel, rounds)),
     };
     let trial = 50_000;
     let mut fastest = 0;
@@ -50,7 +50,7 @@ pub(super) fn bytes(threads: usize, array: usize) -> TimedWork {
     let len = (array / 4 / threads.max(1)).max(1);
     // Each thread makes its own parts, so that they lie in memory near it.
     let arrays = |_| (vec![0.0_f32; len], vec![1.0_f32; len], vec![2.0_f32; len]);
-    let seconds = together(threads, REPEATS + 1, arrays, |(out, a, b)| {
+    let seconds = run_on_threads(threads, REPEATS + 1, arrays, |(out, a, b)| {
         triad(out, a, b);
         std::hint::black_box(out);
     });
@@ -70,7 +70,7 @@ pub(super) fn array_bytes(free: Option<u64>) -> usize {
         .min(limit.max(1 << 20))
 }
 
-/// Returns the bytes of all last-level caches together; `None` if the system does not tell.
+/// Returns the bytes of all last-level caches together; `None` if the system does not report it.
 fn cache_bytes() -> Option<usize> {
     let read = |index: usize, file: &str| {
         let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
@@ -96,8 +96,8 @@ fn parse_size(text: &str) -> Option<usize> {
 }
 
 /// Does the work on all threads at once, and returns the seconds of each repeat, from the first thread's start to the last one's end. The threads
-/// begin each repeat together.
-fn together<S>(
+/// begin each repeat together. `prepare` makes the data of a thread.
+fn run_on_threads<S>(
     threads: usize,
     repeats: usize,
     prepare: impl Fn(usize) -> S + Sync,
@@ -127,9 +127,9 @@ fn together<S>(
     let all = times.into_inner().unwrap_or_else(PoisonError::into_inner);
     (0..repeats)
         .filter_map(|repeat| {
-            let of_threads = || all.iter().skip(repeat).step_by(repeats);
-            let began = of_threads().map(|(began, _)| *began).min()?;
-            let ended = of_threads().map(|(_, ended)| *ended).max()?;
+            let on_all_threads = || all.iter().skip(repeat).step_by(repeats);
+            let began = on_all_threads().map(|(began, _)| *began).min()?;
+            let ended = on_all_threads().map(|(_, ended)| *ended).max()?;
             Some((ended - began).as_secs_f64())
         })
         .collect()
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn every_thread_does_every_repeat() {
         let calls = std::sync::atomic::AtomicUsize::new(0);
-        let seconds = together(
+        let seconds = run_on_threads(
             3,
             4,
             |_| (),

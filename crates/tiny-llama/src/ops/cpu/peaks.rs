@@ -3,11 +3,11 @@
 
 use std::hint::black_box;
 
-/// These are numbers of independent sums, enough to hide the latency of an addition and few enough for the registers: 48 if a register
-/// holds four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
+/// The numbers of independent sums that are tried. They are enough to hide the latency of an addition, and few enough for the registers: 48
+/// if a register holds four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
 pub const LANES: [usize; 3] = [48, 96, 192];
 
-/// Does `rounds` multiply-adds in each of the sums.
+/// Defines a function that does `rounds` multiply-adds in each of `lanes` sums.
 macro_rules! multiply_add {
     ($name:ident, $lanes:expr) => {
         simd! {
@@ -15,7 +15,11 @@ macro_rules! multiply_add {
                 let mut kept = *sums;
                 for _ in 0..rounds {
                     for sum in &mut kept {
-                        *sum = if L::FUSED { sum.mul_add(factor, term) } else { *sum * factor + term };
+                        *sum = if L::FUSED {
+                            sum.mul_add(factor, term)
+                        } else {
+                            *sum * factor + term
+                        };
                     }
                 }
                 *sums = kept;
@@ -38,7 +42,7 @@ simd! {
     }
 }
 
-/// Does `rounds` multiply-adds, of two operations each, on each of `LANES[which]` sums.
+/// Does `rounds` multiply-adds, each of them two floating-point operations, on each of `LANES[which]` sums.
 pub fn multiply_adds(which: usize, rounds: usize) {
     match which {
         0 => run(narrow, rounds),
