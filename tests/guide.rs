@@ -208,10 +208,8 @@ fn recordings(reached: &mut ReachedSentences) {
         device: sample::device(),
         date: "2026-11-01".to_owned(),
         stage: Some(1),
-        paused: false,
         speed: 1.0,
-        unsolved: false,
-        watched: false,
+        ..Replay::default()
     };
     let training = Replay {
         stage: None,

@@ -202,8 +202,8 @@ impl Bench {
         follows
     }
 
-    /// Returns the follow-up that writes B's knobs to the learner's file. A file that cannot be read is not written, which a warning says.
-    /// `None` if B has no file.
+    /// Returns the follow-up that writes B's knobs to the learner's file. A file that cannot be read is not written; a warning names its
+    /// problem. `None` if B has no file.
     pub(super) fn write_b(&self) -> Option<FollowUp> {
         let comparison = &self.comparison;
         let stage = comparison.file.clone()?;
@@ -219,7 +219,7 @@ impl Bench {
         }))
     }
 
-    /// Makes the content of the learner's file B, after the file was saved.
+    /// Sets B to the configuration in the learner's file, after the file was saved.
     pub(super) fn on_file_saved(&mut self, config: Result<Box<RunConfig>, String>) -> FollowUps {
         let was_unreadable = self.comparison.problem.is_some();
         let config = match self.config_of_file(config) {
@@ -238,7 +238,7 @@ impl Bench {
         follows
     }
 
-    /// Makes the content of the learner's file B, after its stage was entered. Does nothing if the learner has left the stage since.
+    /// Sets B to the configuration in the learner's file, after its stage was entered. Does nothing if the learner has left the stage since.
     pub(super) fn on_file_read(
         &mut self,
         stage: &str,

@@ -276,7 +276,7 @@ impl App {
         }
     }
 
-    /// Handles a result of pairs, the last one or one on the way.
+    /// Handles a result of pairs, on the way or at their end.
     fn on_pair(&mut self, pair: &Pair, event: &Event) {
         if !self.mode.is_live() {
             self.bench.on_recorded_start(true);

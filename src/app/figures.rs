@@ -26,12 +26,12 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
 }
 
 /// Returns the figures for texts about the stage as the learner found it. In these texts `run` names A's run, even while B is active.
-pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
-    let found = app.shown_run().slot(Slot::A).description.config.as_ref();
+pub fn as_found<'a>(app: &'a App, present: &FigureSources<'a>) -> FigureSources<'a> {
+    let config_a = app.shown_run().slot(Slot::A).description.config.as_ref();
     FigureSources {
-        config: found.unwrap_or(now.config),
-        shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
-        ..now.clone()
+        config: config_a.unwrap_or(present.config),
+        shown: present.slots[0].as_ref().map_or(present.shown, |_| Slot::A),
+        ..present.clone()
     }
 }
 

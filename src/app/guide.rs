@@ -49,10 +49,8 @@ pub fn next_move(app: &App) -> Vec<SentencePart> {
         .or_else(|| card(app).map(|sentence| sentence.into_str().to_owned()))
         .or_else(|| instructor_call(app))
         .or_else(|| unmet_checks(app));
-    match urgent {
-        Some(text) => with_keys(&text, app),
-        None => with_keys(ordinary_move(app).into_str(), app),
-    }
+    let text = urgent.unwrap_or_else(|| ordinary_move(app).into_str().to_owned());
+    with_keys(&text, app)
 }
 
 /// Returns the sentence for the open card, because the keys of the panels under it have no effect or another one.

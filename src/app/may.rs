@@ -127,8 +127,8 @@ impl App {
             A::Solution if view.overlay == Some(Overlay::Skipped) => offer_if(!view.fault_shown),
             A::Solution => {
                 after_vote(beat)?;
-                let known = self.stage().is_some() || self.mode.plays_mystery();
-                offer_if(known && self.mode.is_live())
+                let has_solution = self.stage().is_some() || self.mode.plays_mystery();
+                offer_if(has_solution && self.mode.is_live())
             }
             A::TurnPage(_) if view.overlay == Some(Overlay::Glossary) => {
                 offer_if(!self.lesson.course.readings.is_empty())
@@ -208,8 +208,8 @@ impl App {
             A::OpenKernel => {
                 let run = self.shown_run();
                 let slot = run.profiled().map(|(slot, _)| run.slot(slot));
-                let known = slot.is_some_and(|run| run.description.config.is_some());
-                offer_if(known && view.selected_kernel(run).is_some())?;
+                let has_config = slot.is_some_and(|run| run.description.config.is_some());
+                offer_if(has_config && view.selected_kernel(run).is_some())?;
                 let hidden = self.reading().withholds("names");
                 refuse_if(hidden, "The kernels' names come after your prediction")
             }

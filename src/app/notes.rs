@@ -104,10 +104,10 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let beat = app.beat()?;
     let cue = app.cue()?;
     let stage = app.stage()?;
-    let now = figures(app);
-    let found = now.as_ref().map(|now| as_found(app, now));
-    let filled = |text: &str| match &found {
-        Some(found) => fill(text, found),
+    let present = figures(app);
+    let sources = present.as_ref().map(|present| as_found(app, present));
+    let filled = |text: &str| match &sources {
+        Some(sources) => fill(text, sources),
         None => text.to_owned(),
     };
     let next = match cues(stage).get(beat.at + 1) {

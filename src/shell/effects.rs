@@ -153,8 +153,8 @@ impl Workshop {
             }
             Effect::ReadJourney => {
                 let state = self.context.state.as_deref();
-                let found = state.map(journey::load).transpose()?.flatten();
-                self.news.push_back(Message::Journey(found.map(Box::new)));
+                let table = state.map(journey::load).transpose()?.flatten();
+                self.news.push_back(Message::Journey(table.map(Box::new)));
             }
             Effect::ReadKernels { device, config } => {
                 let command = self.exercise.command.clone().with_kernel_texts();

@@ -110,16 +110,24 @@ mod tests {
 
     /// A recording of a greeting at 10 s and of three steps, one a second after it.
     fn recording() -> Recording {
-        let mut text = String::from(
-            "{\"t\":10.0,\"event\":\"hello\",\"protocol\":1,\"version\":\"0.1.0\",\"pid\":1,\"os\":\"linux\",\"cores\":2,\"date\":\"2026-11-21\"}\n",
-        );
-        for (i, t) in [(0, 11.0), (1, 12.0), (2, 13.0)] {
-            text.push_str(&format!(
-                "{{\"t\":{t},\"event\":\"step\",\"slot\":\"a\",\"step\":{i},\"loss\":6.9,\"ms\":3.0,\"synced\":true,\"profiled\":false,\"phases\":null}}\n"
+        let mut lines = vec![
+            concat!(
+                r#"{"t":10.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"#,
+                r#""os":"linux","cores":2,"date":"2026-11-21"}"#,
+            )
+            .to_owned(),
+        ];
+        for (step, t) in [(0, 11.0), (1, 12.0), (2, 13.0)] {
+            lines.push(format!(
+                concat!(
+                    r#"{{"t":{},"event":"step","slot":"a","step":{},"loss":6.9,"ms":3.0,"#,
+                    r#""synced":true,"profiled":false,"phases":null}}"#,
+                ),
+                t, step
             ));
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), text).expect("written");
+        std::fs::write(file.path(), lines.join("\n") + "\n").expect("written");
         Recording::read(file.path()).expect("a recording")
     }
 

@@ -160,6 +160,30 @@ fn turns() -> impl Strategy<Value = Turn> {
     ]
 }
 
+/// Returns the state of the beat at this place, the index of the stage and of the beat.
+fn beat_at(app: &App, (stage, beat): (usize, usize)) -> BeatState {
+    beats(stage, &app.lesson.course.stages[stage])[beat]
+}
+
+/// Returns the presenter's action of a turn, and the place to which it leads. Past either end of the course the place stays.
+fn go(app: &App, turn: &Turn, here: (usize, usize)) -> (Action, (usize, usize)) {
+    let (stage, beat) = here;
+    let stages = app.lesson.course.stages.len();
+    match turn {
+        Turn::Next if beat < last_beat(app, stage) => (Action::NextBeat, (stage, beat + 1)),
+        Turn::Next if stage + 1 < stages => (Action::NextBeat, (stage + 1, 0)),
+        Turn::Next => (Action::NextBeat, here),
+        Turn::Previous if beat > 0 => (Action::PreviousBeat, (stage, beat - 1)),
+        Turn::Previous if stage > 0 => {
+            let before = (stage - 1, last_beat(app, stage - 1));
+            (Action::PreviousBeat, before)
+        }
+        Turn::Previous => (Action::PreviousBeat, here),
+        Turn::Jump(stage) => (Action::Stage(*stage as u32 + 1), (*stage, 0)),
+        Turn::Work(..) => unreachable!("the engine's turn"),
+    }
+}
+
 /// Checks that the screen is in the state of the beat.
 fn assert_shows(app: &App, beat: BeatState) {
     let stage = &app.lesson.course.stages[beat.stage];
@@ -184,31 +208,29 @@ fn assert_shows(app: &App, beat: BeatState) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_beat_looks_alike_after_any_way_to_it(sequence in proptest::collection::vec(turns(), 1..80)) {
+    fn a_beat_looks_alike_after_any_way_to_it(
+        sequence in proptest::collection::vec(turns(), 1..80),
+    ) {
         let mut app = presented();
         let work = Some((Work::Run(wanted(&app)), 4));
         let mut engine = Engine { work, ..Engine::default() };
         let mut here = (0, 0);
         for turn in sequence {
-            let last = last_beat(&app, here.0);
-            let (action, to) = match turn {
-                Turn::Work(steps, lines) => {
-                    engine.work(steps);
-                    engine.report(&mut app, lines);
-                    assert_shows(&app, beats(here.0, &app.lesson.course.stages[here.0])[here.1]);
-                    continue;
-                }
-                Turn::Next if here.1 == last => (Action::NextBeat, (here.0 + 1, 0)),
-                Turn::Next => (Action::NextBeat, (here.0, here.1 + 1)),
-                Turn::Previous if here == (0, 0) => (Action::PreviousBeat, here),
-                Turn::Previous if here.1 == 0 => (Action::PreviousBeat, (here.0 - 1, last_beat(&app, here.0 - 1))),
-                Turn::Previous => (Action::PreviousBeat, (here.0, here.1 - 1)),
-                Turn::Jump(stage) => (Action::Stage(stage as u32 + 1), (stage, 0)),
-            };
-            here = if to.0 < app.lesson.course.stages.len() { to } else { here };
+            if let Turn::Work(steps, lines) = turn {
+                engine.work(steps);
+                engine.report(&mut app, lines);
+                assert_shows(&app, beat_at(&app, here));
+                continue;
+            }
+            let action;
+            (action, here) = go(&app, &turn, here);
             let measured = engine.measured.clone();
             let before = engine.requested.len();
             let effects = act(&mut app, action);
@@ -216,7 +238,7 @@ proptest! {
             engine.carry_out(&effects);
             let again = engine.requested[before..].iter().find(|run| measured.contains(run));
             prop_assert_eq!(again, None, "measured before");
-            let beat = beats(here.0, &app.lesson.course.stages[here.0])[here.1];
+            let beat = beat_at(&app, here);
             assert_shows(&app, beat);
             engine.report(&mut app, usize::MAX);
             assert_shows(&app, beat);

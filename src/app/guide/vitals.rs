@@ -126,7 +126,7 @@ fn speed(run: &RunStory) -> RunFigure {
     let Some(throughput) = &run.throughput else {
         return vital(SPEED, None);
     };
-    let found = match (throughput.flops, run.peak_flops()) {
+    let value = match (throughput.flops, run.peak_flops()) {
         // A peak that was measured too low because other programs ran meanwhile is no use.
         (Some(flops), Some((peak, load))) if peak > 0.0 && (flops <= peak || load.is_none()) => {
             let share = 100.0 * flops / peak;
@@ -147,5 +147,5 @@ fn speed(run: &RunStory) -> RunFigure {
         (None, _) if run.description.forward_flops.is_none() => None,
         (None, _) => Some(("not synchronised".to_owned(), FigureState::Open)),
     };
-    vital(SPEED, found)
+    vital(SPEED, value)
 }
