@@ -18,6 +18,8 @@ use crate::tui::surface::closes;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
+type Lines = Vec<Line<'static>>;
+
 /// The width of the keys before their effects.
 const KEYS_WIDTH: usize = 11;
 /// The gap between the two columns.
@@ -69,7 +71,7 @@ fn divide(width: usize) -> (usize, usize) {
 }
 
 /// Returns the heading of a group of keys and its lines, the keys that work now first.
-fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Lines {
     let mut lines = vec![Line::styled(group.into_str(), theme.heading)];
     let (working, idle): (Vec<HelpLine>, Vec<HelpLine>) = keys::reference()
         .into_iter()
@@ -91,11 +93,7 @@ fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Vec<Line<'stat
 }
 
 /// Arranges the blocks in two columns that are about equally high, with the note below the shorter one.
-fn in_two_columns(
-    blocks: &[Vec<Line<'static>>],
-    note: Vec<Line<'static>>,
-    width: usize,
-) -> Vec<Line<'static>> {
+fn in_two_columns(blocks: &[Lines], note: Lines, width: usize) -> Lines {
     let height_of_split = |split: &usize| {
         let (left, right) = blocks.split_at(*split);
         stacked(left).len().max(stacked(right).len())
@@ -123,6 +121,6 @@ fn in_two_columns(
 }
 
 /// Joins blocks with an empty line between them.
-fn stacked(blocks: &[Vec<Line<'static>>]) -> Vec<Line<'static>> {
+fn stacked(blocks: &[Lines]) -> Lines {
     blocks.join(&Line::default())
 }

@@ -168,6 +168,10 @@ struct Widths {
     has_a: bool,
 }
 
+fn largest(widths: impl Iterator<Item = usize>) -> usize {
+    widths.max().unwrap_or(0).max(1)
+}
+
 /// Returns a value as the list shows it. A hidden value is a question mark.
 fn shown(value: Option<&String>) -> &str {
     value.map_or("?", String::as_str)
@@ -176,13 +180,17 @@ fn shown(value: Option<&String>) -> &str {
 /// Returns the list of the knobs: a line for each knob where the values in A and B fit beside its name, else two lines.
 fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
     let comparison = &app.shown_bench().comparison;
-    let widest = |text_of: for<'r> fn(&'r KnobRow<'_>) -> &'r str| {
-        let widths = comparison.rows().map(|row| text::width(text_of(&row)));
-        widths.max().unwrap_or(0).max(1)
-    };
-    let name = widest(|row| row.knob.name());
-    let a = widest(|row| shown(row.a.as_ref()));
-    let b = widest(|row| shown(row.b.as_ref()));
+    let name = largest(comparison.rows().map(|row| text::width(row.knob.name())));
+    let a = largest(
+        comparison
+            .rows()
+            .map(|row| text::width(shown(row.a.as_ref()))),
+    );
+    let b = largest(
+        comparison
+            .rows()
+            .map(|row| text::width(shown(row.b.as_ref()))),
+    );
     let widths = Widths {
         name,
         a,
@@ -208,11 +216,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
             heading = section;
         }
         let selected = index == comparison.row;
-        let typed = if selected {
-            app.view.value.as_deref()
-        } else {
-            None
-        };
+        let typed = app.view.value.as_deref();
         list.entry(index, knob_line(&row, selected, typed, &widths, theme));
         if !widths.has_a && (row.differs() || selected) {
             let line_a = format!("    in A: {}", shown(row.a.as_ref()));
@@ -222,7 +226,7 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
     list
 }
 
-/// Returns the line of a knob. `typed` is the value that the learner is typing.
+/// Returns the line of a knob. `typed` is the value that the learner is typing for the selected knob.
 fn knob_line(
     row: &KnobRow<'_>,
     selected: bool,
@@ -244,8 +248,8 @@ fn knob_line(
         spans.push(Span::styled(cell_a, theme.a));
     }
     let value_b = match typed {
-        Some(typed) => format!("{typed}_"),
-        None => shown(row.b.as_ref()).to_owned(),
+        Some(typed) if selected => format!("{typed}_"),
+        _ => shown(row.b.as_ref()).to_owned(),
     };
     let [before, after] = if selected { ["< ", " >"] } else { ["  ", "  "] };
     let cell_b = format!("{before}{}{after}", text::name(&value_b, widths.b));

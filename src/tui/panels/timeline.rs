@@ -229,11 +229,11 @@ fn scale(view: &TimelineView, name_width: usize, columns: usize, theme: &Theme) 
         Some(step) => format!("step {}", step + 1),
         None => String::new(),
     };
-    let room = columns.saturating_sub(text::width(&left) + text::width(&right));
+    let free = columns.saturating_sub(text::width(&left) + text::width(&right));
     let length = format!("{} wide", time(from.abs_diff(to)));
-    let middle = text::cut(&length, room.saturating_sub(2));
+    let middle = text::cut(&length, free.saturating_sub(2));
     let step = text::left(&text::cut(&step, name_width - 1), name_width);
-    let line = format!("{step}{left}{middle:^room$}{right}");
+    let line = format!("{step}{left}{middle:^free$}{right}");
     Line::styled(line, theme.dim)
 }
 
