@@ -2,7 +2,8 @@
 //! or leaves the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use perflings::app::Refusal;
+use perflings::app::pages::LessonPage;
+use perflings::app::{Confirm, Refusal};
 use perflings::tui::keys::{BINDINGS, action, footer, key_name};
 
 use super::*;
@@ -11,58 +12,55 @@ use super::*;
 fn pages() -> Vec<(String, App)> {
     let mut all = Vec::new();
     let mut app = built_in_course();
-    let mut page = |name: &str, app: &App| all.push((name.to_owned(), app.clone()));
-    page("the panels", &app);
+    let mut add = |name: &str, app: &App| all.push((name.to_owned(), app.clone()));
+    add("the panels", &app);
     act(&mut app, Action::Lesson);
-    page("the question", &app);
+    add("the question", &app);
     act(&mut app, Action::Answer(1));
-    page("no range yet", &app);
+    add("no range yet", &app);
     act(&mut app, Action::RangeShift(1));
-    page("a range", &app);
+    add("a range", &app);
     act(&mut app, Action::RangeKeep);
-    page("which panel", &app);
+    add("which panel", &app);
     let mut marked = app.clone();
     act(&mut marked, Action::Focus(Panel::Memory));
-    page("a panel is marked", &marked);
+    add("a panel is marked", &marked);
     skip_locating(&mut app);
-    page("the evidence", &app);
+    add("the evidence", &app);
     while app.lesson.learner.pointer.is_some() {
         act(&mut app, Action::NextPointer);
     }
-    page("the background", &app);
-    while matches!(
-        app.reading().page().0,
-        perflings::app::pages::LessonPage::Background(_)
-    ) {
+    add("the background", &app);
+    while matches!(app.reading().page().0, LessonPage::Background(_)) {
         act(&mut app, Action::TurnPage(1));
     }
-    page("the cause", &app);
+    add("the cause", &app);
     act(&mut app, Action::Knobs);
-    page("the knobs", &app);
+    add("the knobs", &app);
     act(&mut app, Action::KnobTurn(1));
-    page("a knob turned", &app);
+    add("a knob turned", &app);
     act(&mut app, Action::Knobs);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60);
     act(&mut app, Action::Lesson);
-    page("the result", &app);
+    add("the result", &app);
     act(&mut app, Action::Pair);
-    page("pairs begin", &app);
+    add("pairs begin", &app);
     super::pair(&mut app, 40, true);
-    page("pairs are done", &app);
+    add("pairs are done", &app);
     for _ in 0..9 {
         act(&mut app, Action::TurnPage(1));
     }
     if !app.view.lesson_visible() {
         act(&mut app, Action::Lesson);
     }
-    page("the quiz", &app);
-    for _ in &app.stage().expect("a stage").quiz.clone() {
+    add("the quiz", &app);
+    for _ in 0..app.stage().expect("a stage").quiz.len() {
         act(&mut app, Action::Answer(0));
     }
     assert!(app.question().is_none(), "every question is answered");
-    page("the quiz is answered", &app);
+    add("the quiz is answered", &app);
     all
 }
 
@@ -101,7 +99,7 @@ fn modes() -> Vec<(String, App)> {
 fn presented() -> Vec<(String, App)> {
     let mut app = built_in_course();
     let mut asking = app.clone();
-    asking.view.confirm = Some(perflings::app::Confirm::Reset);
+    asking.view.confirm = Some(Confirm::Reset);
     let mut all = vec![("asking".to_owned(), asking)];
     act(&mut app, Action::Present);
     for beat in 0..6 {

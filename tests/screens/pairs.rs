@@ -104,9 +104,9 @@ fn a_later_figure_is_shown_while_b_passes() {
         pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
         assert!(truth(&app, &stage).is_some_and(|figure| figure > 6.6));
-        let known = app.lesson.learner.progress_mut(&stage.id);
-        known.estimate = Some((5.0, 9.0));
-        known.measured = Some(6.5);
+        let progress = app.lesson.learner.progress_mut(&stage.id);
+        progress.estimate = Some((5.0, 9.0));
+        progress.measured = Some(6.5);
         let report = app.lesson.learner.report.as_mut().expect("judged");
         for line in &mut report.lines {
             line.outcome = outcome;

@@ -35,8 +35,8 @@ const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second cli
 pub(super) fn columns(screen: u16) -> u16 {
     let inside = usize::from(screen).saturating_sub(FRAME).max(1);
     let (count, width) = divide(inside);
-    let all = count * width + (count - 1) * GAP + FRAME;
-    screen.min(all as u16)
+    let wanted = count * width + (count - 1) * GAP + FRAME;
+    screen.min(wanted as u16)
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {

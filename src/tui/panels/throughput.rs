@@ -224,7 +224,7 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         return Line::styled(text::joined(parts, columns, "  ·  "), theme.dim);
     }
     let mut parts = Vec::new();
-    // A watched program may not tell how many tokens a step has.
+    // A watched program may not report how many tokens a step has.
     if throughput.tokens_per_s > 0.0 {
         parts.push(format!("{} tokens/s", number(throughput.tokens_per_s)));
     }

@@ -180,14 +180,14 @@ fn glyph_of_share(filled: f64, theme: &Theme) -> char {
 }
 
 /// Returns the style of a slice. The marked slice and the slice that it is linked with stand out.
-fn slice_style(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
-    if view.slice == Some(slice) {
+fn slice_style(view: &TimelineView, index: u32, link: Option<u32>, theme: &Theme) -> Style {
+    if view.slice == Some(index) {
         return theme.strong.add_modifier(Modifier::UNDERLINED);
     }
-    if link == Some(slice) {
+    if link == Some(index) {
         return theme.warning.add_modifier(Modifier::UNDERLINED);
     }
-    let slice = view.trace.slices.get(slice as usize);
+    let slice = view.trace.slices.get(index as usize);
     slice.map_or(theme.text, |slice| kind_style(&view.trace, slice, theme))
 }
 
