@@ -2,6 +2,7 @@
 
 #[path = "trace/bridge.rs"]
 mod bridge;
+#[expect(dead_code, reason = "the tests of gputrace read fields that these do not")]
 #[path = "../crates/gputrace/tests/trace/fixtures.rs"]
 mod fixtures;
 #[path = "trace/screen.rs"]
