@@ -519,7 +519,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
         app.lesson.learner.progress.stage("swiglu").state,
         StageState::New
     );
-    assert_eq!(app.reading().hints().0, 0);
+    assert_eq!(app.reading().hints().shown, 0);
 }
 
 #[test]

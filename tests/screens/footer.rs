@@ -31,7 +31,7 @@ fn pages() -> Vec<(String, App)> {
     }
     page("the background", &app);
     while matches!(
-        app.reading().page().0,
+        app.reading().page(),
         perflings::app::pages::LessonPage::Background(_)
     ) {
         act(&mut app, Action::TurnPage(1));

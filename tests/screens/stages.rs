@@ -164,7 +164,7 @@ fn the_cause_is_hidden_until_the_evidence_was_seen() {
                 .collect::<String>()
         };
         assert!(!whole_lesson(&mut app).contains("tied head multiplies"));
-        while app.reading().page().1 > 1 {
+        while app.reading().page_number().0 > 1 {
             act(&mut app, Action::TurnPage(-1));
         }
         act(&mut app, Action::Answer(0));
