@@ -15,6 +15,7 @@ mod kit;
 mod list;
 mod manual;
 mod meter;
+#[cfg(unix)]
 mod notes;
 mod open;
 mod ready;
@@ -38,7 +39,8 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, ExitError};
 
-use args::{Cli, CliCommand, CourseCommand};
+use args::exercises::CourseCommand;
+use args::{Cli, CliCommand};
 
 use crate::course::context::CourseContext;
 use crate::course::embedded;
@@ -140,13 +142,11 @@ fn refuse_flags_before_command(
     let Some(flag) = flag else {
         return Ok(());
     };
-    Err(grammar.error(
-        ErrorKind::ArgumentConflict,
-        format!(
-            "`--{flag}` stands before `{command}`; write it after the command: \
-             `perflings {command} --{flag} …`, if `{command}` takes it"
-        ),
-    ))
+    let why = format!(
+        "`--{flag}` stands before `{command}`; write it after the command: \
+         `perflings {command} --{flag} …`, if `{command}` takes it"
+    );
+    Err(grammar.error(ErrorKind::ArgumentConflict, why))
 }
 
 fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
@@ -169,7 +169,10 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Replay(args)) => replay::replay(&args),
         Some(CliCommand::Watch(args)) => watch::watch(&args),
         Some(CliCommand::Open(args)) => open::open(&args),
+        #[cfg(unix)]
         Some(CliCommand::Notes(args)) => notes::notes(&args),
+        #[cfg(not(unix))]
+        Some(CliCommand::Notes(_)) => Err(out::usage("the speaker view needs a Unix system")),
         Some(CliCommand::Report(args)) => export::report(&args),
         Some(CliCommand::Export(args)) => export::export(&args),
         Some(CliCommand::Room(args)) => room::room(&args),

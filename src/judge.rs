@@ -1,5 +1,6 @@
-//! Turns measured facts into outcomes of stages, configuration exercises and kernel exercises. These are pure functions without engine,
-//! clock or files. A criterion that was not measured has neither passed nor failed.
+//! Turns measured facts into outcomes of stages, config exercises, kernel exercises and mysteries. A criterion asks for something, such as
+//! `first loss within 3 % of 6.933`; its result has what was measured, such as `122.04`, and an outcome. A criterion that was not measured has
+//! neither passed nor failed. These are pure functions without engine, clock or files.
 
 pub mod configs;
 pub mod course;
@@ -51,23 +52,23 @@ pub struct CriterionResult {
     pub optional: bool,
 }
 
-/// Describes passed criteria in words: all are met, or how many, with the names and reasons of those that were not measured.
+/// Returns a sentence about criteria of which none failed: all are met, or how many, with the names and reasons of those that were not
+/// measured.
 pub fn met(criteria: &[CriterionResult]) -> String {
     let open: Vec<String> = criteria
         .iter()
         .filter(|line| line.outcome == Outcome::NotMeasured)
         .map(|line| format!("`{}` is open ({})", line.name, line.measured))
         .collect();
-    match open.len() {
-        0 => "every check is met".to_owned(),
-        count => {
-            let (met, all) = (criteria.len() - count, criteria.len());
-            format!("{met} of {all} checks are met, {}", open.join(", "))
-        }
+    if open.is_empty() {
+        return "every check is met".to_owned();
     }
+    let all = criteria.len();
+    let met = all - open.len();
+    format!("{met} of {all} checks are met, {}", open.join(", "))
 }
 
-/// A finding in words, and true if it passes. `None` if it was not measured.
+/// The measured figure of a criterion in words, and true if it passes. `None` if it was not measured; the words say why.
 type Found = (String, Option<bool>);
 
 impl CriterionResult {

@@ -91,11 +91,9 @@ impl RecordingWriter {
             .sync_all()
             .with_context(|| format!("Failed to write {}", self.part.display()))?;
         let written = files::rename(&self.part, &self.target).with_context(|| {
-            format!(
-                "Failed to write {}; the recording is in {}",
-                self.target.display(),
-                self.part.display()
-            )
+            let target = self.target.display();
+            let part = self.part.display();
+            format!("Failed to write {target}; the recording is in {part}")
         })?;
         Ok(FinishedRecording {
             path: self.target,
@@ -127,7 +125,6 @@ pub struct Recording {
     text: String,
     /// The time of each line, in seconds, and the bytes of the text that it takes.
     lines: Vec<(f64, Range<usize>)>,
-    pub path: PathBuf,
     /// The story of all runs in the recording.
     pub story: StreamStory,
     /// The warning about an incomplete recording; `None` for a complete one.
@@ -205,18 +202,13 @@ impl Recording {
         Ok(Self {
             text,
             lines,
-            path: path.to_owned(),
             story,
             notice,
         })
     }
 
-    pub fn len(&self) -> usize {
+    pub fn line_count(&self) -> usize {
         self.lines.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
     }
 
     /// Returns the time of a line in seconds since the engine started.
@@ -232,7 +224,7 @@ impl Recording {
 
     /// Iterates over all lines in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamLine> + '_ {
-        (0..self.len()).filter_map(|index| self.line(index))
+        (0..self.line_count()).filter_map(|index| self.line(index))
     }
 
     /// Returns the number of the stage of the first run; `None` if this run belongs to no stage.

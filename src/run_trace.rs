@@ -65,15 +65,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
                     _ => time - nanoseconds(kernels.rows.iter().map(|row| row.ms).sum()),
                 };
                 let host = Some(lanes.host);
-                add_calls(
-                    &mut out,
-                    host,
-                    lanes.device,
-                    &kernels.rows,
-                    begin,
-                    None,
-                    true,
-                );
+                add_calls(&mut out, host, lanes.device, &kernels.rows, begin, None);
                 latest_profile = Some(kernels);
             }
             Event::Throughput(throughput) => {
@@ -112,15 +104,7 @@ fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBui
     };
     let lanes = lanes(&mut out, kernels.slot, badge);
     let rows = &kernels.rows;
-    let end = add_calls(
-        &mut out,
-        Some(lanes.host),
-        lanes.device,
-        rows,
-        0,
-        None,
-        true,
-    );
+    let end = add_calls(&mut out, Some(lanes.host), lanes.device, rows, 0, None);
     let step = out.name(&format!("step {}", kernels.step));
     let whole = (0, end.max(nanoseconds(kernels.profiled_step_ms)));
     out.slice(SliceKind::Annotation, lanes.host, step, whole, String::new);
@@ -145,7 +129,7 @@ pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> T
     }
     let device = out.device("device");
     let lane = out.lane(LaneKind::Device, name, "device", Some(device));
-    add_calls(&mut out, None, lane, &kernels.rows, 0, phases, false);
+    add_calls(&mut out, None, lane, &kernels.rows, 0, phases);
     out.finish()
 }
 
@@ -214,9 +198,8 @@ fn add_host_phases(
 }
 
 /// Adds the calls of a profiled step that begins at `step_begin`, in nanoseconds, to a lane of the device, phase after phase. No phase
-/// begins before its time in `phases`. Calls whose times are not known follow each other without gaps: with `split` they all get the same
-/// length, otherwise the calls of a row are one slice. If there is a lane of the host, the phases are added there. Returns the end of the
-/// last call.
+/// begins before its time in `phases`. If there is a lane of the host, the phases are added there, and each call of a row without times gets
+/// a slice of equal length; otherwise all calls of such a row are one slice. Returns the end of the last call.
 fn add_calls(
     out: &mut TraceBuilder,
     host: Option<u32>,
@@ -224,7 +207,6 @@ fn add_calls(
     rows: &[KernelRow],
     step_begin: i128,
     phases: Option<&PhaseTimes>,
-    split: bool,
 ) -> i128 {
     let earliest_ms = match phases {
         Some(phases) => [0.0, phases.forward, phases.forward + phases.backward],
@@ -236,7 +218,8 @@ fn add_calls(
         end = phase_begin;
         for row in rows.iter().filter(|row| row.phase == phase) {
             let name = out.name(&row_name(row));
-            for span in call_spans(row, phase_begin, end, split) {
+            let slices = if host.is_some() { row.calls } else { 1 };
+            for span in call_spans(row, phase_begin, end, slices) {
                 out.slice(SliceKind::Kernel, lane, name, span, String::new);
                 end = end.max(span.1);
             }
@@ -252,29 +235,22 @@ fn add_calls(
     end
 }
 
-/// Returns the begin and end of each call of a row: where it ran within its phase, or after `previous_end` if that is not known.
+/// Returns the begin and end of each call of a row. If they are not known, `slices` equal parts of the row's time follow `previous_end`.
 fn call_spans(
     row: &KernelRow,
     phase_begin: i128,
     previous_end: i128,
-    split: bool,
+    slices: u32,
 ) -> Vec<(i128, i128)> {
-    if row.slices.is_empty() {
-        let count = if split {
-            row.calls.clamp(1, MAX_CALLS)
-        } else {
-            1
-        };
-        let boundary =
-            |call: u32| previous_end + nanoseconds(row.ms) * i128::from(call) / i128::from(count);
-        return (0..count)
-            .map(|call| (boundary(call), boundary(call + 1)))
-            .collect();
-    }
     let mut spans = Vec::new();
     for &(start, length) in row.slices.iter().take(MAX_CALLS as usize) {
         let begin = phase_begin + i128::from(start.min(MAX_NANOSECONDS));
         spans.push((begin, begin + i128::from(length.min(MAX_NANOSECONDS))));
+    }
+    if spans.is_empty() {
+        let count = i128::from(slices.clamp(1, MAX_CALLS));
+        let boundary = |call: i128| previous_end + nanoseconds(row.ms) * call / count;
+        spans.extend((0..count).map(|call| (boundary(call), boundary(call + 1))));
     }
     spans
 }

@@ -16,7 +16,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("markers", "the characters that draw curves"),
     ("device", "the device that computes"),
     ("editor", "the command that opens a file"),
-    ("threads", "threads of the CPU device"),
+    ("threads", "the number of threads of the CPU device"),
 ];
 
 /// A key of earlier versions, which a file may still have. It has no effect.

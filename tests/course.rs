@@ -460,7 +460,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn any_stage_file_is_answered(source in "(?s)[a-z\\[\\]=\" \\n0-9.{}#-]{0,300}") {
+    fn any_text_in_a_stage_file_gives_problems_and_keeps_the_other_stage(source in "(?s)[a-z\\[\\]=\" \\n0-9.{}#-]{0,300}") {
         let example = ExampleCourse::new();
         example.write("exercises/01-nothing-to-learn/stage.toml", source);
         let course = example.open();

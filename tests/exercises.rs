@@ -1,4 +1,4 @@
-//! Exercises on the screen: messages in, state, effects and pictures out. No terminal, no engine, no clock.
+//! Kernel exercises on the screen: what messages change, which effects follow, and how it looks. No terminal, engine or clock takes part.
 
 #[path = "exercises/configs.rs"]
 mod configs;
@@ -40,7 +40,7 @@ fn begin_on(device: &str) -> App {
     app
 }
 
-/// Tells the screen something about the open exercise.
+/// Sends news about the open exercise to the screen.
 fn about(app: &mut App, news: ExerciseNews) -> Vec<Effect> {
     let exercise = app.exercise().expect("open").id.clone();
     update(app, Message::Exercise { exercise, news })
@@ -52,7 +52,7 @@ fn state(app: &App) -> &ExerciseState {
     app.exercise.state(exercise).expect("known")
 }
 
-/// Returns the event that says whether the model uses a kernel of k01.
+/// Returns the event about a kernel of k01 in the model. `why_not` is the reason why the model does not use it.
 fn kernel_used(why_not: Option<&str>) -> Event {
     Event::KernelUsed {
         exercise: "swiglu".to_owned(),
@@ -63,11 +63,13 @@ fn kernel_used(why_not: Option<&str>) -> Event {
 
 /// Returns the kernels that the engine is asked to use.
 fn swaps(effects: &[Effect]) -> Vec<KernelSwap> {
-    let swap = |effect: &Effect| match effect {
-        Effect::Send(Command::UseKernel { swap }) => Some(swap.clone()),
-        _ => None,
-    };
-    effects.iter().filter_map(swap).collect()
+    let mut swaps = Vec::new();
+    for effect in effects {
+        if let Effect::Send(Command::UseKernel { swap }) = effect {
+            swaps.push(swap.clone());
+        }
+    }
+    swaps
 }
 
 fn line(good: Option<bool>, text: &str) -> CardLine {
@@ -91,6 +93,7 @@ fn report(passed: bool, card: Vec<CardLine>) -> KernelVerdict {
     }
 }
 
+/// Returns the verdict on the starter of k01.
 fn starter() -> KernelVerdict {
     report(
         false,
@@ -107,6 +110,7 @@ fn starter() -> KernelVerdict {
     )
 }
 
+/// Returns the verdict on a kernel that does not compile.
 fn nonsense() -> KernelVerdict {
     let text = "does not compile: starter.wgsl:13:5 `upp`: no definition in scope for identifier";
     let mut report = report(false, vec![line(Some(false), text)]);
@@ -122,6 +126,7 @@ fn nonsense() -> KernelVerdict {
     report
 }
 
+/// Returns the verdict on a kernel that passes.
 fn passed() -> KernelVerdict {
     let card = vec![
         line(Some(true), "compiles: workgroups of 64 × 1 × 1"),
@@ -161,6 +166,7 @@ fn swap() -> KernelSwap {
     }
 }
 
+/// Returns the verdict where no device runs kernels.
 fn no_adapter() -> KernelVerdict {
     let why = "vulkan-cpu: there is no CPU driver of Vulkan; a CPU driver of Vulkan runs kernels at small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
     let card = vec![line(Some(false), &format!("not checked: {why}"))];
@@ -241,18 +247,20 @@ const PICTURED: [&str; 6] = [
 ];
 
 #[test]
-fn pictures() {
-    let states = states().into_iter();
-    for (name, mut app) in states.filter(|(name, _)| PICTURED.contains(name)) {
+fn the_main_states_look_as_in_their_pictures() {
+    for (name, mut app) in states() {
+        if !PICTURED.contains(&name) {
+            continue;
+        }
         app.view.lesson_open = true;
         let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
         insta::assert_snapshot!(format!("{name}_120x36"), with_styles(&buffer));
     }
 }
 
-#[test]
-fn every_state_says_what_it_is_at_every_size() {
-    let says = |name: &str| match name {
+/// Returns words that the screen shows in a state.
+fn expected_words(name: &str) -> [&'static str; 2] {
+    match name {
         "kernel_wrong" => ["── not yet ──", "✗ fails at `one element` (N = 1)"],
         "kernel_checking" => ["── checking ──", "○ runs starter.wgsl at `odd`, 2 s"],
         "kernel_not_compiling" => ["✗ does not compile: starter.wgsl:13:5", "Hint 3/3"],
@@ -264,14 +272,18 @@ fn every_state_says_what_it_is_at_every_size() {
         "config_measuring" => ["── measuring, 3 of 7 ──", "○ train.batch = 4: step 5"],
         "config_measured" => ["── passed ──", "✓ the bend is where you said"],
         _ => panic!("{name}"),
-    };
+    }
+}
+
+#[test]
+fn every_state_is_named_on_the_screen_at_every_size() {
     for (width, height) in [(80, 24), (120, 36), (200, 50)] {
         for (name, mut app) in states() {
             // A frame too small for lesson and panels shows the exercise over the panels.
             app.view.lesson_open = true;
             let buffer = screen::screen(&mut app, width, height, ThemeName::Dark, Markers::Braille);
             let shown = text(&buffer);
-            for wanted in says(name) {
+            for wanted in expected_words(name) {
                 let place = format!("{name} at {width}x{height}");
                 assert!(shown.contains(wanted), "{wanted}, {place}: {shown}");
             }
@@ -288,8 +300,8 @@ fn good_and_bad_are_told_apart_without_colour() {
         let mut app = checked(starter());
         let buffer = screen::screen(&mut app, 120, 36, ThemeName::Mono, markers);
         let shown = text(&buffer);
-        for (mark, said) in marks.iter().zip(["compiles: ", "fails at "]) {
-            assert!(shown.contains(&format!("{mark}{said}")), "{shown}");
+        for (mark, result) in marks.iter().zip(["compiles: ", "fails at "]) {
+            assert!(shown.contains(&format!("{mark}{result}")), "{shown}");
         }
     }
 }
@@ -312,7 +324,7 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
     );
     // Opening it again begins nothing anew.
     assert_eq!(open(&mut app, "k01"), Vec::new());
-    // What belongs to the stage rests.
+    // Keys of the stage do nothing.
     assert_eq!(act(&mut app, Action::Toggle), Vec::new());
     assert_eq!(act(&mut app, Action::Pair), Vec::new());
     let effects = act(&mut app, Action::NextStage);
@@ -361,7 +373,6 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     assert_eq!(swaps(&effects), vec![back]);
 }
 
-/// For every kernel exercise, whatever comes while it is open.
 #[test]
 fn no_model_trains_beside_a_kernel_exercise_unless_its_kernel_computes_there() {
     for device in ["vulkan-cpu", "cpu"] {
@@ -464,7 +475,7 @@ fn a_kernel_is_timed_beside_the_last_one_that_passed() {
 }
 
 #[test]
-fn what_was_not_checked_is_never_told_as_met() {
+fn a_criterion_that_was_not_checked_is_not_shown_as_met() {
     let mut report = passed();
     let line = |name: &str, outcome| judge::CriterionResult {
         name: name.to_owned(),
@@ -478,17 +489,16 @@ fn what_was_not_checked_is_never_told_as_met() {
         line("faster", Outcome::NotMeasured),
     ];
     let mut app = checked(report);
-    let notice = app.view.notice.clone().expect("told").text;
-    assert!(
-        notice.contains("1 of 2") && notice.contains("`faster`") && notice.contains("not timed"),
-        "{notice}"
-    );
+    let notice = app.view.notice.clone().expect("a notice").text;
+    for part in ["1 of 2", "`faster`", "not timed"] {
+        assert!(notice.contains(part), "{notice}");
+    }
     let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
     assert!(text(&buffer).contains("── passed, not all was checked ──"));
 }
 
 #[test]
-fn the_solution_asks_before_it_was_earned_and_is_marked() {
+fn the_solution_needs_a_yes_before_the_exercise_is_passed_and_is_recorded() {
     let mut app = checked(starter());
     act(&mut app, Action::Solution);
     assert_eq!(app.view.confirm, Some(Confirm::ShowSolution));
@@ -506,7 +516,7 @@ fn the_solution_asks_before_it_was_earned_and_is_marked() {
 }
 
 #[test]
-fn a_reset_asks_forgets_and_begins_anew() {
+fn a_reset_needs_a_yes_and_forgets_progress_and_hints() {
     let mut app = checked(passed());
     act(&mut app, Action::Hint);
     act(&mut app, Action::Reset);
@@ -523,7 +533,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
 }
 
 #[test]
-fn the_editor_opens_where_the_check_found_something() {
+fn the_editor_opens_at_the_line_of_the_error() {
     let mut app = checked(nonsense());
     let effects = act(&mut app, Action::OpenEditor);
     assert_eq!(
@@ -543,7 +553,7 @@ fn sends(effects: &[Effect], wanted: &Command) -> bool {
 }
 
 #[test]
-fn hostile_words_of_an_engine_are_defused() {
+fn control_characters_from_an_engine_become_dots() {
     let mut app = opened();
     let event = Event::KernelUsed {
         exercise: "swiglu\u{1b}[2J".to_owned(),

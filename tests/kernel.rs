@@ -25,6 +25,7 @@ use std::sync::OnceLock;
 
 use engine::kernel_check::{self, CheckDevice, CheckLimits};
 use perflings::course::Course;
+use perflings::course::exercise::kernel::SEED;
 use perflings::course::exercise::{Exercise, Kernels};
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use protocol::{KernelError, KernelJob};
@@ -57,7 +58,7 @@ fn job_of(id: &str, write: impl Fn(&str, &str, &str) -> Result<String, KernelErr
             .file;
         write(name, &file.starter, &file.solution)
     };
-    kernels.job(&exercise.id, text)
+    kernels.job(&exercise.id, SEED, text)
 }
 
 /// Returns the job of the exercise `id` with its solution.

@@ -142,7 +142,7 @@ fn event(key: KeyCode) -> KeyEvent {
 }
 
 #[test]
-fn in_no_state_does_a_key_mean_two_things() {
+fn a_key_never_has_two_meanings_in_one_state() {
     for (name, app) in states() {
         for key in BINDINGS.iter().flat_map(|binding| binding.keys) {
             let mut actions: Vec<Action> = Vec::new();

@@ -7,6 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::{Action, App, Effect, Markers, Message, Options, Overlay, ThemeName, update};
 use perflings::course::Course;
+use perflings::course::exercise::kernel::SEED;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::lanes::{KernelLanes, LanesWanted};
 use perflings::measure::lanes::begin;
@@ -25,7 +26,7 @@ fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
         .find(|exercise| exercise.label() == label)
         .unwrap_or_else(|| panic!("no exercise {label}"));
     let kernels = exercise.kernels().expect("about kernels");
-    let mut job = kernels.job(&exercise.id, |name| {
+    let mut job = kernels.job(&exercise.id, SEED, |name| {
         let mut own = kernels.kernels.iter();
         let kernel = own
             .find(|kernel| kernel.file.name == name)

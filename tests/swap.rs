@@ -9,6 +9,7 @@ use engine::devices;
 use engine::kernel_check::learner_kernel::{self, LearnerKernels};
 use engine::kernel_check::{CheckDevice, CheckLimits, adopt, check, reason_unused};
 use perflings::course::Course;
+use perflings::course::exercise::kernel::SEED;
 use perflings::judge::kernel::verdict;
 use protocol::config::{Matmul, Norm, Preset, RunConfig, Swiglu};
 use protocol::{KernelJob, KernelSwap};
@@ -36,7 +37,7 @@ fn job_of_solution(id: &str) -> KernelJob {
         let file = files.find(|file| file.name == name).expect("a file");
         Ok(format!("// Mine.\n{}", file.solution))
     };
-    kernels.job(&exercise.id, text)
+    kernels.job(&exercise.id, SEED, text)
 }
 
 /// Returns a model that is trained quickly, and whose long products are computed in parts on every device.

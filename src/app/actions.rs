@@ -125,7 +125,7 @@ impl App {
             return Some((&exercise.id, file, line));
         }
         let stage = self.stage()?;
-        Some((&stage.id, stage.files.first()?.name.clone(), None))
+        Some((&stage.id, stage.file.name.clone(), None))
     }
 
     /// Does what the learner has just confirmed with yes.

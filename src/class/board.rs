@@ -356,15 +356,15 @@ mod tests {
             record.races.insert("mystery 7-1".to_owned(), mystery);
             record.device = device.to_owned();
             room.receive(record, &Origin::default(), 590_000)
-                .expect("heard");
+                .expect("received");
         }
         room
     }
 
-    fn obeyed(room: &mut RoomState, order: &InstructorRequest) {
+    fn give_order(room: &mut RoomState, order: &InstructorRequest) {
         let now_ms = room.last_ms();
         room.carry_out(order, &Course::builtin(), now_ms)
-            .expect("obeyed");
+            .expect("carried out");
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
         let course = Course::builtin();
         let mut room = room(&course);
         let stage = course.stages[0].id.clone();
-        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+        give_order(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         let vote = |room: &RoomState| {
             Board::from_room(room, &course, 0)
                 .for_everybody()
@@ -412,24 +412,24 @@ mod tests {
             stage: stage.clone(),
             reason: "why".to_owned(),
         };
-        obeyed(&mut room, &answer);
+        give_order(&mut room, &answer);
         assert_eq!(vote(&room).answer, None, "not while it is open");
-        obeyed(&mut room, &InstructorRequest::CloseVote);
-        obeyed(&mut room, &answer);
+        give_order(&mut room, &InstructorRequest::CloseVote);
+        give_order(&mut room, &answer);
         let closed = vote(&room);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
         let choice = course.stages[0].prediction.answer;
         let reason = "why".to_owned();
         assert_eq!(closed.answer, Some(Answer { choice, reason }));
-        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+        give_order(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         cast(&mut room, &stage, [1, 1, 1]);
-        obeyed(&mut room, &InstructorRequest::CloseVote);
+        give_order(&mut room, &InstructorRequest::CloseVote);
         let both = vote(&room);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
         assert_eq!(both.answer, None);
         // Who is removed counts in neither round, also once let in again.
-        obeyed(
+        give_order(
             &mut room,
             &InstructorRequest::Remove(["1".to_owned()].into()),
         );
@@ -438,14 +438,14 @@ mod tests {
             (first[..2].to_vec(), second[1], vote.voted)
         };
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        obeyed(&mut room, &InstructorRequest::LetIn);
+        give_order(&mut room, &InstructorRequest::LetIn);
         let mut back = Participant::default();
         (back.id, back.name, back.sequence) = ("1".to_owned(), "Bo".to_owned(), 9);
         let asked = room.class.votes[&stage].asked.clone();
         back.ballots = asked.iter().map(|number| (*number, 1)).collect();
-        room.receive(back, &Origin::default(), 0).expect("heard");
+        room.receive(back, &Origin::default(), 0).expect("received");
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        obeyed(
+        give_order(
             &mut room,
             &InstructorRequest::Remove(["1".to_owned()].into()),
         );
@@ -459,7 +459,8 @@ mod tests {
             let mut record = room.people[&at.to_string()].record.clone();
             record.sequence = 100 + number;
             record.ballots.insert(number, choice);
-            room.receive(record, &Origin::default(), 0).expect("heard");
+            room.receive(record, &Origin::default(), 0)
+                .expect("received");
         }
     }
 
@@ -470,7 +471,7 @@ mod tests {
         let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
         room.receive(ana, &Origin::default(), 590_009)
-            .expect("heard");
+            .expect("received");
         let board = Board::from_room(&room, &course, 590_009);
         let hands: Vec<_> = board
             .rows

@@ -44,6 +44,7 @@ pub fn is_room(dir: &Path) -> bool {
 }
 
 /// The folder of a room, for its board or for a participant.
+#[derive(Default)]
 pub struct RoomFolder {
     dir: PathBuf,
     /// The record that this participant has written last.
@@ -52,6 +53,8 @@ pub struct RoomFolder {
     earlier: Option<Participant>,
     /// The stamps of the participants' files when the board read them last, by the name of the file.
     seen: BTreeMap<String, Stamp>,
+    /// The state of the class that the board has written last.
+    written_class: Option<ClassState>,
     /// The group and the permissions of the folder when `access_changed` read them last.
     access: (u32, u32),
 }
@@ -60,10 +63,7 @@ impl RoomFolder {
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
-            written: None,
-            earlier: None,
-            seen: BTreeMap::new(),
-            access: (0, 0),
+            ..Self::default()
         }
     }
 
@@ -135,9 +135,14 @@ impl RoomFolder {
         })
     }
 
-    /// Writes the file of the class.
-    pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
-        self.write(CLASS_FILE, class)
+    /// Writes the file of the class if the class has changed since the last call. The file is also written again if the permissions of
+    /// the folder have changed, because its own permissions follow from them.
+    pub fn write_class(&mut self, class: &ClassState) -> io::Result<()> {
+        if self.access_changed() || self.written_class.as_ref() != Some(class) {
+            self.write(CLASS_FILE, class)?;
+            self.written_class = Some(class.clone());
+        }
+        Ok(())
     }
 
     /// Reads the file of the participant with this id. Returns an empty record if there is no readable one.
@@ -207,7 +212,7 @@ impl RoomFolder {
     }
 
     /// Returns true if the group or the permissions of the folder have changed since the last call.
-    pub fn access_changed(&mut self) -> bool {
+    fn access_changed(&mut self) -> bool {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
@@ -420,7 +425,6 @@ mod tests {
         ] {
             let permissions = fs::Permissions::from_mode(folder_mode);
             fs::set_permissions(dir.path(), permissions).expect("set");
-            assert!(folder.access_changed() && !folder.access_changed());
             folder.write_class(&class()).expect("written");
             folder.share(&me('a', folder_mode.into())).expect("shared");
             for file in fs::read_dir(dir.path()).expect("there") {

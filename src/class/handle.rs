@@ -22,7 +22,7 @@ use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 use super::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::save_file::explain_write_error;
-use keeper::{Keeper, receive_file, receive_plausible};
+use keeper::{receive_file, receive_plausible, start_keeper};
 use protocol::machine;
 
 /// A handle to an open room. Clones are handles to the same room; once all are dropped, another board can open the room.
@@ -74,17 +74,17 @@ pub enum OpenError {
     Failed(String),
 }
 
-/// The reason why the room did not accept a record or a request.
+/// The reason why the room has not accepted a record or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReceiveError {
-    Refused(JoinError),
+pub enum Refusal {
+    Join(JoinError),
     /// The log could not be written, so the request does not count.
-    NotKept(String),
+    NotLogged(String),
 }
 
-impl From<String> for ReceiveError {
+impl From<String> for Refusal {
     fn from(why: String) -> Self {
-        Self::NotKept(why)
+        Self::NotLogged(why)
     }
 }
 
@@ -131,7 +131,7 @@ impl RoomHandle {
             reached: Mutex::default(),
         }));
         handle.begin().map_err(OpenError::Failed)?;
-        Keeper::start(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
+        start_keeper(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
         Ok(handle)
     }
 
@@ -186,15 +186,10 @@ impl RoomHandle {
     ///
     /// # Errors
     /// If the participant is refused, or the log cannot be written.
-    pub fn receive(
-        &self,
-        record: Participant,
-        origin: &Origin,
-    ) -> Result<ClassState, ReceiveError> {
+    pub fn receive(&self, record: Participant, origin: &Origin) -> Result<ClassState, Refusal> {
         let id = record.id.clone();
         self.0.commit(|room, now_ms| {
-            receive_plausible(room, record, origin, &self.0.course, now_ms)
-                .map_err(ReceiveError::Refused)
+            receive_plausible(room, record, origin, &self.0.course, now_ms).map_err(Refusal::Join)
         })?;
         Ok(self.state().class_for(&id))
     }
@@ -207,10 +202,10 @@ impl RoomHandle {
         &self,
         request: &PhoneRequest,
         origin: &Origin,
-    ) -> Result<PhoneView, ReceiveError> {
+    ) -> Result<PhoneView, Refusal> {
         self.0.commit(|room, now_ms| {
             room.receive_phone(request, origin, now_ms)
-                .map_err(ReceiveError::Refused)
+                .map_err(Refusal::Join)
         })?;
         Ok(PhoneView::for_phone(
             &request.id,

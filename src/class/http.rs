@@ -38,17 +38,13 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct Response {
     status: u16,
-    content_type: &'static str,
+    mime: &'static str,
     body: Vec<u8>,
 }
 
 impl Response {
-    fn new(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self {
-            status,
-            content_type,
-            body,
-        }
+    fn new(status: u16, mime: &'static str, body: Vec<u8>) -> Self {
+        Self { status, mime, body }
     }
 
     /// Returns a value in JSON.
@@ -73,7 +69,7 @@ pub struct Connection {
     /// The received bytes that are not yet part of a request.
     arrived: Vec<u8>,
     /// True if the connection stays open after the next response.
-    keeps_open: bool,
+    is_open: bool,
     /// The longest time until the next request begins.
     idle_timeout: Duration,
 }
@@ -85,7 +81,7 @@ impl Connection {
         Ok(Self {
             stream,
             arrived: Vec::new(),
-            keeps_open: true,
+            is_open: true,
             idle_timeout: REQUEST_TIMEOUT,
         })
     }
@@ -99,16 +95,16 @@ impl Connection {
     /// Waits for the next request. Returns `None` if the connection has ended. A request that is not valid is refused here, and ends the
     /// connection.
     pub fn next_request(&mut self) -> Option<Request> {
-        if !self.keeps_open {
+        if !self.is_open {
             return None;
         }
         match self.read_request() {
             Ok(request) => {
-                self.keeps_open = request.keeps_open;
+                self.is_open = request.keeps_open;
                 Some(request)
             }
             Err(refused) => {
-                self.keeps_open = false;
+                self.is_open = false;
                 if let Some(refused) = refused {
                     self.answer(&refused);
                 }
@@ -165,24 +161,20 @@ impl Connection {
 
     /// Sends a response. Returns false if the connection ends with it.
     pub fn answer(&mut self, response: &Response) -> bool {
-        let connection = if self.keeps_open {
-            "keep-alive"
-        } else {
-            "close"
-        };
+        let connection = if self.is_open { "keep-alive" } else { "close" };
         let mut bytes = format!(
             "{}content-length: {}\r\nconnection: {connection}\r\n\r\n",
-            head(response.status, response.content_type),
+            head(response.status, response.mime),
             response.body.len()
         )
         .into_bytes();
         bytes.extend_from_slice(&response.body);
-        (&*self.stream).write_all(&bytes).is_ok() && self.keeps_open
+        (&*self.stream).write_all(&bytes).is_ok() && self.is_open
     }
 
     /// Starts a response that is a stream of events. The caller writes the events; the stream lasts as long as the connection.
     pub fn begin_events(&mut self) -> io::Result<&TcpStream> {
-        self.keeps_open = false;
+        self.is_open = false;
         let head = head(200, "text/event-stream") + "connection: close\r\n\r\n";
         (&*self.stream).write_all(head.as_bytes())?;
         Ok(&self.stream)
@@ -190,12 +182,12 @@ impl Connection {
 }
 
 /// Returns the status line and the headers that every response has.
-fn head(status: u16, content_type: &str) -> String {
+fn head(status: u16, mime: &str) -> String {
     // A page may use only its own style and script, and may connect only to this server.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
         script-src 'unsafe-inline'; connect-src 'self'";
     format!(
-        "HTTP/1.1 {status} {}\r\ncontent-type: {content_type}\r\ncache-control: no-store\r\n\
+        "HTTP/1.1 {status} {}\r\ncontent-type: {mime}\r\ncache-control: no-store\r\n\
          content-security-policy: {POLICY}\r\nx-content-type-options: nosniff\r\n\
          referrer-policy: no-referrer\r\n",
         if status == 200 { "OK" } else { "Refused" }

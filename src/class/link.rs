@@ -35,14 +35,6 @@ pub enum RoomNews {
     Class(Box<ClassState>),
     /// The present board, for the instructor's presenter.
     Board(Box<Board>),
-    /// The room cannot be reached. `again` is true if the program tries again by itself.
-    Lost { why: String, again: bool },
-}
-
-impl From<RoomError> for RoomNews {
-    fn from(error: RoomError) -> Self {
-        let again = matches!(error, RoomError::Later(_));
-        let (RoomError::Later(why) | RoomError::Never(why)) = error;
-        Self::Lost { why, again }
-    }
+    /// The room cannot be reached, now or ever.
+    Lost(RoomError),
 }

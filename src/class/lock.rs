@@ -84,7 +84,7 @@ impl RoomLock {
     pub fn check(&self) -> io::Result<()> {
         match self.other_owner() {
             Some(owner) => Err(io::Error::other(format!(
-                "{owner} has taken the room over; this board only looks"
+                "{owner} has taken the room over; this board can no longer change it"
             ))),
             None => Ok(()),
         }

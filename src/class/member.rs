@@ -12,12 +12,11 @@ use super::record::{ClassState, InstructorRequest, Participant, VERSION, is_id};
 use super::secrets::random_word;
 use crate::files;
 
-/// The interval at which a participant shares the record again, to get the state of the class.
+/// The interval at which a participant shares the record again, to get the state of the class. After the first failure the interval doubles
+/// with each further one.
 const SHARE_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval at which a record that has not changed counts as a new heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// The wait after the first failure. It doubles with each further failure.
-const FIRST_WAIT: Duration = Duration::from_secs(2);
 /// The longest wait after a failure.
 const LONGEST_WAIT: Duration = Duration::from_secs(16);
 /// The interval at which a presenter reads the board.
@@ -147,8 +146,8 @@ fn present(
         };
         match board {
             Ok(board) => news.send(RoomNews::Board(Box::new(board))),
-            Err(error @ RoomError::Later(_)) => news.send(error.into()),
-            Err(error @ RoomError::Never(_)) => return news.send(error.into()),
+            Err(error @ RoomError::Later(_)) => news.send(RoomNews::Lost(error)),
+            Err(error @ RoomError::Never(_)) => return news.send(RoomNews::Lost(error)),
         }
     }
 }
@@ -177,7 +176,7 @@ impl Sharer {
             last_beat: Instant::now(),
             // The time, so that the numbers keep growing when the program starts again.
             sequence: since_1970.map_or(0, |duration| duration.as_millis() as u64),
-            wait: Duration::ZERO,
+            wait: SHARE_INTERVAL,
         }
     }
 
@@ -213,14 +212,12 @@ impl Sharer {
                     self.news.send(RoomNews::Class(Box::new(class)));
                 }
                 Err(error @ RoomError::Later(_)) => {
-                    self.wait = if self.is_failing() {
-                        (self.wait * 2).min(LONGEST_WAIT)
-                    } else {
-                        FIRST_WAIT
-                    };
-                    self.news.send(error.into());
+                    if self.is_failing() {
+                        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                    }
+                    self.news.send(RoomNews::Lost(error));
                 }
-                Err(error @ RoomError::Never(_)) => return self.news.send(error.into()),
+                Err(error @ RoomError::Never(_)) => return self.news.send(RoomNews::Lost(error)),
             }
             due = Instant::now() + self.wait;
         }
@@ -228,7 +225,7 @@ impl Sharer {
 
     /// Returns true if the room could not be reached last time.
     fn is_failing(&self) -> bool {
-        matches!(self.news.last, Some(RoomNews::Lost { .. }))
+        matches!(self.news.last, Some(RoomNews::Lost(_)))
     }
 
     /// Makes the next record a new heartbeat.

@@ -75,17 +75,14 @@ impl PhoneRequest {
     /// # Errors
     /// If the bytes are no request, or the request has no id.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        let request: Self = serde_json::from_slice(bytes)
+        let mut request: Self = serde_json::from_slice(bytes)
             .map_err(|_| RecordError::Garbage("is not a phone's request".to_owned()))?;
-        Ok(Self {
-            id: clean_id(&request.id)?,
-            name: request.name.map(|name| clean_name(&name)),
-            seat: request
-                .seat
-                .map(|code| sanitize::bounded(&code, MOST_SEAT_CHARS)),
-            browser: sanitize::bounded(&request.browser, MOST_BROWSER_CHARS),
-            ..request
-        })
+        let clean_seat = |code: String| sanitize::bounded(&code, MOST_SEAT_CHARS);
+        request.id = clean_id(&request.id)?;
+        request.name = request.name.map(|name| clean_name(&name));
+        request.seat = request.seat.map(clean_seat);
+        request.browser = sanitize::bounded(&request.browser, MOST_BROWSER_CHARS);
+        Ok(request)
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use super::handle::{ReceiveError, RoomHandle};
+use super::handle::{Refusal, RoomHandle};
 use super::http::{Connection, Request, Response};
 use super::locked;
 use super::log::Origin;
@@ -301,10 +301,10 @@ fn unread(fault: RecordError) -> Response {
 }
 
 /// Returns the response to a request that the room did not take.
-fn refused(error: ReceiveError) -> Response {
+fn refused(error: Refusal) -> Response {
     let why = match error {
-        ReceiveError::NotKept(why) => return Response::refused(500, &why),
-        ReceiveError::Refused(why) => why,
+        Refusal::NotLogged(why) => return Response::refused(500, &why),
+        Refusal::Join(why) => why,
     };
     let status = match why {
         JoinError::Full => 503,

@@ -1,22 +1,11 @@
 //! The grammar of the command line: its commands and flags with their values, defaults and help. This file has the list of commands and
 //! the flags that several commands share; the arguments of each command are in a file by topic.
 
-mod class;
-mod exercises;
-mod machine;
-mod recordings;
-mod training;
-
-pub(super) use class::{NotesArgs, RoomArgs};
-pub(super) use exercises::{
-    CheckArgs, CourseCheckArgs, CourseCommand, CourseNewArgs, HintArgs, InitArgs, KitArgs,
-    ListArgs, NewItem, ResetArgs,
-};
-pub(super) use machine::{CompletionsArgs, ConfigArgs, DoctorArgs, ManArgs};
-pub(super) use recordings::{
-    ExportArgs, ExportFormat, ExportTable, OpenArgs, ReplayArgs, ReportArgs, WatchArgs,
-};
-pub(super) use training::{CompareArgs, MysteryArgs, RunArgs, StageVariant, WorkshopArgs};
+pub(super) mod class;
+pub(super) mod exercises;
+pub(super) mod machine;
+pub(super) mod recordings;
+pub(super) mod training;
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +33,7 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Option<CliCommand>,
     #[command(flatten)]
-    pub workshop: WorkshopArgs,
+    pub workshop: training::WorkshopArgs,
     #[command(flatten)]
     pub global: GlobalArgs,
 }
@@ -78,50 +67,50 @@ Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usag
 #[derive(Debug, Subcommand)]
 pub(super) enum CliCommand {
     /// Train one stage or configuration without a screen
-    Run(RunArgs),
+    Run(training::RunArgs),
     /// Train with hidden faults: find them in the panels, fix them with the knobs
-    Mystery(MysteryArgs),
+    Mystery(training::MysteryArgs),
     /// Measure two configurations in pairs on one device to find which one is faster
-    Compare(CompareArgs),
+    Compare(training::CompareArgs),
     /// Measure versions side by side on every device, or against an earlier result, knob by knob, or over sizes
     Bench(BenchArgs),
     /// Check your own files: one stage or exercise, or all of them
-    Check(CheckArgs),
+    Check(exercises::CheckArgs),
     /// Commands for authors of courses
     #[command(subcommand)]
-    Course(CourseCommand),
+    Course(exercises::CourseCommand),
     /// List the stages and where you are
-    List(ListArgs),
+    List(exercises::ListArgs),
     /// Show a stage's hints
-    Hint(HintArgs),
+    Hint(exercises::HintArgs),
     /// Reset a stage's files; yours are kept under another name
-    Reset(ResetArgs),
+    Reset(exercises::ResetArgs),
     /// Write the course into a new folder, to edit it there
-    Init(InitArgs),
+    Init(exercises::InitArgs),
     /// Write program, course, recordings and a start script into a new folder, for a USB stick or a share
-    Kit(KitArgs),
+    Kit(exercises::KitArgs),
     /// Check the devices, the terminal and the folders of this machine, and say what to do where something is missing
-    Doctor(DoctorArgs),
+    Doctor(machine::DoctorArgs),
     /// Show a recording in the workshop's screen
-    Replay(ReplayArgs),
+    Replay(recordings::ReplayArgs),
     /// Watch your own training while it runs: loss, throughput, phases, gradients, memory, kernels and lints
-    Watch(WatchArgs),
+    Watch(recordings::WatchArgs),
     /// Open a profile of your own program: its kernels, ledger, timeline and lints; two files side by side
-    Open(OpenArgs),
+    Open(recordings::OpenArgs),
     /// Show the speaker view: notes, agenda and clock beside a presentation on this machine
-    Notes(NotesArgs),
+    Notes(class::NotesArgs),
     /// Write a page of what you did, or a recording's results, as Markdown or HTML
-    Report(ReportArgs),
+    Report(recordings::ReportArgs),
     /// Convert a recording for other tools
-    Export(ExportArgs),
+    Export(recordings::ExportArgs),
     /// Open a class: learners share where they are, you see the board, open votes and offer stages
-    Room(RoomArgs),
+    Room(class::RoomArgs),
     /// Show and set defaults for flags: theme, markers, device, editor, threads
-    Config(ConfigArgs),
+    Config(machine::ConfigArgs),
     /// Print the script that completes this command line in a shell
-    Completions(CompletionsArgs),
+    Completions(machine::CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
-    Man(ManArgs),
+    Man(machine::ManArgs),
     /// Run the engine process: commands on stdin, events on stdout, one JSON object a line
     Engine {
         /// Also send the text of each kernel that is compiled

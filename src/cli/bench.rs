@@ -130,10 +130,8 @@ fn check_output(path: &Path) -> Result<()> {
         .map_err(|error| usage(format!("--output: {} {error}", path.display())))?;
     let folder = files::folder(&target);
     tempfile::tempfile_in(folder).map_err(|error| {
-        usage(format!(
-            "--output: cannot write in {}: {error}",
-            folder.display()
-        ))
+        let shown = folder.display();
+        usage(format!("--output: cannot write in {shown}: {error}"))
     })?;
     Ok(())
 }

@@ -5,15 +5,16 @@ pub(super) mod text;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::args::CheckArgs;
+use super::args::exercises::CheckArgs;
 use super::exercise;
 use super::meter::ProgressMeter;
 use super::saved::{change_progress, progress_of, report_file};
 use super::variant::stage_named;
 use crate::course::Stage;
 use crate::course::check::Metric;
+use crate::course::context::CourseContext;
 use crate::course::save_file::{
-    Prediction, StageProgress, StageState, Times, letter, times as times_of,
+    Prediction, Progress, StageProgress, StageState, Times, letter, times as times_of,
 };
 use crate::judge::StageReport;
 use crate::judge::stage::{StageFacts, evaluate};
@@ -82,20 +83,31 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
         }
     }
     drop(meter);
-    if named.is_none() {
-        // The exercises that the learner has begun are checked, too: those with files of the learner, and recordings that were looked at.
-        for exercise in &context.course.exercises {
-            let has_begun = if exercise.files().is_empty() {
-                progress.stage(&exercise.id).state != StageState::New
-            } else {
-                context.exercise_folder(exercise).is_some()
-            };
-            if has_begun && exercise::check(&context, exercise, args)? == Exit::Failed {
-                exit = Exit::Failed;
-            }
-        }
+    if named.is_none() && !check_begun_exercises(&context, &progress, args)? {
+        exit = Exit::Failed;
     }
     Ok(exit)
+}
+
+/// Checks the exercises that the learner has begun: those with files of the learner, and recordings that were looked at. Returns true if
+/// all of them have passed.
+fn check_begun_exercises(
+    context: &CourseContext,
+    progress: &Progress,
+    args: &CheckArgs,
+) -> Result<bool> {
+    let mut passed = true;
+    for exercise in &context.course.exercises {
+        let has_begun = if exercise.files().is_empty() {
+            progress.stage(&exercise.id).state != StageState::New
+        } else {
+            context.exercise_folder(exercise).is_some()
+        };
+        if has_begun {
+            passed &= exercise::check(context, exercise, args)? != Exit::Failed;
+        }
+    }
+    Ok(passed)
 }
 
 /// Returns the report as JSON, with the learner's predictions and answers, and their times in seconds since 1970.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::args::CompareArgs;
+use super::args::training::CompareArgs;
 use super::meter::ProgressMeter;
 use super::variant::named;
 use crate::course::named::NamedConfig;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Arg, Command};
 
-use super::args::ConfigArgs;
+use super::args::machine::ConfigArgs;
 use super::list::print_table;
 use super::values;
 use crate::app::{Markers, ThemeName};

@@ -9,7 +9,8 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::args::{Cli, CourseCheckArgs};
+use super::args::Cli;
+use super::args::exercises::CourseCheckArgs;
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
@@ -18,7 +19,9 @@ use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
-use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
+use crate::judge::course::{
+    CompareConfigs, CourseTrial, WITH_MEASURE, mystery_trials, stage_trials,
+};
 use crate::judge::detective;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result, usage};
@@ -267,14 +270,10 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
         let measured = measure.borrow_mut()("a paired comparison".to_owned(), task)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let mut compare_if_asked: Option<&mut CompareConfigs<'_>> = if args.measure {
-        Some(&mut compare)
-    } else {
-        None
-    };
-    let mut tried = behaviour(&context.course, &mut run, compare_if_asked.as_deref_mut());
+    let mut if_asked: Option<&mut CompareConfigs<'_>> = args.measure.then_some(&mut compare);
+    let mut tried = stage_trials(&context.course, &mut run, if_asked.as_deref_mut());
     if with_mysteries(args) {
-        tried.extend(mysteries(&mut run, compare_if_asked));
+        tried.extend(mystery_trials(&mut run, if_asked));
     }
     fatal.map_or(Ok(tried), Err)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::args::{CourseNewArgs, NewItem};
+use super::args::exercises::{CourseNewArgs, NewItem};
 use crate::course::CourseFiles;
 use crate::course::stage::plain_name;
 use crate::files;
@@ -96,17 +96,11 @@ fn new_label(what: NewItem, name: &str, folders: &[String]) -> Result<String> {
 fn texts(what: NewItem) -> Result<Vec<(&'static str, String)>> {
     Ok(match what {
         NewItem::Stage => vec![
-            (
-                "stage.toml",
-                include_str!("course_new/stage.toml").to_owned(),
-            ),
-            (
-                "config.toml",
-                include_str!("course_new/config.toml").to_owned(),
-            ),
+            ("stage.toml", include_str!("course_new/stage.toml").into()),
+            ("config.toml", include_str!("course_new/config.toml").into()),
             (
                 "solution/config.toml",
-                include_str!("course_new/solution.toml").to_owned(),
+                include_str!("course_new/solution.toml").into(),
             ),
         ],
         NewItem::Kernel => {
@@ -117,21 +111,18 @@ fn texts(what: NewItem) -> Result<Vec<(&'static str, String)>> {
             vec![
                 (
                     "exercise.toml",
-                    include_str!("course_new/kernel.toml").to_owned(),
+                    include_str!("course_new/kernel.toml").into(),
                 ),
                 ("reference.wgsl", CourseFiles::Embedded.read(REFERENCE)?),
                 ("starter.wgsl", starter),
                 ("solution/kernel.wgsl", solution.to_owned()),
-                (
-                    "wrong.toml",
-                    include_str!("course_new/wrong.toml").to_owned(),
-                ),
+                ("wrong.toml", include_str!("course_new/wrong.toml").into()),
             ]
         }
         NewItem::Recording => vec![
             (
                 "exercise.toml",
-                include_str!("course_new/recording.toml").to_owned(),
+                include_str!("course_new/recording.toml").into(),
             ),
             ("run.jsonl", CourseFiles::Embedded.read(RECORDING)?),
         ],

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::args::DoctorArgs;
+use super::args::machine::DoctorArgs;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, usage};
 use crate::table;
@@ -290,9 +290,9 @@ impl DoctorReport {
         for info in &self.devices {
             if info.peaks.as_ref().is_some_and(|peaks| peaks.load().is_some()) {
                 advice.push(format!(
-                    "The peaks of {} were measured beside other programs: \
-                     `perflings doctor --calibrate` once they are quiet; \
-                     otherwise a run that begins in a quiet moment does it.",
+                    "The peaks of {} were measured while other programs were busy: \
+                     end them, then `perflings doctor --calibrate` measures again; \
+                     so does the next run on an idle machine.",
                     info.select
                 ));
             }
@@ -300,29 +300,25 @@ impl DoctorReport {
         advice
     }
 
-    fn terminal_advice(&self) -> Vec<String> {
+    fn terminal_advice(&self) -> impl Iterator<Item = String> {
         let terminal = &self.terminal;
-        let mut advice = Vec::new();
-        if !terminal.utf8 {
-            advice.push(
-                "Charts are drawn in ASCII: this terminal or its locale has no UTF-8. \
-                 Set LANG=C.UTF-8 where it can show it.",
-            );
-        }
         let is_narrow = terminal.width.is_some_and(|width| width < 60);
-        if is_narrow || terminal.height.is_some_and(|height| height < 16) {
-            advice.push(
-                "The terminal is smaller than 60x16: it shows numbers without charts. \
-                 80x24 shows the workshop, 160x45 all of it.",
-            );
-        }
-        if terminal.inside == Some("tmux") && terminal.colours == "16" {
-            advice.push(
-                "tmux shows 16 colours; \
-                 `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.",
-            );
-        }
-        advice.into_iter().map(str::to_owned).collect()
+        let is_low = terminal.height.is_some_and(|height| height < 16);
+        let has_few_colours = terminal.inside == Some("tmux") && terminal.colours == "16";
+        let ascii = "Charts are drawn in ASCII: this terminal or its locale has no UTF-8. \
+            Set LANG=C.UTF-8 where it can show it.";
+        let small = "The terminal is smaller than 60x16: it shows numbers without charts. \
+            80x24 shows the workshop, 160x45 all of it.";
+        let tmux = "tmux shows 16 colours; \
+            `set -g default-terminal tmux-256color` in ~/.tmux.conf gives 256.";
+        [
+            (!terminal.utf8, ascii),
+            (is_narrow || is_low, small),
+            (has_few_colours, tmux),
+        ]
+        .into_iter()
+        .filter(|(applies, _)| *applies)
+        .map(|(_, advice)| advice.to_owned())
     }
 
     /// Returns the report as a table of labels and lines.
@@ -343,19 +339,7 @@ impl DoctorReport {
         add("load", load);
         let mut devices = Vec::new();
         for info in &self.devices {
-            let clock = if info.timestamps { "device" } else { "host" };
-            let note = match info.note.as_str() {
-                "" => String::new(),
-                note => format!("; {note}"),
-            };
-            let mut driver = vec![info.backend.as_str(), info.driver.as_str()];
-            driver.retain(|part| !part.is_empty());
-            let about = format!(
-                "{} ({}), kernels timed on the {clock}'s clock{note}",
-                info.device.name,
-                driver.join(", ")
-            );
-            devices.push(vec![info.select.clone(), about]);
+            devices.push(vec![info.select.clone(), device_in_words(info)]);
             devices.push(vec![String::new(), describe_peaks(info)]);
         }
         for (index, line) in table::lines(&devices, false).into_iter().enumerate() {
@@ -404,6 +388,22 @@ impl DoctorReport {
         lines.extend(table::lines(&rows, false));
         lines.join("\n")
     }
+}
+
+/// Returns the name of a device, its driver and the clock of its kernels in one line.
+fn device_in_words(info: &DeviceInfo) -> String {
+    let clock = if info.timestamps { "device" } else { "host" };
+    let note = match info.note.as_str() {
+        "" => String::new(),
+        note => format!("; {note}"),
+    };
+    let mut driver = vec![info.backend.as_str(), info.driver.as_str()];
+    driver.retain(|part| !part.is_empty());
+    format!(
+        "{} ({}), kernels timed on the {clock}'s clock{note}",
+        info.device.name,
+        driver.join(", ")
+    )
 }
 
 /// Returns the peaks of a device in one line: the most arithmetic and the most memory traffic in a second.

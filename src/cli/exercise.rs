@@ -7,7 +7,8 @@ pub(super) mod kernels;
 
 use anyhow::Result;
 
-use super::args::{CheckArgs, EngineArgs};
+use super::args::EngineArgs;
+use super::args::exercises::CheckArgs;
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
+use super::args::recordings::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
 use super::saved::progress_of;
 use super::variant::{changed, named};

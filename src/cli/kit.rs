@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory as _};
 
-use super::args::{Cli, KitArgs};
+use super::args::Cli;
+use super::args::exercises::KitArgs;
 use super::list::ensure_new;
 use crate::course::workspace::write;
 use crate::files;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use super::args::exercises::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::saved::{change_progress, not_saved, progress_of, report_saved};
 use super::variant::stage_named;
 use crate::course::CourseFiles;

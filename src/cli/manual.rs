@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::args::{Cli, CompletionsArgs, ManArgs};
+use super::args::Cli;
+use super::args::machine::{CompletionsArgs, ManArgs};
 use crate::files;
 use crate::out::{self, Exit, result};
 

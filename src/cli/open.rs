@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::args::OpenArgs;
+use super::args::recordings::OpenArgs;
 use super::exercise::detective::refuse_as_file;
 use super::meter::ProgressMeter;
 use super::saved::save_tried;

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::args::DoctorArgs;
+use super::args::machine::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use crate::class::handle::host_name;
 use crate::measure::runner::{EngineTask, Runner, engine_command};

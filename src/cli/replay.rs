@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::args::ReplayArgs;
+use super::args::recordings::ReplayArgs;
 use super::exercise::detective::refuse_as_file;
 use super::export::open_recording;
 use super::saved::save_tried;
@@ -108,7 +108,7 @@ fn text(recording: &Recording, with_lints: bool) -> String {
     let mut parts = vec![format!(
         "recording of {}, {} lines",
         recording.badge(),
-        recording.len()
+        recording.line_count()
     )];
     let finished = recording.finished();
     if finished.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::args::RoomArgs;
+use super::args::class::RoomArgs;
 use super::workshop::{exit_of, theme};
 use crate::app::Markers;
 use crate::class::folder::{self, RoomFolder};
@@ -36,7 +36,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    let prepared = args.questions.as_deref().map(read_questions).transpose()?;
+    let prepared = args.questions.as_deref().map(questions).transpose()?;
     let mut view = BoardView {
         prepared: prepared.unwrap_or_default(),
         ..BoardView::default()
@@ -93,7 +93,9 @@ fn open_folder(dir: PathBuf, course: &Course, view: &mut BoardView) -> Result<So
     let source = match RoomHandle::open(dir.clone(), true, course.clone()) {
         Ok(handle) => Source::Own(handle),
         Err(OpenError::Taken(owner)) => {
-            notice(&format!("{owner} has this room; this board looks at it"));
+            notice(&format!(
+                "{owner} has this room open; this board follows it"
+            ));
             let board = SecondBoard::new(dir.clone(), course.clone());
             Source::elsewhere(Box::new(board))?
         }
@@ -192,7 +194,7 @@ fn print_changes(room: &mut ShownRoom, as_json: bool) -> Result<Exit> {
 }
 
 /// Reads the file of `--questions`.
-fn read_questions(file: &Path) -> Result<Vec<Question>> {
+fn questions(file: &Path) -> Result<Vec<Question>> {
     let fault = |why: String| usage(format!("--questions {}: {why}", absolute(file)));
     let bytes = files::read(file, MOST_QUESTIONS)
         .map_err(|error| fault(save_file::explain_write_error(&error)))?;
@@ -240,10 +242,8 @@ fn secrets(dir: &Path) -> Result<RoomSecrets> {
 
 /// Returns the absolute path of a file or folder, for messages.
 fn absolute(path: &Path) -> String {
-    std::path::absolute(path)
-        .unwrap_or_else(|_| path.to_owned())
-        .display()
-        .to_string()
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.display().to_string()
 }
 
 /// Writes the results of the class into a file, whose ending selects the format.

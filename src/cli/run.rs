@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::args::{RunArgs, StageVariant};
+use super::args::training::{RunArgs, StageVariant};
 use super::meter::ProgressMeter;
 use super::saved::report_file;
 use super::stage_table::{self, ALL};
@@ -29,25 +29,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
             )));
         }
     }
-    let preset = args.change.preset;
-    let named = match (&args.config, &args.stage) {
-        (Some(file), _) => NamedConfig::file(file, preset)?,
-        (None, Some(name)) => {
-            let context = args.course.load()?;
-            let stage = stage_named(name, &context)?;
-            match args.variant {
-                Some(StageVariant::Broken) => NamedConfig::broken(stage, preset),
-                Some(StageVariant::Fixed) => NamedConfig::fixed(stage, preset),
-                None => {
-                    let (named, path) = context.learner_config(stage, preset)?;
-                    report_file(stage, path.as_deref());
-                    named
-                }
-            }
-        }
-        (None, None) => return Err(usage("name a stage, or a file with --config")),
-    };
-    let named = changed(named, &args.change)?;
+    let named = changed(configuration(args)?, &args.change)?;
     let mut runner = args.engine.runner(args.record.as_deref())?;
     let work = EngineTask::Run(RunSpec {
         steps: Some(args.steps),
@@ -86,6 +68,28 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
     }
     Ok(exit_of(&measured))
+}
+
+/// Returns the configuration that the arguments name, before the changes of `--set`. Prints a notice if it is the learner's own.
+fn configuration(args: &RunArgs) -> Result<NamedConfig> {
+    let preset = args.change.preset;
+    if let Some(file) = &args.config {
+        return NamedConfig::file(file, preset);
+    }
+    let Some(name) = &args.stage else {
+        return Err(usage("name a stage, or a file with --config"));
+    };
+    let context = args.course.load()?;
+    let stage = stage_named(name, &context)?;
+    Ok(match args.variant {
+        Some(StageVariant::Broken) => NamedConfig::broken(stage, preset),
+        Some(StageVariant::Fixed) => NamedConfig::fixed(stage, preset),
+        None => {
+            let (named, path) = context.learner_config(stage, preset)?;
+            report_file(stage, path.as_deref());
+            named
+        }
+    })
 }
 
 /// Returns the exit code of a run. A run that ended by itself before its last step has failed.

@@ -36,11 +36,8 @@ pub(super) fn not_saved(error: &FileError) -> String {
 /// Prints a notice that a command uses the learner's file at `path`; nothing if there is none.
 pub(super) fn report_file(stage: &Stage, path: Option<&Path>) {
     if let Some(path) = path {
-        notice(&format!(
-            "stage {} with your {}",
-            stage.number,
-            path.display()
-        ));
+        let shown = path.display();
+        notice(&format!("stage {} with your {shown}", stage.number));
     }
 }
 

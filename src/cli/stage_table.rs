@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::args::RunArgs;
+use super::args::training::RunArgs;
 use super::bench::tables;
 use super::list::ensure_new;
 use super::meter::ProgressMeter;

@@ -123,12 +123,11 @@ fn gradients(f: &Finished) -> String {
     if *grad == unseen && f.memory.weights == 0 {
         return "not measured: no step was profiled".to_owned();
     }
-    let mut text = format!(
-        "{} of {} tensors, {:.1} % of the parameters",
-        grad.with_grad,
-        grad.tensors,
-        Digits(grad.params_pct)
-    );
+    let GradSummary {
+        with_grad, tensors, ..
+    } = grad;
+    let share = Digits(grad.params_pct);
+    let mut text = format!("{with_grad} of {tensors} tensors, {share:.1} % of the parameters");
     if let Some(zeros) = grad.zero_pct.filter(|zeros| *zeros > 0.0) {
         text.push_str(&format!(
             "; {} % of their elements are zero",

@@ -44,11 +44,9 @@ where
 pub(super) fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
-    format!(
-        "unknown {what} `{}`; did you mean `{near}`? It is one of {}",
-        crate::sanitize::line(word),
-        all.join(", ")
-    )
+    let shown = crate::sanitize::line(word);
+    let names = all.join(", ");
+    format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {names}")
 }
 
 /// A parser with words that a shell may complete. The function parses the value, which need not be one of the words.

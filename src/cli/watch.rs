@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::args::WatchArgs;
+use super::args::recordings::WatchArgs;
 use super::summary;
 use super::workshop::markers;
 use crate::app::source::{EventSource, FromEngine};
@@ -43,11 +43,8 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
     // Signals are caught before the command starts, so that none can end this process and leave the command running.
     let mut signals = Signals::take()?;
     let mut source = open_source(args)?;
-    let recording = args
-        .record
-        .as_deref()
-        .map(RecordingWriter::create)
-        .transpose()?;
+    let record = args.record.as_deref();
+    let recording = record.map(RecordingWriter::create).transpose()?;
     if terminal::is_present() && recording.is_none() {
         show_screen(args, &mut source, &mut signals)?;
     } else if let Some(signal) = follow_without_screen(&mut source, recording, &mut signals)? {
@@ -64,20 +61,15 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
 /// Prints the mistakes in a file of watched lines, for `--check`.
 fn check_file(file: &Path) -> Result<Exit> {
     files::stream(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let CheckedFile {
-        lines,
-        steps,
-        faults,
-    } = check(file);
-    for (line, why) in &faults {
+    let found = check(file);
+    for (line, why) in &found.faults {
         let reason = sanitize::line(why);
         out::result(&format!("{}:{line}: {reason}", file.display()))?;
     }
-    notice(&format!(
-        "{lines} lines, {steps} steps, {} faults",
-        faults.len()
-    ));
-    Ok(Exit::passed_if(faults.is_empty()))
+    let CheckedFile { lines, steps, .. } = found;
+    let faults = found.faults.len();
+    notice(&format!("{lines} lines, {steps} steps, {faults} faults"));
+    Ok(Exit::passed_if(faults == 0))
 }
 
 /// Starts the command if there is one, and returns the source of events from it and from the named places.
@@ -96,11 +88,7 @@ fn open_source(args: &WatchArgs) -> Result<WatchSource> {
     }
     let mut named = args.places.clone();
     // Before a command, the last place is the folder for its lines.
-    let named_folder = if args.command.is_empty() {
-        None
-    } else {
-        named.pop()
-    };
+    let named_folder = named.pop_if(|_| !args.command.is_empty());
     let mut places = Vec::new();
     for place in &named {
         places.push(open_place(place)?);
@@ -108,10 +96,7 @@ fn open_source(args: &WatchArgs) -> Result<WatchSource> {
     if args.command.is_empty() {
         return Ok(WatchSource::new(places, None));
     }
-    let relative = match named_folder {
-        Some(folder) => folder,
-        None => new_folder()?,
-    };
+    let relative = named_folder.map_or_else(new_folder, Ok)?;
     std::fs::create_dir_all(&relative)
         .with_context(|| format!("the folder {} cannot be made", relative.display()))?;
     let folder = relative.canonicalize().unwrap_or(relative);

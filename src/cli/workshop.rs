@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
+use super::args::ChangeArgs;
+use super::args::training::{MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
@@ -69,12 +70,8 @@ fn show_screen(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Resul
         .transpose()?;
     let state = context.state.as_deref();
     let (progress, aside) = state.map(save_file::load).unwrap_or_default();
-    let (room, member) = args
-        .room
-        .as_deref()
-        .map(|place| join(place, args, &context))
-        .transpose()?
-        .unzip();
+    let join_room = |place| join(place, args, &context);
+    let (room, member) = args.room.as_deref().map(join_room).transpose()?.unzip();
     let recorder = args
         .record
         .as_deref()
@@ -147,11 +144,8 @@ fn join(
 
 /// Returns the characters that curves are drawn with: those of the settings, or the default ones.
 pub(super) fn markers() -> Markers {
-    settings::load()
-        .unwrap_or_default()
-        .get("markers")
-        .and_then(|name| name.parse().ok())
-        .unwrap_or_default()
+    let name = settings::load().unwrap_or_default().get("markers");
+    name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
 /// Returns a theme with the colours that this terminal can show.

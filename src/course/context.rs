@@ -222,9 +222,9 @@ impl CourseContext {
         Ok((custom, Some(path)))
     }
 
-    /// Restores the starters of a stage. Files that differ from them are kept under other names, which are returned.
+    /// Restores the starter of a stage. Files that differ from it are kept under other names, which are returned.
     pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
-        let mut kept = self.workspace()?.reset(stage)?;
+        let mut kept = Vec::from_iter(self.workspace()?.reset(stage)?);
         if let Some(edit) = self.edits.get(&stage.id) {
             kept.extend(workspace::restore(&edit.path, &edit.original)?);
         }

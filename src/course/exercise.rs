@@ -36,8 +36,7 @@ type ReadWork = fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Exercise {
     /// The name of its kind.
-    #[serde(skip)]
-    pub kind: &'static str,
+    pub kind: String,
     /// The key of the learner's progress.
     pub id: String,
     pub title: String,

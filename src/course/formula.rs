@@ -166,9 +166,9 @@ fn peak_composed(c: &RunConfig) -> f64 {
 
 /// Returns the memory that the engine estimates before a run, in GiB.
 fn need(c: &RunConfig, attention: Attention) -> f64 {
-    let mut with = c.clone();
-    with.model.attention = attention;
-    with.memory_estimate() as f64 / 1024.0 / MIB
+    let mut changed = c.clone();
+    changed.model.attention = attention;
+    changed.memory_estimate() as f64 / 1024.0 / MIB
 }
 
 fn head_dim(c: &RunConfig) -> f64 {
@@ -210,40 +210,42 @@ mod tests {
     use super::*;
     use protocol::config::Preset;
 
-    fn at(preset: Preset, name: &str) -> f64 {
-        (find(name).expect("a known formula").value)(&RunConfig::preset(preset))
-    }
-
+    /// Fails if a figure differs from the wanted one by more than this share of it.
     #[track_caller]
-    fn near(found: f64, wanted: f64, relative: f64) {
+    fn assert_near(found: f64, wanted: f64, share: f64) {
         assert!(
-            (found / wanted - 1.0).abs() <= relative,
-            "{found} is not within {relative} of {wanted}"
+            (found / wanted - 1.0).abs() <= share,
+            "{found} is not within {share} of {wanted}"
         );
     }
 
     #[test]
     fn the_formulas_give_the_figures_measured_elsewhere() {
-        // PyTorch and numpy: 478 at small, 122 at tiny, 946 at medium; 7.012 at small once fixed.
-        near(at(Preset::Small, "broken_loss"), 478.0, 0.02);
-        near(at(Preset::Tiny, "broken_loss"), 122.0, 0.02);
-        near(at(Preset::Medium, "broken_loss"), 946.5, 0.02);
-        near(at(Preset::Small, "broken_logit_std"), 27.2, 0.01);
-        near(at(Preset::Small, "first_loss"), 7.0102, 0.0001);
-        near(at(Preset::Small, "head_pct"), 1.601, 0.001);
-        near(at(Preset::Tiny, "head_pct"), 11.5, 0.01);
-        near(at(Preset::Small, "missing_moments_mib"), 240.07, 0.001);
-        near(at(Preset::Small, "step_gflop"), 202.9, 0.001);
-        near(at(Preset::Small, "attention_flops_pct"), 3.2, 0.02);
-        near(at(Preset::Small, "swiglu_naive_mb"), 12_885.0, 0.001);
-        near(at(Preset::Small, "swiglu_needed_mb"), 18.9, 0.01);
-        near(at(Preset::Small, "swiglu_excess"), 682.0, 0.01);
-        near(at(Preset::Small, "qkv_saving_pct"), 33.3, 0.01);
-        near(at(Preset::Small, "gate_up_saving_pct"), 7.1, 0.02);
+        for (preset, name, wanted, share) in [
+            // These three losses were computed with PyTorch and numpy.
+            (Preset::Small, "broken_loss", 478.0, 0.02),
+            (Preset::Tiny, "broken_loss", 122.0, 0.02),
+            (Preset::Medium, "broken_loss", 946.5, 0.02),
+            (Preset::Small, "broken_logit_std", 27.2, 0.01),
+            (Preset::Small, "first_loss", 7.0102, 0.0001),
+            (Preset::Small, "head_pct", 1.601, 0.001),
+            (Preset::Tiny, "head_pct", 11.5, 0.01),
+            (Preset::Small, "missing_moments_mib", 240.07, 0.001),
+            (Preset::Small, "step_gflop", 202.9, 0.001),
+            (Preset::Small, "attention_flops_pct", 3.2, 0.02),
+            (Preset::Small, "swiglu_naive_mb", 12_885.0, 0.001),
+            (Preset::Small, "swiglu_needed_mb", 18.9, 0.01),
+            (Preset::Small, "swiglu_excess", 682.0, 0.01),
+            (Preset::Small, "qkv_saving_pct", 33.3, 0.01),
+            (Preset::Small, "gate_up_saving_pct", 7.1, 0.02),
+        ] {
+            let formula = find(name).expect("a known formula");
+            assert_near((formula.value)(&RunConfig::preset(preset)), wanted, share);
+        }
     }
 
     #[test]
-    fn memory_by_formula_is_what_was_measured() {
+    fn the_memory_formulas_give_the_measured_peaks_within_15_percent() {
         // Peaks in bytes of runs on the CPU at tiny with one row, 2026-11-22: layers, context, composed, flash.
         let measured = [
             (2, 768, 62.22e6, 32.03e6),
@@ -255,8 +257,8 @@ mod tests {
             let mut config = with_context(&RunConfig::preset(Preset::Tiny), context);
             config.model.layers = layers;
             config.train.batch = 1;
-            near(peak_composed(&config), composed, 0.15);
-            near(peak_linear(&config), flash, 0.15);
+            assert_near(peak_composed(&config), composed, 0.15);
+            assert_near(peak_linear(&config), flash, 0.15);
         }
     }
 }

@@ -114,7 +114,7 @@ impl Course {
     }
 }
 
-/// Reports a folder of `exercises/` whose name says nothing.
+/// Reports a folder of `exercises/` whose name is that of neither a stage nor an exercise.
 fn report_folder(loader: &Loader<'_>, folder: &str) {
     let shown = sanitize::one_line(folder);
     let examples: Vec<String> = exercise::KINDS
@@ -197,7 +197,7 @@ enum FolderKind {
     Exercise,
 }
 
-/// Returns the content that the name of a folder stands for; `None` for a name that says nothing.
+/// Returns the content of a folder with this name; `None` for a name that is that of neither a stage nor an exercise.
 fn folder_kind(name: &str) -> Option<FolderKind> {
     let (head, rest) = name.split_once('-')?;
     if !stage::plain_name(rest) {
@@ -212,12 +212,10 @@ fn folder_kind(name: &str) -> Option<FolderKind> {
 
 /// Reads a stage with its lesson. Faults are reported.
 fn read_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
-    let stage = stage::read(loader, folder, number)?;
+    let mut stage = stage::read(loader, folder, number)?;
     let path = format!("lessons/{}", stage.lesson_file);
-    Some(Stage {
-        lesson: read_lesson(loader, &path).unwrap_or_default(),
-        ..stage
-    })
+    stage.lesson = read_lesson(loader, &path).unwrap_or_default();
+    Some(stage)
 }
 
 /// Reads a lesson. Faults are reported.

@@ -1,4 +1,5 @@
-//! The figures of a finished run by name, for checks and placeholders. A figure that was not measured is `None`, never 0.
+//! The figures of a finished run by name, such as `step_ms` or `part.attention.ms`, for checks and placeholders. A figure that was not measured
+//! is `None`, never 0.
 
 use protocol::Finished;
 
@@ -34,7 +35,7 @@ pub fn value(name: &str, finished: &Finished) -> Option<f64> {
     }
 }
 
-/// Returns the number of digits after the point, and the unit.
+/// Returns the number of digits after the point with which a figure is shown, and its unit.
 pub fn decimals_and_unit(name: &str) -> (usize, &'static str) {
     find(name).map_or((3, "ms"), |metric| (metric.decimals, metric.unit))
 }
@@ -44,7 +45,7 @@ pub fn is_known(name: &str) -> bool {
     find(name).is_some() || part_of(name).is_some()
 }
 
-/// Returns true for a figure that follows from the times of many steps. Its median still changes after few steps.
+/// Returns true for a figure that is computed from the times of many steps. It still changes after few steps.
 pub fn depends_on_step_times(name: &str) -> bool {
     let is_time = |metric: &RunMetric| ["ms", "samples/s", "tokens/s"].contains(&metric.unit);
     name.starts_with("phases.") || find(name).is_some_and(is_time)
@@ -68,6 +69,7 @@ pub(super) fn part_of(name: &str) -> Option<(&str, bool)> {
     is_part.then_some((part, head == "group"))
 }
 
+/// Returns true if a kernel with this scope, such as `layers.0/mlp.gate`, belongs to the part, or with `group` to a part below it.
 fn belongs(scope: &str, part: &str, group: bool) -> bool {
     scope.split('/').any(|piece| {
         let rest = piece.strip_prefix(part);
@@ -75,6 +77,7 @@ fn belongs(scope: &str, part: &str, group: bool) -> bool {
     })
 }
 
+/// Returns the device time of the part's kernels in a step, in milliseconds; `None` without such a kernel.
 fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
     finished
         .kernels
@@ -85,10 +88,12 @@ fn part_ms(finished: &Finished, part: &str, group: bool) -> Option<f64> {
         .reduce(|sum, ms| sum + ms)
 }
 
+/// Returns the run if it has made a step.
 fn steps(f: &Finished) -> Option<&Finished> {
     (f.steps > 0).then_some(f)
 }
 
+/// Returns the run if one of its steps was profiled.
 fn profiled(f: &Finished) -> Option<&Finished> {
     (f.kernels.reason.is_none() && f.kernels.launches_per_step > 0).then_some(f)
 }
@@ -97,6 +102,7 @@ fn launches(f: &Finished) -> Option<f64> {
     Some(f64::from(profiled(f)?.kernels.launches_per_step))
 }
 
+/// Returns the run if its gradients were looked at.
 fn audited(f: &Finished) -> Option<&Finished> {
     (f.grad.tensors > 0).then_some(f)
 }

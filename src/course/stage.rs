@@ -1,9 +1,9 @@
-//! A stage as checked data: `stage.toml`, and the configuration and other files that the learner edits, each as starter and as solution. A
-//! stage with a fault is reported and left out. A control character in its texts is removed and reported, and the stage is kept.
+//! A stage as checked data: `stage.toml`, and the configuration that the learner edits, as starter and as solution. A stage with a fault is
+//! reported and left out. A control character in its texts is removed and reported, and the stage is kept.
 
 mod read;
 
-pub use read::plain_name;
+pub use read::{CONFIG, plain_name};
 pub(super) use read::{check_head, check_id, check_keys, check_question, plain_file, read};
 
 use serde::{Deserialize, Deserializer};
@@ -53,9 +53,6 @@ pub struct Stage {
     /// The number of steps that `check` trains before it judges.
     #[serde(default = "default_steps")]
     pub steps: u64,
-    /// The files that the learner edits. The first is `config.toml`.
-    #[serde(default)]
-    pub files: Vec<StageFile>,
     /// The name of the lesson's file: `01-broken-init.md`.
     #[serde(rename = "lesson", default)]
     pub lesson_file: String,
@@ -90,6 +87,9 @@ pub struct Stage {
     /// The criteria that a solution has to meet.
     #[serde(skip)]
     pub checks: Vec<Check>,
+    /// The file `config.toml`, which the learner edits.
+    #[serde(skip)]
+    pub file: StageFile,
     /// The configuration that the learner starts from.
     #[serde(skip, default = "unread")]
     pub broken: RunConfig,
@@ -277,22 +277,12 @@ pub enum BeatChange {
 }
 
 /// A file that the learner edits, with its text in the starter and in the solution.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageFile {
     /// The name: `config.toml`, `kernel.wgsl`.
     pub name: String,
     pub starter: String,
     pub solution: String,
-}
-
-impl From<String> for StageFile {
-    fn from(name: String) -> Self {
-        Self {
-            name,
-            ..Self::default()
-        }
-    }
 }
 
 /// The letter of a choice in a file.

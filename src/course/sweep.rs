@@ -160,16 +160,15 @@ impl SweepTable {
 
     /// Returns the lines, followed by the reasons why figures are missing.
     pub fn text(&self) -> String {
-        let reasons = self
-            .rows
-            .iter()
-            .filter_map(|row| Some(format!("{}: {}", row.name, row.why.as_ref()?)));
-        let indented: Vec<String> = self
-            .lines()
-            .into_iter()
-            .chain(reasons)
-            .map(|line| format!("  {line}"))
-            .collect();
-        indented.join("\n")
+        let mut text = Vec::new();
+        for line in self.lines() {
+            text.push(format!("  {line}"));
+        }
+        for row in &self.rows {
+            if let Some(why) = &row.why {
+                text.push(format!("  {}: {why}", row.name));
+            }
+        }
+        text.join("\n")
     }
 }

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -53,12 +54,7 @@ pub(super) fn open<R>(
     let shown = loader.source.shown(path);
     let root = DeTable::parse(&source).map_err(|error| {
         let message = not_toml("", &source, error.message(), error.span()).message;
-        fault(
-            &shown,
-            &source,
-            error.span().map(|span| span.start),
-            &message,
-        )
+        fault(&shown, &source, error.span(), &message)
     })?;
     let mut file = TomlFile {
         shown,
@@ -66,7 +62,9 @@ pub(super) fn open<R>(
         root,
         faults: RefCell::default(),
     };
-    file.clean(loader)?;
+    for (key, value) in file.root.get_mut() {
+        clean(loader, &file.shown, &source, key.get_ref(), value)?;
+    }
     let value = file.ok_or_report(check(&file));
     let mut faults = file.faults.take();
     faults.sort_by_key(|fault| (fault.line, fault.column));
@@ -143,10 +141,11 @@ impl TomlFile<'_> {
 
     /// Returns the error for a fault of the key at `path`, or of the nearest table around it.
     pub fn fault(&self, path: &str, message: impl AsRef<str>) -> FileError {
+        let start = self.place(path);
         fault(
             &self.shown,
             self.source,
-            Some(self.place(path)),
+            Some(start..start),
             message.as_ref(),
         )
     }
@@ -215,51 +214,6 @@ impl TomlFile<'_> {
         offset
     }
 
-    /// Removes from every text what could control a terminal, and reports it. The file stays usable.
-    ///
-    /// # Errors
-    /// The first value without a meaning: an empty text, or a number that is not finite.
-    fn clean(&mut self, loader: &Loader<'_>) -> Result<(), FileError> {
-        let shown = &self.shown;
-        let source = self.source;
-        // A stack of values, of which the first in the file is on top. The entry of a list has an empty key.
-        let mut unread: Vec<(&str, &mut Spanned<DeValue<'_>>)> = Vec::new();
-        let root = self.root.get_mut().iter_mut().rev();
-        unread.extend(root.map(|(key, value)| (key.get_ref().as_ref(), value)));
-        while let Some((key, value)) = unread.pop() {
-            let offset = value.span().start;
-            let fail = |message: &str| {
-                let sentence = format!("`{key}` {message}");
-                Err(fault(shown, source, Some(offset), &sentence))
-            };
-            match value.get_mut() {
-                DeValue::String(text) => {
-                    let (plain, removed) = sanitize::without_escapes(text);
-                    if !removed.is_empty() {
-                        loader.report(text::escape_removed(shown, line_of(source, offset)));
-                    }
-                    *text = Cow::Owned(plain.trim_end().to_owned());
-                    // An entry of a list may be empty.
-                    if text.is_empty() && !key.is_empty() {
-                        return fail("is empty; write a text");
-                    }
-                }
-                DeValue::Float(x) if !x.as_str().parse().is_ok_and(f64::is_finite) => {
-                    return fail("is not finite; write a number");
-                }
-                DeValue::Array(list) => {
-                    unread.extend(list.iter_mut().rev().map(|entry| ("", entry)));
-                }
-                DeValue::Table(table) => {
-                    let values = table.iter_mut().rev();
-                    unread.extend(values.map(|(key, value)| (key.get_ref().as_ref(), value)));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Explains an error of serde in this program's words. `others` are further keys that the top of the file may have.
     fn explain(&self, error: &Error, others: &[&str]) -> FileError {
         // The error's text ends with a line such as "in `quiz.0.answer`", unless the fault is at the top of the file.
@@ -289,13 +243,51 @@ impl TomlFile<'_> {
         } else {
             format!("`{key}`: {original}")
         };
-        fault(
-            &self.shown,
-            self.source,
-            error.span().map(|span| span.start),
-            &message,
-        )
+        fault(&self.shown, self.source, error.span(), &message)
     }
+}
+
+/// Removes what could control a terminal from a value and all values inside it, and reports it to the loader. The file stays usable. An
+/// entry of a list has an empty `key`, and may be empty.
+///
+/// # Errors
+/// The first value without a meaning: an empty text, or a number that is not finite.
+fn clean(
+    loader: &Loader<'_>,
+    shown: &str,
+    source: &str,
+    key: &str,
+    value: &mut Spanned<DeValue<'_>>,
+) -> Result<(), FileError> {
+    let span = value.span();
+    let message = match value.get_mut() {
+        DeValue::String(text) => {
+            let (plain, removed) = sanitize::without_escapes(text);
+            if !removed.is_empty() {
+                loader.report(text::escape_removed(shown, line_of(source, span.start)));
+            }
+            *text = Cow::Owned(plain.trim_end().to_owned());
+            if !text.is_empty() || key.is_empty() {
+                return Ok(());
+            }
+            "is empty; write a text"
+        }
+        DeValue::Float(x) if !x.as_str().parse().is_ok_and(f64::is_finite) => {
+            "is not finite; write a number"
+        }
+        DeValue::Array(list) => {
+            let mut entries = list.iter_mut();
+            return entries.try_for_each(|entry| clean(loader, shown, source, "", entry));
+        }
+        DeValue::Table(table) => {
+            let mut entries = table.iter_mut();
+            return entries
+                .try_for_each(|(key, value)| clean(loader, shown, source, key.get_ref(), value));
+        }
+        _ => return Ok(()),
+    };
+    let sentence = format!("`{key}` {message}");
+    Err(fault(shown, source, Some(span), &sentence))
 }
 
 /// Removes the key that begins at this byte offset, in the table or in one inside it. Returns true if there was one.
@@ -319,16 +311,14 @@ fn remove_inside(value: &mut DeValue<'_>, start: usize) -> bool {
     }
 }
 
-/// Returns an error with the line and the column of a byte offset. Without an offset, the whole file is at fault.
-fn fault(shown: &str, source: &str, offset: Option<usize>, message: &str) -> FileError {
-    let before = source.get(..offset.unwrap_or(0)).unwrap_or_default();
+/// Returns an error with the line and the column of the first byte of `span`; without a span, those of the first byte of the file.
+fn fault(shown: &str, source: &str, span: Option<Range<usize>>, message: &str) -> FileError {
+    let start = span.map_or(0, |span| span.start);
+    let before = source.get(..start).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
+    let line_number = line_of(source, before.len());
     FileError {
         column: line.chars().count() + 1,
-        ..FileError::new(
-            shown,
-            line_of(source, before.len()),
-            sanitize::one_line(message),
-        )
+        ..FileError::new(shown, line_number, sanitize::one_line(message))
     }
 }

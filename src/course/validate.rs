@@ -1,4 +1,5 @@
-//! Checks a course by reading it, for `perflings course check`. `judge::course` then runs every starter and every solution.
+//! Checks a course by reading it, for `perflings course check`: every figure, key, command, link and exercise that a text names must exist,
+//! and a stage must have what the screen shows. `judge::course` then runs every starter and every solution.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -11,10 +12,10 @@ use crate::course::config_file::FileError;
 use crate::sanitize;
 use protocol::config::{nearest, unknown};
 
-/// The width of the widest drawing, table or line of code. These cannot be wrapped, and must fit an overlay at 80 columns.
+/// The largest width of a drawing, a table or a line of code, in columns. These cannot be wrapped, and must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
 
-/// The names that lessons may refer to. Other modules own them.
+/// The names that texts may use and that other rooms know.
 pub struct Vocabulary<'a> {
     /// The labels of the keys, as the footer shows them.
     pub keys: &'a [String],
@@ -56,7 +57,7 @@ pub fn structure(
     unique
 }
 
-/// A check of a course by reading alone.
+/// A check of a course by reading it. Problems are reported to the loader.
 struct Structure<'a> {
     loader: &'a Loader<'a>,
     course: &'a Course,
@@ -72,18 +73,21 @@ struct ReadLesson {
 }
 
 fn read_lessons(loader: &Loader<'_>) -> Vec<ReadLesson> {
-    let entries = loader.source.entries("lessons").into_iter();
-    let files = entries.filter(|entry| !entry.is_folder && entry.name.ends_with(".md"));
-    let read = files.filter_map(|entry| {
+    let mut lessons = Vec::new();
+    for entry in loader.source.entries("lessons") {
         let path = format!("lessons/{}", entry.name);
-        let raw = loader.ok_or_report(loader.text(&path))?;
-        Some(ReadLesson {
-            name: entry.name,
-            parsed: parse(&raw, &loader.source.shown(&path)),
-            raw,
-        })
-    });
-    read.collect()
+        if !entry.is_folder
+            && path.ends_with(".md")
+            && let Some(raw) = loader.ok_or_report(loader.text(&path))
+        {
+            lessons.push(ReadLesson {
+                name: entry.name,
+                parsed: parse(&raw, &loader.source.shown(&path)),
+                raw,
+            });
+        }
+    }
+    lessons
 }
 
 impl Structure<'_> {
@@ -94,8 +98,9 @@ impl Structure<'_> {
         texts.extend(stage.hints.iter().map(String::as_str));
         texts.extend(stage.evidence.iter().map(|pointer| pointer.text.as_str()));
         texts.extend(stage.claims.iter().map(|claim| claim.text.as_str()));
-        let cues = stage.cues.iter();
-        texts.extend(cues.flat_map(|cue| [&*cue.say, &*cue.large, &*cue.notes]));
+        for cue in &stage.cues {
+            texts.extend([cue.say.as_str(), &cue.large, &cue.notes]);
+        }
         for question in std::iter::once(&stage.prediction).chain(&stage.quiz) {
             texts.extend([question.prompt.as_str(), question.explanation.as_str()]);
             texts.extend(question.choices.iter().map(String::as_str));
@@ -104,15 +109,18 @@ impl Structure<'_> {
             if let placeholder::TextPiece::Name(name) = piece
                 && let Some(message) = placeholder::problem(name)
             {
-                self.loader.report_at(&path, 0, message);
+                let line = self.line_where(&path, |line| line.contains(name));
+                self.loader.report_at(&path, line, message);
             }
         }
         for (key, text) in [("symptom", &stage.symptom), ("fault", &stage.fault)] {
             if let Some(sentence) = placeholder::first_omitted_sentence(text, &stage.broken) {
                 let message = format!(
-                    "`{key}`: before a run nothing is left of “{sentence}”; write its words first and its figures behind a colon"
+                    "`{key}`: the sentence “{sentence}” cannot be shown before a run; \
+                     write its words first, and its figures after a colon"
                 );
-                self.loader.report_at(&path, 0, message);
+                let line = self.line_where(&path, |line| line.starts_with(key));
+                self.loader.report_at(&path, line, message);
             }
         }
         if stage.quiz.is_empty() {
@@ -123,12 +131,21 @@ impl Structure<'_> {
             let message = "points at no panel; write at least one `[[evidence]]`";
             self.loader.report_at(&path, 1, message);
         }
-        let mut deciding = stage.checks.iter().filter(|check| !check.optional);
-        if !deciding.any(|check| check.metric != Metric::Quiz && check.starter == Starter::Fails) {
-            let message = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
+        let shows_fault = |check: &Check| {
+            !check.optional && check.metric != Metric::Quiz && check.starter == Starter::Fails
+        };
+        if !stage.checks.iter().any(shows_fault) {
+            let message = "no check fails on the starter, so nothing shows the fault; \
+                           leave out `starter` in one check";
             self.loader.report_at(&path, 1, message);
         }
         self.lints(&path, &stage.checks);
+    }
+
+    /// Returns the number of the first line of a file of the course for which `is_line` is true, from 1; 0 if there is none.
+    fn line_where(&self, path: &str, is_line: impl Fn(&str) -> bool) -> usize {
+        let text = self.loader.text(path).unwrap_or_default();
+        text.lines().position(is_line).map_or(0, |index| index + 1)
     }
 
     /// Reports checks on lints that do not exist.
@@ -146,18 +163,16 @@ impl Structure<'_> {
 
     fn exercise(&self, exercise: &Exercise) {
         let path = format!("{}/exercise.toml", exercise.path);
-        if let Some(lesson) = &exercise.lesson {
-            let message = self.link_problem(lesson);
-            if let Some(message) = message.or_else(|| self.pointer_problem(exercise, lesson)) {
-                self.loader.report_at(&path, 0, message);
-            }
-        }
-        for checks in exercise
-            .detective()
-            .iter()
-            .flat_map(|detective| &detective.shows)
+        if let Some(lesson) = &exercise.lesson
+            && let Some(message) = self
+                .link_problem(lesson)
+                .or_else(|| self.pointer_problem(exercise, lesson))
         {
-            self.lints(&path, checks);
+            let line = self.line_where(&path, |line| line.starts_with("lesson"));
+            self.loader.report_at(&path, line, message);
+        }
+        if let Some(detective) = exercise.detective() {
+            self.lints(&path, &detective.shows.concat());
         }
         for problem in exercise.problems(&self.loader.source.shown(&path)) {
             self.loader.report(problem);
@@ -178,10 +193,10 @@ impl Structure<'_> {
                 self.loader.report_at(&path, reference.line, message);
             }
         }
-        for (i, line) in raw.lines().enumerate() {
+        for (number, line) in (1..).zip(raw.lines()) {
             if line.width() > 120 && !line.starts_with('|') {
                 let message = format!("the line is {} columns wide; wrap it at 80", line.width());
-                self.loader.report_at(&path, i + 1, message);
+                self.loader.report_at(&path, number, message);
             }
         }
     }
@@ -191,11 +206,12 @@ impl Structure<'_> {
         let text = &reference.text;
         match reference.kind {
             LessonReferenceKind::Exercise => {
-                let mut exercises = self.course.exercises.iter();
-                if exercises.any(|one| one.folder() == text || one.label() == text) {
+                let exercises = &self.course.exercises;
+                let is_named = |exercise: &Exercise| exercise_is_named(exercise, text);
+                if exercises.iter().any(is_named) {
                     return None;
                 }
-                let folders = self.course.exercises.iter().map(Exercise::folder);
+                let folders = exercises.iter().map(Exercise::folder);
                 Some(match nearest(text, folders) {
                     "" => format!("there is no exercise `{text}`; this course has none"),
                     near => format!("there is no exercise `{text}`; the nearest is `{near}`"),
@@ -203,7 +219,7 @@ impl Structure<'_> {
             }
             LessonReferenceKind::Placeholder => placeholder::problem(text),
             LessonReferenceKind::Key => (!self.vocabulary.keys.contains(text))
-                .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
+                .then(|| format!("there is no key `{text}`; press `?` for a list of the keys")),
             LessonReferenceKind::Command => (self.vocabulary.command)(text).err().map(|message| {
                 format!(
                     "`{text}` is not a command: {}",
@@ -221,11 +237,11 @@ impl Structure<'_> {
         }
     }
 
-    /// Returns the problem of an exercise whose lesson does not name it although other lessons do: the lesson must be one of these.
+    /// Returns the problem of an exercise whose `lesson` does not name it although other lessons do.
     fn pointer_problem(&self, exercise: &Exercise, lesson: &str) -> Option<String> {
         let is_named = |reference: &LessonReference| {
             reference.kind == LessonReferenceKind::Exercise
-                && [exercise.folder(), exercise.label()].contains(&reference.text.as_str())
+                && exercise_is_named(exercise, &reference.text)
         };
         let naming: Vec<&str> = self
             .lessons
@@ -236,12 +252,13 @@ impl Structure<'_> {
         if naming.is_empty() || naming.contains(&lesson) {
             return None;
         }
-        let all = naming.join("`, `");
+        let all = naming.join("` or `");
         Some(format!(
-            "`lesson` is `{lesson}`, which does not name this exercise; those that do are `{all}`"
+            "`lesson` is `{lesson}`, which does not name this exercise; write `{all}`, which does"
         ))
     }
 
+    /// Returns the problem of a link in a lesson; `None` if its target exists.
     fn link_problem(&self, to: &str) -> Option<String> {
         if to.starts_with("https://") {
             return None;
@@ -262,4 +279,9 @@ impl Structure<'_> {
             "links to `{to}`, which is missing; the nearest lesson is `{near}`"
         ))
     }
+}
+
+/// Returns true if a lesson that writes `name` means this exercise.
+fn exercise_is_named(exercise: &Exercise, name: &str) -> bool {
+    exercise.folder() == name || exercise.label() == name
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::stage::CONFIG;
 use super::{Stage, StageFile};
 use crate::files;
 
@@ -23,27 +24,14 @@ impl Workspace {
         }
     }
 
-    /// Returns the path of the learner's copy of a file, which need not exist.
-    pub fn path(&self, stage: &Stage, file: &str) -> PathBuf {
-        self.root.join(&stage.id).join(file)
+    /// Returns the path of the learner's configuration of a stage, which need not exist.
+    pub fn config(&self, stage: &Stage) -> PathBuf {
+        self.folder(&stage.id).join(CONFIG)
     }
 
     /// Returns the path of the learner's configuration of a stage; `None` if nothing has this path.
     pub fn existing_config(&self, stage: &Stage) -> Option<PathBuf> {
-        Some(self.path(stage, "config.toml")).filter(|path| files::is_taken(path))
-    }
-
-    /// Returns the path of the learner's copy of a stage's file, which is made from the starter if there is none.
-    ///
-    /// # Errors
-    /// If the stage has no such file, or the copy cannot be written.
-    pub fn open(&self, stage: &Stage, name: &str) -> Result<PathBuf> {
-        let is_named = |file: &&StageFile| file.name == name;
-        let file = stage.files.iter().find(is_named).with_context(|| {
-            let shown = crate::sanitize::line(name);
-            format!("stage {} has no file `{shown}`", stage.number)
-        })?;
-        self.open_file(&stage.id, file)
+        Some(self.config(stage)).filter(|path| files::is_taken(path))
     }
 
     /// Returns the path of the learner's copy of a file of the stage or exercise `id`, which is made from the starter if there is none.
@@ -60,13 +48,9 @@ impl Workspace {
         self.root.join(id)
     }
 
-    /// Restores the starters of a stage. Files that differ from them are kept under other names, which are returned.
-    pub fn reset(&self, stage: &Stage) -> Result<Vec<PathBuf>> {
-        let mut kept = Vec::new();
-        for file in &stage.files {
-            kept.extend(restore(&self.path(stage, &file.name), &file.starter)?);
-        }
-        Ok(kept)
+    /// Restores the starter of a stage. A file that differs from it is kept under another name, which is returned.
+    pub fn reset(&self, stage: &Stage) -> Result<Option<PathBuf>> {
+        restore(&self.config(stage), &stage.file.starter)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Compares the measurement of a config exercise with the learner's earlier answers, with one line for each criterion.
+//! Compares the measurement of a config exercise with the answers that the learner gave before, with one result for each criterion.
 
 use super::truth::{fitted, law, measured_answer};
 use super::{CriterionResult, Found, not_measured};
@@ -75,7 +75,7 @@ fn problem_of_answer(configs: &Configs, check: &ConfigCheck, answers: &Answers) 
 }
 
 /// Returns the right answers according to this measurement. Questions that it cannot decide are left out.
-pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
+pub fn right_answers(configs: &Configs, found: &SweepRuns) -> Answers {
     configs
         .checks
         .iter()
@@ -86,7 +86,7 @@ pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
         .collect()
 }
 
-/// Returns true if a criterion is about time.
+/// Returns true if a criterion depends on times, which other programs disturb.
 pub const fn is_speed(metric: &ConfigMetric) -> bool {
     matches!(
         metric,
@@ -94,6 +94,7 @@ pub const fn is_speed(metric: &ConfigMetric) -> bool {
     )
 }
 
+/// Judges one criterion.
 fn line(
     configs: &Configs,
     check: &ConfigCheck,
@@ -113,18 +114,18 @@ fn line(
     };
     let finding = match measured_answer(configs, check, found) {
         None => not_measured("the runs it needs are missing"),
-        Some((words, None)) => (words, None),
-        Some((words, Some(right))) => {
-            let (passed, remark) = fits(configs, check, found, mine, &right);
-            (format!("{words}{remark}"), Some(passed))
+        Some((measurement, None)) => (measurement, None),
+        Some((measurement, Some(right))) => {
+            let (passed, remark) = compare(configs, check, found, mine, &right);
+            (format!("{measurement}{remark}"), Some(passed))
         }
     };
     let asked = format!("{ask}; you said {}", mine.join(","));
     CriterionResult::new(&check.name, asked, finding)
 }
 
-/// Returns true if the answer is near enough to the right one, and a remark about the measurement.
-fn fits(
+/// Returns true if the learner's answer is near enough to the right one, and a remark to add to the measurement.
+fn compare(
     configs: &Configs,
     check: &ConfigCheck,
     found: &SweepRuns,
@@ -136,15 +137,17 @@ fn fits(
             let (wrong, clear) = inversions(&found.changes, &configs.letters(), mine);
             let all = configs.rank.len() * configs.rank.len().saturating_sub(1) / 2;
             let remark = format!(
-                "; {wrong} of the {clear} pairs that are clearly apart are in the wrong order ({all} pairs in all)"
+                "; {wrong} of the {clear} pairs that are clearly apart are in the wrong order \
+                 ({all} pairs in all)"
             );
             (wrong <= *at_most, remark)
         }
         ConfigMetric::Bend { .. } | ConfigMetric::Leads { .. } => {
             let words = check.words(configs.sweep.as_ref());
-            let at = |answer: &[String]| words.iter().position(|word| answer.first() == Some(word));
-            let near = at(mine)
-                .zip(at(right))
+            let index =
+                |answer: &[String]| words.iter().position(|word| answer.first() == Some(word));
+            let near = index(mine)
+                .zip(index(right))
                 .is_some_and(|(a, b)| a.abs_diff(b) <= 1);
             let remark = if near && mine != right {
                 "; a neighbour counts as right"
@@ -157,8 +160,8 @@ fn fits(
     }
 }
 
-/// Returns the number of pairs in the wrong order among the clear ones, and the number of clear pairs. A pair is clear if its intervals do
-/// not touch.
+/// Compares each change with each other one. Returns the number of pairs that `order` has in the wrong order, and the number of pairs that
+/// the measurement decides, because the intervals of the two changes do not touch.
 fn inversions(
     changes: &[Result<Pair, String>],
     letters: &[String],
@@ -192,51 +195,55 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
                 "at most {:.0} % of the memory at the largest value is quadratic, with {of}",
                 100.0 * at_most
             );
-            let finding = match fitted(found, of) {
-                Err(why) => (why, None),
-                Ok((fit, x)) => {
-                    let terms = fit.coefficients.iter().zip(0..);
-                    let all: f64 = terms.map(|(c, power)| c * x.powi(power)).sum();
-                    let share = fit.coefficients[2] * x * x / all;
-                    let words = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
-                    (words, Some(share <= *at_most))
-                }
-            };
-            (asked, finding)
+            (asked, quadratic_share(found, of, *at_most))
         }
-        ConfigMetric::Figure { name, of, test } => {
-            let points = &found.points;
-            let value = |run: &Result<Finished, String>| metric::value(name, run.as_ref().ok()?);
-            let first = points.first().and_then(|point| value(&point.run));
-            let asked = match test {
-                FigureTest::AtLeast(x) => format!("{name} with {of} at least {x}"),
-                FigureTest::AtMost(x) => format!("{name} with {of} at most {x}"),
-                FigureTest::WithinOfFirst(share) => {
-                    let target =
-                        first.map_or("the first value's".to_owned(), |x| measured(name, x));
-                    format!("{name} with {of} within {} % of {target}", 100.0 * share)
-                }
-            };
-            let run = points.iter().find(|point| point.value == *of);
-            let finding = match run.map(|point| (&point.run, value(&point.run))) {
-                None => not_measured("no such run"),
-                Some((Err(_), _)) => ("does not apply: this device refuses it".to_owned(), None),
-                Some((Ok(_), None)) => not_measured("the run did not measure it"),
-                Some((Ok(_), Some(x))) => {
-                    let passed = match test {
-                        FigureTest::AtLeast(least) => x >= *least,
-                        FigureTest::AtMost(most) => x <= *most,
-                        FigureTest::WithinOfFirst(share) => {
-                            first.is_some_and(|first| (x - first).abs() <= share * first.abs())
-                        }
-                    };
-                    (measured(name, x), Some(passed))
-                }
-            };
-            (asked, finding)
-        }
+        ConfigMetric::Figure { name, of, test } => figure_of_run(found, name, of, *test),
         _ => (String::new(), (String::new(), None)),
     }
+}
+
+/// Judges the share of the quadratic term in the memory at the largest value, with the setting `of`.
+fn quadratic_share(found: &SweepRuns, of: &str, at_most: f64) -> Found {
+    match fitted(found, of) {
+        Err(why) => (why, None),
+        Ok((fit, x)) => {
+            let [a, b, c] = fit.coefficients;
+            let share = c * x * x / (a + b * x + c * x * x);
+            let finding = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
+            (finding, Some(share <= at_most))
+        }
+    }
+}
+
+/// Returns the demand and the finding about a figure of the run with the value `of`.
+fn figure_of_run(found: &SweepRuns, name: &str, of: &str, test: FigureTest) -> (String, Found) {
+    let value = |run: &Result<Finished, String>| metric::value(name, run.as_ref().ok()?);
+    let first = found.points.first().and_then(|point| value(&point.run));
+    let asked = match test {
+        FigureTest::AtLeast(least) => format!("{name} with {of} at least {least}"),
+        FigureTest::AtMost(most) => format!("{name} with {of} at most {most}"),
+        FigureTest::WithinOfFirst(share) => {
+            let target = first.map_or("the first value's".to_owned(), |x| measured(name, x));
+            format!("{name} with {of} within {} % of {target}", 100.0 * share)
+        }
+    };
+    let point = found.points.iter().find(|point| point.value == of);
+    let finding = match point.map(|point| (&point.run, value(&point.run))) {
+        None => not_measured("no such run"),
+        Some((Err(_), _)) => ("does not apply: this device refuses it".to_owned(), None),
+        Some((Ok(_), None)) => not_measured("the run did not measure it"),
+        Some((Ok(_), Some(x))) => {
+            let passed = match test {
+                FigureTest::AtLeast(least) => x >= least,
+                FigureTest::AtMost(most) => x <= most,
+                FigureTest::WithinOfFirst(share) => {
+                    first.is_some_and(|first| (x - first).abs() <= share * first.abs())
+                }
+            };
+            (measured(name, x), Some(passed))
+        }
+    };
+    (asked, finding)
 }
 
 #[cfg(test)]

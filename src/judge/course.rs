@@ -1,5 +1,5 @@
-//! The part of `course check` that makes runs. Every starter must fail the checks that say so, and every solution must pass. Every fault of
-//! mysteries must fail its criterion, and the known-good configuration must pass.
+//! The part of `course check` that makes runs. Every starter must fail the checks that its stage says it fails, and every solution must pass.
+//! Every fault of mysteries must fail its criterion, and the known-good configuration must pass.
 
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
@@ -12,7 +12,7 @@ use protocol::config::{Preset, RunConfig};
 use protocol::units::digits;
 use protocol::{Finished, Pair};
 
-/// A trial of `course check` on a device, and its result.
+/// One run or comparison of `course check`, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CourseTrial {
     /// The name of the trial, as in `1 broken-init, starter`.
@@ -36,7 +36,7 @@ pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> +
 pub type CompareConfigs<'a> = dyn FnMut(&RunConfig, &RunConfig) -> Result<Pair, String> + 'a;
 
 /// Tries the starter and the solution of every stage. `compare` is needed for the checks about ratios, which are otherwise left out.
-pub fn behaviour(
+pub fn stage_trials(
     course: &Course,
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
@@ -54,15 +54,16 @@ pub fn behaviour(
                 .ok(),
         };
         for (name, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
-            let starter = name == "starter";
-            let side = if starter { None } else { pair.as_ref() };
+            let is_starter = name == "starter";
+            // A pair compares the starter with the solution, so it says nothing about the starter alone.
+            let pair_of_side = if is_starter { None } else { pair.as_ref() };
             let found = match run(config, stage.steps) {
                 Err(error) => (Some(false), did_not_run(error)),
                 Ok(finished) => {
-                    if !starter && let Some(range) = range(stage, &finished, side) {
+                    if !is_starter && let Some(range) = range(stage, &finished, pair_of_side) {
                         add("range", range);
                     }
-                    verdict(stage, config, &finished, side, starter)
+                    verdict(stage, config, &finished, pair_of_side, is_starter)
                 }
             };
             add(name, found);
@@ -71,7 +72,7 @@ pub fn behaviour(
     tried
 }
 
-/// Checks that learners cannot guess the figure of the stage's estimate from its scale. `None` if neither the solution nor its pairs
+/// Checks that learners cannot guess the figure of the stage's estimate from its scale alone. `None` if neither the solution nor its pairs
 /// measured the figure. A figure of step times depends on the machine and its load, so it is only judged together with pairs.
 fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<TrialResult> {
     let estimate = stage.estimate.as_ref()?;
@@ -102,9 +103,8 @@ fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Tria
 }
 
 /// Tries each fault of mysteries alone: it must fail the criterion that it names, and the known-good configuration must meet all criteria.
-/// A fault of speed is only tried with `compare`. Combinations need no trial: their faults change different keys and each fails alone, so
-/// a combination fails until all are fixed, and then it is the known-good configuration. A test of `course::mystery` checks the values.
-pub fn mysteries(
+/// A fault of speed is only tried with `compare`. Combinations need no trial, as `course::mystery` explains.
+pub fn mystery_trials(
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
 ) -> Vec<CourseTrial> {
@@ -156,24 +156,23 @@ fn did_not_run(error: String) -> String {
     format!("did not run: {error}")
 }
 
+/// Runs the known-good configuration of a mystery. It must meet every criterion of a run.
 fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, String> {
     let finished = run(config, mystery::STEPS).map_err(did_not_run)?;
     let report = report_of_run(config, &finished);
-    let speed = Criterion::Speed.into_str();
-    let has_passed = |line: &&CriterionResult| line.outcome == Outcome::Passed;
-    let wrong = in_words(
-        report
-            .lines
-            .iter()
-            .filter(|line| !has_passed(line) && line.name != speed),
-    );
-    if wrong.is_empty() {
-        Ok(in_words(report.lines.iter().filter(has_passed)))
+    let (passed, open): (Vec<_>, Vec<_>) = report
+        .lines
+        .iter()
+        .filter(|line| line.name != Criterion::Speed.into_str())
+        .partition(|line| line.outcome == Outcome::Passed);
+    if open.is_empty() {
+        Ok(describe(passed))
     } else {
-        Err(format!("must pass: {wrong}"))
+        Err(format!("must pass: {}", describe(open)))
     }
 }
 
+/// Runs a configuration with a fault. It must fail the criterion of the fault.
 fn fails_in_run(
     run: &mut RunSteps<'_>,
     config: &RunConfig,
@@ -188,6 +187,7 @@ fn fails_in_run(
     fails(&report_of_run(config, &finished), fault)
 }
 
+/// Compares a mystery with its known-good configuration. The fault must make it slower.
 fn slower(
     mystery: &Mystery,
     fault: &Fault,
@@ -204,7 +204,7 @@ fn slower(
 /// Returns the line of the criterion that a fault names, as an error if that criterion did not fail.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
     let name = fault.criterion.into_str();
-    let line = in_words(report.lines.iter().filter(|line| line.name == name));
+    let line = describe(report.lines.iter().filter(|line| line.name == name));
     if mystery::unmet(report).contains(&name) {
         Ok(line)
     } else {
@@ -212,6 +212,7 @@ fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
     }
 }
 
+/// Judges the criteria of mysteries by a run alone.
 fn report_of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     mystery::evaluate(StageFacts {
         config: Some(config),
@@ -220,37 +221,38 @@ fn report_of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     })
 }
 
-/// Returns the results of criteria in words.
-fn in_words<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
-    let sentences: Vec<String> = lines
-        .map(|line| {
-            format!(
-                "`{}`: {}, measured {}",
-                line.name, line.asked, line.measured
-            )
-        })
-        .collect();
-    sentences.join("; ")
+/// Returns the results of criteria in words: "`the model learns`: loss_last below 6.9, measured 6.94".
+fn describe<'a>(lines: impl IntoIterator<Item = &'a CriterionResult>) -> String {
+    let mut results = Vec::new();
+    for CriterionResult {
+        name,
+        asked,
+        measured,
+        ..
+    } in lines
+    {
+        results.push(format!("`{name}`: {asked}, measured {measured}"));
+    }
+    results.join("; ")
 }
 
+/// Judges the run of a starter or of a solution: each criterion must have the outcome that the stage declares.
 fn verdict(
     stage: &Stage,
     config: &RunConfig,
     finished: &Finished,
     pair: Option<&Pair>,
-    starter: bool,
+    is_starter: bool,
 ) -> TrialResult {
-    let report = evaluate(
-        stage,
-        StageFacts {
-            config: Some(config),
-            finished: Some(finished),
-            pair,
-            quiz_right: None,
-        },
-    );
+    let facts = StageFacts {
+        config: Some(config),
+        finished: Some(finished),
+        pair,
+        quiz_right: None,
+    };
+    let report = evaluate(stage, facts);
     let mut wrong = Vec::new();
-    let mut named = Vec::new();
+    let mut right = Vec::new();
     for check in &stage.checks {
         let Some(line) = report.lines.iter().find(|line| line.name == check.name) else {
             continue;
@@ -259,21 +261,23 @@ fn verdict(
         if check.metric == Metric::Quiz || needs_pair || check.optional {
             continue;
         }
-        let wanted = match (starter, check.starter) {
+        let wanted = match (is_starter, check.starter) {
             (false, _) | (true, Starter::Passes) => Outcome::Passed,
             (true, Starter::Fails) => Outcome::Failed,
             (true, Starter::Any) => continue,
         };
-        let result = in_words(std::iter::once(line));
+        let result = describe([line]);
         match wanted {
-            _ if line.outcome == wanted => named.push(result),
+            _ if line.outcome == wanted => right.push(result),
             Outcome::Passed => wrong.push(format!("must pass: {result}")),
             _ => wrong.push(format!("must fail: {result}")),
         }
     }
-    match (wrong.is_empty(), named.is_empty()) {
-        (false, _) => (Some(false), wrong.join("; ")),
-        (true, false) => (Some(true), named.join("; ")),
-        (true, true) => (None, WITH_MEASURE.to_owned()),
+    if !wrong.is_empty() {
+        return (Some(false), wrong.join("; "));
     }
+    if right.is_empty() {
+        return (None, WITH_MEASURE.to_owned());
+    }
+    (Some(true), right.join("; "))
 }

@@ -1,5 +1,5 @@
-//! Works out from what was recorded whether the declared answer of a detective exercise follows. The author says under `[[shows.a]]` to
-//! `[[shows.d]]` which figures a recording has where that choice is right; only the answer's conditions may hold.
+//! Checks that the declared answer of a detective exercise follows from its recording. Under `[[shows.a]]` to `[[shows.d]]` the author writes
+//! the conditions that a recording meets if that choice is right; the recording must meet those of the answer, and no others.
 
 use super::{CriterionResult, Outcome, stage};
 use crate::course::config_file::FileError;
@@ -8,7 +8,7 @@ use crate::course::save_file::letter;
 use protocol::Finished;
 use protocol::config::{Preset, RunConfig};
 
-/// Returns what is wrong with the declared answer. `toml` is the name of the exercise's file in messages. `recorded` is the summary of the
+/// Returns the faults of the declared answer. `toml` is the name of the exercise's file in messages. `recorded` is the summary of the
 /// recorded run; for a profile it has only lints.
 pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<FileError> {
     let mut problems = Vec::new();
@@ -17,8 +17,8 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
     let config = detective
         .config()
         .unwrap_or_else(|| RunConfig::preset(Preset::default()));
-    let asked_at = detective.answer_line;
     let answer = detective.question.answer;
+    // The letters of choices without conditions, and the choices whose conditions the recording meets.
     let mut without: Vec<String> = Vec::new();
     let mut shown = Vec::new();
     for (choice, checks) in detective.shows.iter().enumerate() {
@@ -28,13 +28,10 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
             outcome = outcome.max(result.outcome);
             if result.outcome == Outcome::NotMeasured {
                 let message = "write a condition on a figure that the recording has";
-                report(check.line, format!("{}; {message}", in_words(&result)));
+                report(check.line, format!("{}; {message}", describe(&result)));
             } else if choice == answer && result.outcome == Outcome::Failed {
-                let said = in_words(&result);
-                report(
-                    asked_at,
-                    format!("`answer` is \"{}\": {said}", letter(choice)),
-                );
+                let message = format!("`answer` is \"{}\": {}", letter(choice), describe(&result));
+                report(detective.answer_line, message);
             }
         }
         if checks.is_empty() {
@@ -44,13 +41,12 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
         }
     }
     if let Some(first) = without.first() {
-        let all = without.join(", ");
-        report(
-            asked_at,
-            format!(
-                "nothing says what a recording shows where {all} is right; write a table `[[shows.{first}]]` with a metric and a condition"
-            ),
+        let message = format!(
+            "no condition says what a recording shows if {} is right; \
+             write a table `[[shows.{first}]]` with a metric and a condition",
+            without.join(", ")
         );
+        report(detective.answer_line, message);
     }
     let others: Vec<String> = shown
         .iter()
@@ -61,18 +57,19 @@ pub fn problems(detective: &Detective, toml: &str, recorded: &Finished) -> Vec<F
         let all = others.join(", ");
         let message = if shown.contains(&answer) {
             format!(
-                "the recording shows {all} as well as the answer; write a condition under `[[shows.{first}]]` that it does not meet"
+                "the recording shows {all} as well as the answer; \
+                 write a condition under `[[shows.{first}]]` that it does not meet"
             )
         } else {
             format!("the recording shows {all}; write `answer = \"{first}\"`")
         };
-        report(asked_at, message);
+        report(detective.answer_line, message);
     }
     problems
 }
 
-/// Says what was asked of the recording and what it gives.
-fn in_words(result: &CriterionResult) -> String {
+/// Returns a sentence with the demand of a criterion and the figure of the recording.
+fn describe(result: &CriterionResult) -> String {
     let CriterionResult {
         name,
         asked,

@@ -1,4 +1,4 @@
-//! Fits a quadratic polynomial to measured points by least squares.
+//! Fits a quadratic polynomial to measured points by least squares, by solving the normal equations.
 
 const FORMULA: &str = "a + b·x + c·x²";
 /// The number of coefficients.
@@ -103,10 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn too_few_points_are_no_fit() {
+    fn too_few_points_or_too_few_different_x_cannot_be_fitted() {
         let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)];
-        let says = "no fit: a + b·x + c·x² needs at least 4 points, and there are 3";
-        assert_eq!(quadratic(&points), Err(says.to_owned()));
-        assert!(quadratic(&[(2.0, 1.0); 4]).is_err());
+        let message = "no fit: a + b·x + c·x² needs at least 4 points, and there are 3";
+        assert_eq!(quadratic(&points), Err(message.to_owned()));
+        let message = "no fit: a + b·x + c·x² needs at least 3 different x";
+        assert_eq!(quadratic(&[(2.0, 1.0); 4]), Err(message.to_owned()));
     }
 }

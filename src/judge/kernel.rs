@@ -1,4 +1,5 @@
-//! Judges the engine's report about a learner's kernels: each criterion of the exercise, and whether the exercise is passed.
+//! Judges the engine's report about a learner's kernels: the criteria of the exercise, the card that the screen shows, and the kernels that the
+//! model may use.
 
 mod card;
 mod fault;
@@ -8,9 +9,9 @@ use serde::{Serialize, Serializer};
 use super::{CriterionResult, Found, Outcome};
 use protocol::USES;
 use protocol::{
-    KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
-    KernelReport, KernelResult, KernelRole, KernelShape, KernelStarter, KernelSwap, KernelText,
-    KernelUntimed, KernelWait, Sizes,
+    KernelAccess, KernelCheck, KernelJob, KernelMatch, KernelMetric, KernelProgress, KernelReport,
+    KernelResult, KernelRole, KernelShape, KernelStarter, KernelSwap, KernelText, KernelUntimed,
+    KernelWait, Sizes,
 };
 
 pub use card::CardLine;
@@ -25,6 +26,7 @@ pub struct KernelVerdict {
     pub facts: KernelReport,
     #[serde(serialize_with = "criteria_as_json")]
     pub criteria: Vec<CriterionResult>,
+    /// The lines of the card, from top to bottom.
     pub card: Vec<CardLine>,
     /// True if no criterion failed and the text differs from the starter.
     pub passed: bool,
@@ -88,40 +90,27 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
         .iter()
         .map(|check| criterion(&facts, job, check))
         .collect();
-    let untouched = !job.files.is_empty() && job.is_starter();
+    let is_untouched = !job.files.is_empty() && job.is_starter();
     let fails_as_starter = |check: &KernelCheck| check.starter == KernelStarter::Fails;
-    let still_starter = untouched && job.checks.iter().any(fails_as_starter);
-    let right = right(&facts, job);
+    let is_open_starter = is_untouched && job.checks.iter().any(fails_as_starter);
+    let right = is_right(&facts, job);
     let fails = criteria.iter().any(|line| line.outcome == Outcome::Failed);
     let ran = facts.host_only.is_none();
-    let swap = match &job.replaces {
-        Some(part) if right && ran && !untouched => {
-            let texts = job.files.iter().zip(&facts.files);
-            Some(KernelSwap {
-                exercise: job.exercise.clone(),
-                part: part.clone(),
-                kernels: texts
-                    .map(|(file, result)| KernelText {
-                        text: file.text.clone(),
-                        workgroup: result.facts.unwrap_or_default().workgroup,
-                    })
-                    .collect(),
-                sizes: right_at(&facts, job),
-            })
-        }
-        _ => None,
-    };
+    let swap = (right && ran && !is_untouched)
+        .then(|| swap(&facts, job))
+        .flatten();
     let mut card = lines(&facts.files, job);
     if let Some(why) = &facts.failed {
         card.push(bad(format!("not checked: {why}")));
     }
-    card.extend(criteria.iter().map(|line| {
+    for line in &criteria {
         let text = format!("{}: {}", line.name, line.measured);
-        card_line(line.outcome.decided(), text)
-    }));
+        card.push(card_line(line.outcome.decided(), text));
+    }
     if let Some(why) = &facts.host_only {
         card.push(remark(format!(
-            "only small sizes ran, on the host; no device ran the kernel and nothing was timed: {why}"
+            "only small sizes ran, on the host; no device ran the kernel \
+             and nothing was timed: {why}"
         )));
     }
     if facts.restart {
@@ -129,16 +118,32 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
             "the process that checks kernels restarts; the model continues training",
         ));
     }
-    if still_starter {
+    if is_open_starter {
         card.push(remark("this is still the starter"));
     }
     KernelVerdict {
-        passed: facts.failed.is_none() && right && !fails && !still_starter,
+        passed: facts.failed.is_none() && right && !fails && !is_open_starter,
         facts,
         criteria,
         card,
         swap,
     }
+}
+
+/// Returns the kernels for the model; `None` if the exercise replaces no part of it.
+fn swap(report: &KernelReport, job: &KernelJob) -> Option<KernelSwap> {
+    let texts = job.files.iter().zip(&report.files);
+    Some(KernelSwap {
+        exercise: job.exercise.clone(),
+        part: job.replaces.clone()?,
+        kernels: texts
+            .map(|(file, result)| KernelText {
+                text: file.text.clone(),
+                workgroup: result.facts.unwrap_or_default().workgroup,
+            })
+            .collect(),
+        sizes: right_at(report, job),
+    })
 }
 
 /// Returns the results so far, and the present activity.
@@ -166,27 +171,31 @@ pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
 }
 
 /// Returns true if every file ran and was right.
-fn right(report: &KernelReport, job: &KernelJob) -> bool {
-    let fine = |result: &KernelResult| {
+fn is_right(report: &KernelReport, job: &KernelJob) -> bool {
+    let ran_without_fault = |result: &KernelResult| {
         result.error.is_none() && result.fault.is_none() && !result.shapes.is_empty()
     };
     report.failed.is_none()
         && !job.files.is_empty()
         && report.files.len() == job.files.len()
-        && report.files.iter().all(fine)
+        && report.files.iter().all(ran_without_fault)
 }
 
 /// Returns the sizes at which every file was right.
 fn right_at(report: &KernelReport, job: &KernelJob) -> Vec<Sizes> {
     let is_right = |shape: &&KernelShape| {
-        let here = |found: &KernelMatch| found.shape == shape.label;
-        let mut files = report.files.iter();
-        files.all(|result| result.shapes.iter().any(here))
+        let is_shape = |found: &KernelMatch| found.shape == shape.label;
+        let has_shape = |result: &KernelResult| result.shapes.iter().any(is_shape);
+        report.files.iter().all(has_shape)
     };
-    let shapes = job.shapes.iter().filter(is_right);
-    shapes.map(|shape| shape.sizes.clone()).collect()
+    job.shapes
+        .iter()
+        .filter(is_right)
+        .map(|shape| shape.sizes.clone())
+        .collect()
 }
 
+/// Judges one criterion.
 fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> CriterionResult {
     let least = check.at_least;
     let asked = match check.metric {
@@ -203,10 +212,11 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Cri
         }
         KernelMetric::Cores => "multiplies on matrix cores".to_owned(),
     };
-    CriterionResult::new(&check.name, asked, found(report, job, check))
+    CriterionResult::new(&check.name, asked, finding(report, job, check))
 }
 
-fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
+/// Returns the finding about a criterion. A file that does not compile fails each of them.
+fn finding(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     let least = check.at_least;
     for result in &report.files {
         if let Some(error) = &result.error {
@@ -216,22 +226,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     }
     let mut facts = report.files.iter().filter_map(|result| result.facts);
     match check.metric {
-        KernelMetric::Invocations => {
-            let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
-            let fewest = facts.map(size).min().unwrap_or(0) as f64;
-            let together = buffers(report, job, false).map(|access| access.lanes);
-            let most = together.reduce(f64::max).unwrap_or(fewest);
-            let found = if most < least && fewest >= least {
-                format!("{most:.0} of {fewest} invocations store together")
-            } else {
-                format!("{fewest} invocations")
-            };
-            let passed = fewest.min(most) >= least;
-            (
-                format!("{found}; at least {least} are required"),
-                Some(passed),
-            )
-        }
+        KernelMetric::Invocations => invocations(report, job, least),
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
             Some(_) if is_shared_idle(report) => {
@@ -253,16 +248,13 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
         KernelMetric::Neighbours => neighbours(report, job, least),
         KernelMetric::Speed if report.failed.is_none() => speed(report, job, least),
         KernelMetric::Correct if report.failed.is_none() => {
-            let mut faults = report
-                .files
-                .iter()
-                .filter_map(|result| result.fault.as_ref());
-            match faults.next() {
+            let fault = report.files.iter().find_map(|result| result.fault.as_ref());
+            match fault {
                 Some(fault) => (format!("fails at `{}`", fault.shape), Some(false)),
-                None if right(report, job) => (
-                    "every element of every shape that ran".to_owned(),
-                    Some(true),
-                ),
+                None if is_right(report, job) => {
+                    let found = "every element of every shape that ran";
+                    (found.to_owned(), Some(true))
+                }
                 None => ("not run".to_owned(), None),
             }
         }
@@ -270,14 +262,35 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     }
 }
 
-/// Returns true if the kernel ran and read nothing from workgroup memory.
-fn is_shared_idle(report: &KernelReport) -> bool {
-    let mut access = report.files.iter().flat_map(|result| &result.access);
-    let ran = access.clone().next().is_some();
-    ran && !access.any(|one| one.binding.is_none() && one.fetches > 0.0)
+/// Judges the number of invocations in a workgroup, as far as they store outputs at the same time.
+fn invocations(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
+    let sizes = report.files.iter().filter_map(|result| {
+        let workgroup = result.facts?.workgroup;
+        Some(workgroup.map(u64::from).iter().product::<u64>())
+    });
+    let fewest = sizes.min().unwrap_or(0) as f64;
+    let most_together = buffers(report, job, false)
+        .map(|access| access.lanes)
+        .reduce(f64::max)
+        .unwrap_or(fewest);
+    let found = if most_together < least && fewest >= least {
+        format!("{most_together:.0} of {fewest} invocations store together")
+    } else {
+        format!("{fewest} invocations")
+    };
+    let passed = fewest.min(most_together) >= least;
+    let finding = format!("{found}; at least {least} are required");
+    (finding, Some(passed))
 }
 
-/// Returns the accesses of the inputs, or else of the outputs.
+/// Returns true if the kernel ran and read nothing from workgroup memory.
+fn is_shared_idle(report: &KernelReport) -> bool {
+    let accesses = || report.files.iter().flat_map(|result| &result.access);
+    let reads_shared = |access: &KernelAccess| access.binding.is_none() && access.fetches > 0.0;
+    accesses().next().is_some() && !accesses().any(reads_shared)
+}
+
+/// Returns the accesses to the inputs if `input` is true, and those to the outputs if it is false.
 fn buffers<'a>(
     report: &'a KernelReport,
     job: &'a KernelJob,
@@ -285,12 +298,12 @@ fn buffers<'a>(
 ) -> impl Iterator<Item = &'a KernelAccess> {
     let files = job.files.iter().zip(&report.files);
     files.flat_map(move |(file, result)| {
-        let asked = move |at: u64| {
-            let binding = file.spec.bindings.get(at as usize);
-            binding.is_some_and(|binding| (binding.role == KernelRole::In) == input)
-        };
-        let access = result.access.iter();
-        access.filter(move |one| one.binding.is_some_and(asked))
+        result.access.iter().filter(move |access| {
+            access
+                .binding
+                .and_then(|index| file.spec.bindings.get(index as usize))
+                .is_some_and(|binding| (binding.role == KernelRole::In) == input)
+        })
     })
 }
 
@@ -300,7 +313,8 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
         None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
             let found = format!(
-                "{USES} uses of an element of `{array}` need {fetches:.1} fetches; at most {most} are allowed"
+                "{USES} uses of an element of `{array}` need {fetches:.1} fetches; \
+                 at most {most} are allowed"
             );
             (found, Some(*fetches <= most))
         }
@@ -309,7 +323,7 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
 
 /// Judges a kernel whose accesses were not counted: it fails the criterion if it is right.
 fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
-    if right(report, job) {
+    if is_right(report, job) {
         let found = "accesses were not counted, because the kernel ended at no size on the host";
         return (found.to_owned(), Some(false));
     }
@@ -318,53 +332,56 @@ fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
 
 /// Judges how many consecutive invocations access neighbouring elements of a buffer, at the access where they are fewest.
 fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
-    let access = report.files.iter().flat_map(|result| &result.access);
-    let buffers = access.filter(|one| one.binding.is_some() && one.neighbours > 0);
-    match buffers.min_by_key(|one| one.neighbours) {
-        None => uncounted(report, job),
-        Some(one) => {
-            let passed = one.neighbours as f64 >= least;
-            let found = match one.neighbours {
-                _ if passed => {
-                    format!("{least} or more consecutive invocations, everywhere")
-                }
-                0 | 1 => format!(
-                    "line {}: neighbouring invocations access distant elements of `{}`",
-                    one.line, one.array
-                ),
-                count => format!(
-                    "line {}: {count} consecutive invocations access neighbouring elements of `{}`; at least {least} are required",
-                    one.line, one.array
-                ),
-            };
-            (found, Some(passed))
-        }
-    }
-}
-
-fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
-    if !right(report, job) {
-        return (
-            "not timed: the kernel has to be correct first".to_owned(),
-            Some(false),
-        );
-    }
-    if job.is_starter() {
-        return (
-            "as fast as the starter, because this is the starter".to_owned(),
-            Some(false),
-        );
-    }
-    let times = report
+    let fewest = report
         .files
         .iter()
-        .filter_map(|result| result.time.as_ref());
-    let ratios = times.filter_map(|time| time.against_starter);
-    if let Some(found) = ratios.min_by(|a, b| a.low.total_cmp(&b.low)) {
-        let ratio = faster(found, "the starter");
-        let passed = found.low >= least;
+        .flat_map(|result| &result.access)
+        .filter(|access| access.binding.is_some() && access.neighbours > 0)
+        .min_by_key(|access| access.neighbours);
+    let Some(KernelAccess {
+        line,
+        array,
+        neighbours,
+        ..
+    }) = fewest
+    else {
+        return uncounted(report, job);
+    };
+    if *neighbours as f64 >= least {
+        let found = format!("{least} or more consecutive invocations, everywhere");
+        return (found, Some(true));
+    }
+    let found = if *neighbours <= 1 {
+        format!("line {line}: neighbouring invocations access distant elements of `{array}`")
+    } else {
+        format!(
+            "line {line}: {neighbours} consecutive invocations access neighbouring elements \
+             of `{array}`; at least {least} are required"
+        )
+    };
+    (found, Some(false))
+}
+
+/// Judges how fast the kernels are, compared with the starters. The lower end of the interval of the slowest one decides.
+fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
+    if !is_right(report, job) {
+        let found = "not timed: the kernel has to be correct first";
+        return (found.to_owned(), Some(false));
+    }
+    if job.is_starter() {
+        let found = "as fast as the starter, because this is the starter";
+        return (found.to_owned(), Some(false));
+    }
+    let slowest = report
+        .files
+        .iter()
+        .filter_map(|result| result.time.as_ref()?.against_starter)
+        .min_by(|a, b| a.low.total_cmp(&b.low));
+    if let Some(ratio) = slowest {
+        let shown = faster(ratio, "the starter");
+        let passed = ratio.low >= least;
         return (
-            format!("{ratio}; at least {least} is required"),
+            format!("{shown}; at least {least} is required"),
             Some(passed),
         );
     }

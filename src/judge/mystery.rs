@@ -84,6 +84,7 @@ pub fn unmet(report: &StageReport) -> Vec<&str> {
         .collect()
 }
 
+/// Judges a figure of the run.
 fn figure(name: &str, run: &Finished, passes: impl Fn(f64) -> bool) -> Found {
     match metric::value(name, run) {
         Some(value) => (shown(name, value), Some(passes(value))),
@@ -116,6 +117,7 @@ fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
     })
 }
 
+/// Judges whether the loss falls. A loss that has not fallen yet may still fall, but not one that became infinite or NaN.
 fn falls(run: &Finished) -> Found {
     let last = run.loss_last.0;
     let text = format!("{} after {} steps", show(last, 3), run.steps);
@@ -130,7 +132,7 @@ fn falls(run: &Finished) -> Found {
 }
 
 /// Judges whether the learner's configuration is as fast as the known-good one.
-pub fn speed_line(pair: Option<&Pair>) -> CriterionResult {
+fn speed_line(pair: Option<&Pair>) -> CriterionResult {
     let found = match pair.filter(|pair| pair.done && pair.n > 0) {
         Some(pair) => (interval(pair), Some(pair.verdict != Verdict::Slower)),
         None => not_measured("needs a paired comparison"),
@@ -145,7 +147,8 @@ mod tests {
     use protocol::config::Preset;
     use protocol::{Evidence, GradSummary, Num, PhaseTimes, Spread};
 
-    fn right() -> Finished {
+    /// Returns a run that meets every criterion but speed.
+    fn right_run() -> Finished {
         Finished {
             steps: STEPS,
             loss_first: Num(6.93),
@@ -184,8 +187,9 @@ mod tests {
         }
     }
 
+    /// Returns the criteria that a right run does not meet after a change, with this `sync` and this verdict on speed.
     fn unmet_by(change: fn(&mut Finished), sync: Sync, verdict: Verdict) -> Vec<String> {
-        let mut run = right();
+        let mut run = right_run();
         change(&mut run);
         let mut config = RunConfig::version("v3").expect("known");
         config.measure.sync = sync;
@@ -268,7 +272,7 @@ mod tests {
         let config = RunConfig::preset(Preset::Tiny);
         let report = evaluate(StageFacts::default());
         assert_eq!(report.outcome(), Outcome::NotMeasured);
-        let mut run = right();
+        let mut run = right_run();
         let measured = |run: &Finished| {
             evaluate(StageFacts {
                 config: Some(&config),

@@ -1,4 +1,4 @@
-//! Compares the criteria of a stage with the measurements of a run. A comparison with an unclear verdict never passes.
+//! Compares the criteria of a stage with the measurements of a run and of pairs. A ratio passes only if its whole interval does.
 
 use super::{CriterionResult, Found, StageReport, interval, not_measured};
 use crate::course::check::{Check, Metric, Target, Test};
@@ -21,10 +21,17 @@ pub struct StageFacts<'a> {
 
 /// Judges every criterion of the stage.
 pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> StageReport {
+    let config = measured.config.unwrap_or(&stage.fixed);
     let scope = measured.config.map(|config| scope(stage, config));
     let mut lines = Vec::from_iter(scope);
     for check in &stage.checks {
-        lines.push(line(stage, check, measured));
+        lines.push(judge(
+            check,
+            measured,
+            config,
+            stage.steps,
+            stage.quiz.len(),
+        ));
     }
     StageReport {
         stage: stage.id.clone(),
@@ -32,7 +39,7 @@ pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> StageReport {
     }
 }
 
-/// Judges that only knobs which the stage offers were changed, because otherwise a comparison does not count.
+/// Judges that only knobs which the stage offers were changed. If others were, a comparison says nothing about the fault.
 fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
     let started = stage.broken_at(config.preset);
     let mut other = started.differences(config);
@@ -46,13 +53,7 @@ fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
     CriterionResult::new("nothing else may change", asked, (measured, passed))
 }
 
-/// Judges one criterion.
-pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> CriterionResult {
-    let config = measured.config.unwrap_or(&stage.fixed);
-    judge(check, measured, config, stage.steps, stage.quiz.len())
-}
-
-/// Judges one criterion by a recorded run alone.
+/// Judges one criterion of a detective exercise by its recorded run alone.
 pub(super) fn recorded(check: &Check, config: &RunConfig, run: &Finished) -> CriterionResult {
     let measured = StageFacts {
         config: Some(config),
@@ -89,11 +90,11 @@ fn judge(
             (format!("ratio, its whole interval {asked}"), found)
         }
         Metric::Lint(name) => {
-            let word = |found| if found { "present" } else { "absent" };
+            let word = |is_present| if is_present { "present" } else { "absent" };
             let found = match run.filter(|run| run.steps > 0) {
                 Some(run) => {
-                    let found = run.lints.iter().any(|lint| lint.name == *name);
-                    (word(found).to_owned(), Some(found == wanted))
+                    let is_present = run.lints.iter().any(|lint| lint.name == *name);
+                    (word(is_present).to_owned(), Some(is_present == wanted))
                 }
                 None => not_measured("no run yet"),
             };
@@ -147,10 +148,10 @@ impl MeasuredRun<'_> {
         let shown = placeholder::measured(name, found);
         match self.passes(&check.test, found) {
             Some(false) => match self.distance(&check.test, found) {
-                Some(far) => {
-                    let side = if far > 0.0 { "too high" } else { "too low" };
-                    let apart = placeholder::difference(name, far);
-                    (format!("{shown}, {apart} {side}"), Some(false))
+                Some(distance) => {
+                    let side = if distance > 0.0 { "high" } else { "low" };
+                    let size = placeholder::difference(name, distance);
+                    (format!("{shown}, {size} too {side}"), Some(false))
                 }
                 None => (shown, Some(false)),
             },
@@ -159,6 +160,7 @@ impl MeasuredRun<'_> {
         }
     }
 
+    /// Judges a ratio that was measured in pairs.
     fn ratio(self, pair: &Pair, check: &Check) -> Found {
         // The end of the interval that is less favourable for the claim decides.
         let worst = match check.test {
@@ -171,7 +173,7 @@ impl MeasuredRun<'_> {
         (interval(pair), if open { None } else { passed })
     }
 
-    /// Returns the number that a target stands for. `None` if it was not measured.
+    /// Returns the number of a target. `None` if it was not measured.
     fn target(self, target: &Target) -> Option<f64> {
         match target {
             Target::Number(x) => Some(*x),
@@ -183,6 +185,7 @@ impl MeasuredRun<'_> {
         }
     }
 
+    /// Returns true if a figure passes a test. `None` if the test compares no figures, or its target was not measured.
     fn passes(self, test: &Test, found: f64) -> Option<bool> {
         let wanted = self.target(test.target()?)?;
         Some(match test {
@@ -198,16 +201,17 @@ impl MeasuredRun<'_> {
     /// Returns the distance of a failed figure from the nearest one that would pass. It is positive if the figure is too high.
     fn distance(self, test: &Test, found: f64) -> Option<f64> {
         let wanted = self.target(test.target()?)?;
-        let far = match test {
+        let distance = match test {
             Test::Within(share, _) => {
-                let room = share * wanted.abs();
-                found - wanted - room.copysign(found - wanted)
+                let allowed = share * wanted.abs();
+                found - wanted - allowed.copysign(found - wanted)
             }
             _ => found - wanted,
         };
-        far.is_finite().then_some(far)
+        distance.is_finite().then_some(distance)
     }
 
+    /// Returns a test in words: "within 3 % of 6.93 (formula.first_loss)".
     fn asked(self, test: &Test, decimals: usize) -> String {
         let target = match test.target() {
             None => String::new(),

@@ -1,7 +1,8 @@
-//! Derives the right answers to the questions of a config exercise from its measurement: the bend of a curve, the leading term of the
-//! memory, the order of changes, faster or slower.
+//! Derives the right answers to the questions of a config exercise from its measurement: at which value a curve bends, from which value on
+//! memory grows with the square, in which order changes help, and which value is faster or slower than the first.
 
 use super::interval;
+use crate::course::exercise::config::NONE;
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
@@ -13,6 +14,7 @@ use protocol::{Pair, Verdict};
 /// The measurement in words, and the right answer according to it. `None` if it decides nothing.
 type MeasuredAnswer = (String, Option<Vec<String>>);
 
+/// Returns a measurement whose answer is one word.
 fn one_word(measurement: String, answer: &str) -> Option<MeasuredAnswer> {
     Some((measurement, Some(vec![answer.to_owned()])))
 }
@@ -32,26 +34,27 @@ pub(super) fn measured_answer(
     }
 }
 
+/// Returns the value before the first one whose step takes at least `factor` times as long; the last value if there is none.
 fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAnswer> {
     let key = configs.sweep.as_ref()?.key.rsplit('.').next()?;
-    let time = |point: &SweepPoint| {
+    let value_and_time = |point: &SweepPoint| {
         let run = point.run.as_ref().ok()?;
         Some((point.value.clone(), run.step_ms?.median))
     };
-    let times: Vec<(String, f64)> = found.points.iter().filter_map(time).collect();
+    let times: Vec<(String, f64)> = found.points.iter().filter_map(value_and_time).collect();
     let [(first, ms), .., (last, _)] = times.as_slice() else {
         return None;
     };
     let mut ratios = vec![format!("{first}: {}", measured("step_ms", *ms))];
-    let mut found_bend = None;
-    for pair in times.windows(2) {
-        let ratio = pair[1].1 / pair[0].1;
-        ratios.push(format!("{}: {ratio:.2}x", pair[1].0));
+    let mut first_bend = None;
+    for ((value, ms), (next, next_ms)) in times.iter().zip(&times[1..]) {
+        let ratio = next_ms / ms;
+        ratios.push(format!("{next}: {ratio:.2}x"));
         if ratio >= factor {
-            found_bend.get_or_insert(&pair[0].0);
+            first_bend.get_or_insert(value);
         }
     }
-    let bend = found_bend.unwrap_or(last);
+    let bend = first_bend.unwrap_or(last);
     let measurement = format!(
         "step time by {key}, each against the one before: {}; the bend is at {bend}",
         ratios.join(", ")
@@ -59,23 +62,25 @@ fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAns
     one_word(measurement, bend)
 }
 
+/// Returns the first value at which the quadratic term of the memory is the largest.
 fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAnswer> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
         Err(why) => return Some((why, None)),
     };
     let [a, b, c] = fit.coefficients;
-    let mut values = configs.sweep.as_ref()?.values.iter();
-    let first = values.find(|value| {
+    let leads = |value: &&String| {
         let number = value.parse::<f64>();
         number.is_ok_and(|s| c * s * s >= (b * s).max(a))
-    });
-    let answer = first.map_or("none", String::as_str);
+    };
+    let first = configs.sweep.as_ref()?.values.iter().find(leads);
+    let answer = first.map_or(NONE, String::as_str);
     let law = law(&fit);
     let measurement = format!("peak memory = {law}; the last term dominates from {answer} on");
     one_word(measurement, answer)
 }
 
+/// Returns the letters of the changes, with the one that makes a step fastest first.
 fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     if found.changes.len() != configs.rank.len() {
         return None;
@@ -97,6 +102,7 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     Some((figures.join(", "), Some(order)))
 }
 
+/// Returns whether the value `of` is refused, or faster or slower than the first value.
 fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {
@@ -114,7 +120,7 @@ fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     }
 }
 
-/// Returns a polynomial fitted to the peak memory in MiB over the sweep's values with this setting, and the largest of the values.
+/// Fits a polynomial to the peak memory in MiB over the sweep's values with this setting. Returns it with the largest of the values.
 ///
 /// # Errors
 /// Returns why there is no fit.
@@ -141,7 +147,7 @@ pub(super) fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String
     }
 }
 
-/// Returns the polynomial in words.
+/// Returns the polynomial as a formula: `18 + 0.06·S + 0.0002·S² MiB (largest miss 0.1 MiB)`.
 pub(super) fn law(fit: &Fit) -> String {
     let [a, b, c] = fit.coefficients;
     format!(

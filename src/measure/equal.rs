@@ -111,11 +111,6 @@ fn largest_error(expected: &[Real], found: &[f64]) -> f64 {
         .iter()
         .zip(found)
         .map(|(expected, found)| (expected.value - found).abs())
-        .fold(0.0, |largest, error| {
-            if error >= largest || error.is_nan() {
-                error
-            } else {
-                largest
-            }
-        })
+        .max_by(f64::total_cmp)
+        .unwrap_or(0.0)
 }

@@ -42,11 +42,11 @@ pub fn read_kernels(
 
 /// Adds a kernel to the list. For a text that is already in the list, adds only the rows that launch it.
 fn add(all: &mut Vec<CompiledKernel>, compiled: &CompiledKernel) {
-    let known = all
+    let with_text = all
         .iter_mut()
-        .find(|other| other.kernel == compiled.kernel && other.text == compiled.text);
-    match known {
-        Some(other) => other.rows.extend(compiled.rows.iter().cloned()),
+        .find(|earlier| earlier.kernel == compiled.kernel && earlier.text == compiled.text);
+    match with_text {
+        Some(earlier) => earlier.rows.extend(compiled.rows.iter().cloned()),
         None => all.push(compiled.clone()),
     }
 }

@@ -185,7 +185,11 @@ mod tests {
             fresh: true,
             must_finish: true,
         };
-        let plan = in_rounds(&[4, 5, 6, 7].map(job), |job| job.subject / 7, 3);
+        // Subjects 4 to 6 are one group, and 7 is another one.
+        let group = |job: &MeasureJob| usize::from(job.subject == 7);
+
+        let plan = in_rounds(&[4, 5, 6, 7].map(job), group, 3);
+
         let order: Vec<usize> = plan.iter().map(|job| job.subject).collect();
         assert_eq!(order, [4, 5, 6, 6, 5, 4, 4, 5, 6, 7, 7, 7]);
         assert_eq!(plan[3].label, "4 of 12, tiny");

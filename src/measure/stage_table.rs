@@ -93,8 +93,8 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
     for stage in &course.stages {
         let fixed = stage.fixed_at(preset);
         let plain = plain(&fixed, preset);
-        let known = baselines.iter().position(|config| *config == plain);
-        let baseline = known.unwrap_or_else(|| {
+        let existing = baselines.iter().position(|config| *config == plain);
+        let baseline = existing.unwrap_or_else(|| {
             baselines.push(plain);
             baselines.len() - 1
         });
@@ -115,12 +115,12 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
         }
     }
     let baseline = |(index, config): (usize, RunConfig)| {
-        let numbers: Vec<String> = stages
+        let numbers = stages
             .iter()
             .filter(|stage| stage.baseline == index && stage.row.variant == "fixed")
             .map(|stage| stage.row.stage.to_string())
-            .collect();
-        let numbers = numbers.join(", ");
+            .collect::<Vec<String>>()
+            .join(", ");
         let (variant, phrase) = if index == 0 {
             (
                 BASELINE.to_owned(),

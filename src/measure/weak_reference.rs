@@ -90,12 +90,13 @@ fn passing_outputs(
     expected: &[Vec<Real>],
     tolerance: Option<f64>,
 ) -> Vec<WrongOutput> {
-    let with_role = |excluded: KernelRole| {
+    let bindings_except = |role: KernelRole| {
         let bindings = spec.bindings.iter();
-        bindings.filter(move |binding| binding.role != excluded)
+        bindings.filter(move |binding| binding.role != role)
     };
+    let outputs = bindings_except(KernelRole::In);
     let mut passing = Vec::new();
-    for (index, (output, expected)) in with_role(KernelRole::In).zip(expected).enumerate() {
+    for (index, (output, expected)) in outputs.zip(expected).enumerate() {
         let values = expected.iter().map(|real| real.value.abs());
         let largest = values.fold(0.0, f64::max);
         let max_error = tolerance.map_or(f64::INFINITY, |tolerance| tolerance * largest);
@@ -105,7 +106,7 @@ fn passing_outputs(
             let name = format!("`{}` 1 % off", output.name);
             candidates.push((name, expected.iter().map(off).collect()));
         }
-        for (input, words) in with_role(KernelRole::Out).zip(inputs) {
+        for (input, words) in bindings_except(KernelRole::Out).zip(inputs) {
             if input.element == output.element {
                 candidates.push((format!("`{}` as it is", input.name), words.clone()));
             }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_and_missing_are_not_zero() {
+    fn a_loss_of_nan_and_missing_phases_are_not_written_as_zero() {
         let step = Step {
             slot: Slot::B,
             step: 3,

@@ -94,15 +94,13 @@ fn ledger_blocks(times: &Ledger, steps: Option<&[TraceStep]>) -> [SheetBlock; 3]
         None => "From the first kernel to the last".to_owned(),
     };
     let parts = ledger(times).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
-    let wall_ns = times.wall.max(1) as f64;
+    let share_of_wall = |ns: u64| share(ns as f64 / times.wall.max(1) as f64);
     let table = SheetTable::filled(
         ledger(times),
         &[
             ("part", &|(name, ..)| (*name).to_owned()),
             ("time", &|(_, ns, _)| known(*ns, time)),
-            ("share", &|(_, ns, _)| {
-                known(*ns, |ns| share(ns as f64 / wall_ns))
-            }),
+            ("share", &|(_, ns, _)| known(*ns, share_of_wall)),
             ("", &|(.., meaning)| (*meaning).to_owned()),
         ],
     );
@@ -292,12 +290,8 @@ pub fn comparison(traces: &TraceComparison) -> Sheet {
             &traces.figures,
             &[
                 ("", &|row: &&ComparedFigure| row.name.to_owned()),
-                ("A", &|row| {
-                    known(row.both.a, |value| shown(value, row.unit))
-                }),
-                ("B", &|row| {
-                    known(row.both.b, |value| shown(value, row.unit))
-                }),
+                ("A", &|row| shown(row.both.a, row.unit)),
+                ("B", &|row| shown(row.both.b, row.unit)),
                 ("B / A", &|row| or_dash(row.ratio, |ratio| show(ratio, 2))),
             ],
         )),
@@ -378,12 +372,12 @@ fn sides(heading: &str, rows: Vec<Sides>, columns: Range<usize>) -> SheetTable {
 }
 
 /// Writes a compared figure in the words for its unit.
-fn shown(value: f64, unit: &str) -> String {
-    match unit {
+fn shown(figure: Option<f64>, unit: &str) -> String {
+    known(figure, |value| match unit {
         "ns" => duration(value / 1e6),
         "share" => share(value),
         "B" => bytes(value as u64),
         _ if value.fract() != 0.0 => show(value, 1),
         _ => show(value, 0),
-    }
+    })
 }

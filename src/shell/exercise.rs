@@ -431,7 +431,7 @@ pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u6
             _ => kernel_file::read(&path),
         }
     };
-    kernels.job_of_seed(&exercise.id, seed, read)
+    kernels.job(&exercise.id, seed, read)
 }
 
 fn find_exercise<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {

@@ -102,7 +102,7 @@ fn write(
     let learner = context.learner_config(stage, None).ok();
     let path = match learner.and_then(|(_, path)| path) {
         Some(path) => path,
-        None => context.workspace()?.open(stage, "config.toml")?,
+        None => context.workspace()?.open_file(id, &stage.file)?,
     };
     let text = read_text(&path, MAX_BYTES)?;
     let is_offered = |knob: &&Knob| values.offers.iter().any(|path| path == knob.path);

@@ -100,10 +100,9 @@ pub const fn rows(size: u16) -> u16 {
 /// Returns the largest size at which the text fits into `columns` and `max_rows`; 0 where no size fits.
 pub fn size(text: &str, columns: u16, max_rows: u16) -> u16 {
     let smallest_width = width(text).unwrap_or(0);
+    let by_width = columns.checked_div(smallest_width).unwrap_or(0);
     let by_height = (1..=max_rows).take_while(|size| rows(*size) <= max_rows);
-    columns
-        .checked_div(smallest_width)
-        .map_or(0, |by_width| by_width.min(by_height.last().unwrap_or(0)))
+    by_width.min(by_height.last().unwrap_or(0))
 }
 
 /// Draws the text as large as it fits, or in plain letters where no size fits.

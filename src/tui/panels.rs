@@ -43,7 +43,6 @@ pub mod timeline;
 mod watched;
 mod welcome;
 
-use CardHeight::{Full, OfLines};
 use PanelPosition::{HalfRight, InsteadOf, Left, Middle, Right};
 use content::{Content, ContentOf, Inside};
 use ratatui::Frame;
@@ -85,17 +84,9 @@ pub enum PanelPosition {
 pub struct CardRow {
     pub overlay: Overlay,
     columns: fn(&App, u16) -> u16,
-    height: CardHeight,
+    /// True if the card has all rows of the screen, false if it is as high as its lines.
+    is_full: bool,
     content: ContentOf,
-}
-
-/// The rows of a card.
-#[derive(PartialEq, Eq)]
-enum CardHeight {
-    /// The card is as high as its lines.
-    OfLines,
-    /// The card has all rows of the screen.
-    Full,
 }
 
 /// Every panel, in the order in which they stand in a column of the largest layout.
@@ -118,21 +109,21 @@ pub const PANELS: [PanelRow; Panel::VARIANTS.len()] = [
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
 pub const CARDS: [CardRow; 15] = [
-    card(Overlay::Help, |_, screen| help::columns(screen), OfLines, help::content),
-    card(Overlay::Stages, |_, _| 90, OfLines, stages::content),
-    card(Overlay::Devices, |_, _| 90, OfLines, devices::content),
-    card(Overlay::Attempts, |_, _| 100, OfLines, attempts::content),
-    card(Overlay::Log, |_, _| 110, Full, log::content),
-    card(Overlay::Problems, |_, _| 110, OfLines, log::problems),
-    card(Overlay::Glossary, |_, _| 84, Full, glossary::content),
-    card(Overlay::Solution, |_, _| 100, Full, solution::content),
-    card(Overlay::Skipped, |_, _| 84, Full, skipped::content),
-    card(Overlay::Summary, |app, _| summary::columns(app), OfLines, summary::content),
-    card(Overlay::Kernel, kernel::columns, Full, kernel::content),
-    card(Overlay::Lanes, |_, _| 124, Full, lanes::content),
-    card(Overlay::Room, |_, _| TEXT_CARD, OfLines, room::content),
-    card(Overlay::Vote, |_, _| TEXT_CARD, OfLines, room::vote),
-    card(Overlay::Welcome, |_, _| TEXT_CARD, OfLines, welcome::content),
+    card(Overlay::Help, |_, screen| help::columns(screen), help::content),
+    card(Overlay::Stages, |_, _| 90, stages::content),
+    card(Overlay::Devices, |_, _| 90, devices::content),
+    card(Overlay::Attempts, |_, _| 100, attempts::content),
+    full_card(Overlay::Log, |_, _| 110, log::content),
+    card(Overlay::Problems, |_, _| 110, log::problems),
+    full_card(Overlay::Glossary, |_, _| 84, glossary::content),
+    full_card(Overlay::Solution, |_, _| 100, solution::content),
+    full_card(Overlay::Skipped, |_, _| 84, skipped::content),
+    card(Overlay::Summary, |app, _| summary::columns(app), summary::content),
+    full_card(Overlay::Kernel, kernel::columns, kernel::content),
+    full_card(Overlay::Lanes, |_, _| 124, lanes::content),
+    card(Overlay::Room, |_, _| TEXT_CARD, room::content),
+    card(Overlay::Vote, |_, _| TEXT_CARD, room::vote),
+    card(Overlay::Welcome, |_, _| TEXT_CARD, welcome::content),
 ];
 
 /// The columns of a card that holds a text.
@@ -154,18 +145,22 @@ const fn panel(
     }
 }
 
-/// Makes a row of the table of cards. `columns` returns the columns that the card wants on a screen of some width, borders included.
-const fn card(
-    overlay: Overlay,
-    columns: fn(&App, u16) -> u16,
-    height: CardHeight,
-    content: ContentOf,
-) -> CardRow {
+/// Makes the row of a card that is as high as its lines. `columns` returns the columns that the card wants on a screen of some width, borders
+/// included.
+const fn card(overlay: Overlay, columns: fn(&App, u16) -> u16, content: ContentOf) -> CardRow {
     CardRow {
         overlay,
         columns,
-        height,
+        is_full: false,
         content,
+    }
+}
+
+/// Makes the row of a card that has all rows of the screen.
+const fn full_card(overlay: Overlay, columns: fn(&App, u16) -> u16, content: ContentOf) -> CardRow {
+    CardRow {
+        is_full: true,
+        ..card(overlay, columns, content)
     }
 }
 
@@ -173,7 +168,7 @@ impl CardRow {
     /// Returns the columns and rows that the card takes in an area.
     pub fn size(&self, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
         let width = (self.columns)(app, area.width).min(area.width);
-        if self.height == Full {
+        if self.is_full {
             return (width, area.height);
         }
         let inner = inside(Rect { width, ..area });

@@ -80,13 +80,13 @@ fn rows(figures: &Summary) -> Vec<KernelRow> {
         let calls = u32::try_from(row.calls).unwrap_or(u32::MAX);
         let ms = row.total_ns as f64 / NS_PER_MS;
         let op = row.family.label();
-        let known = rows
+        let with_name = rows
             .iter_mut()
-            .find(|known| known.part == row.short && known.op == op);
-        match known {
-            Some(known) => {
-                known.calls = known.calls.saturating_add(calls);
-                known.ms += ms;
+            .find(|earlier| earlier.part == row.short && earlier.op == op);
+        match with_name {
+            Some(earlier) => {
+                earlier.calls = earlier.calls.saturating_add(calls);
+                earlier.ms += ms;
             }
             None => rows.push(KernelRow {
                 part: row.short.clone(),

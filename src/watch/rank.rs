@@ -92,20 +92,17 @@ impl WatchedRank {
         let mut found = NewLines::default();
         for followed in self.file.poll() {
             self.wrote_ms = Some(now_ms);
-            match followed {
-                Followed::BegunAgain => self.forget_run(),
-                Followed::TooLong(line) => {
-                    found
-                        .faults
-                        .push(self.fault(line, "is longer than 1 MB".to_owned()));
+            let (number, line) = match followed {
+                Followed::Line(number, text) => (number, read(&text)),
+                Followed::TooLong(number) => (number, Err("is longer than 1 MB".to_owned())),
+                Followed::BegunAgain => {
+                    self.forget_run();
+                    continue;
                 }
-                Followed::Line(line, text) => {
-                    let result = read(&text)
-                        .and_then(|read| self.on_event(read.t, read.event, now_ms, &mut found));
-                    if let Err(why) = result {
-                        found.faults.push(self.fault(line, why));
-                    }
-                }
+            };
+            let result = line.and_then(|line| self.on_event(line.t, line.event, &mut found));
+            if let Err(why) = result {
+                found.faults.push(self.fault(number, why));
             }
         }
         found.is_behind = self.file.is_behind();
@@ -126,13 +123,7 @@ impl WatchedRank {
     ///
     /// # Errors
     /// Returns the reason if the line does not fit the lines before it.
-    fn on_event(
-        &mut self,
-        t: f64,
-        event: WatchEvent,
-        now_ms: u64,
-        found: &mut NewLines,
-    ) -> Result<(), String> {
+    fn on_event(&mut self, t: f64, event: WatchEvent, found: &mut NewLines) -> Result<(), String> {
         let slot = self.slot;
         let shown = match event {
             WatchEvent::Hello(hello) => {
@@ -146,7 +137,7 @@ impl WatchedRank {
                 self.step = self.run.from_step.checked_sub(1);
                 self.run_event()
             }
-            WatchEvent::Step(step) => return self.on_step(t, step, now_ms, found),
+            WatchEvent::Step(step) => return self.on_step(t, step, found),
             WatchEvent::Gradients(gradients) => {
                 Event::Gradients(protocol::Gradients { slot, ..gradients })
             }
@@ -180,25 +171,19 @@ impl WatchedRank {
     }
 
     /// Applies a step of the program. A step before the run's description begins a run that has only a name.
-    fn on_step(
-        &mut self,
-        t: f64,
-        reported: WatchStep,
-        now_ms: u64,
-        found: &mut NewLines,
-    ) -> Result<(), String> {
-        if let Some(before) = self.step.filter(|before| reported.step <= *before) {
-            return Err(not_after(reported.step, before));
+    fn on_step(&mut self, t: f64, new: WatchStep, found: &mut NewLines) -> Result<(), String> {
+        if let Some(before) = self.step.filter(|before| new.step <= *before) {
+            return Err(not_after(new.step, before));
         }
         if self.run.name.is_empty() {
             self.run.name = format!("rank {}", self.number);
-            self.run.from_step = reported.step;
+            self.run.from_step = new.step;
             found.events.push((t, self.run_event()));
         }
-        let own_ms = reported.own_ms;
-        let step = reported.into_step(self.slot);
+        let own_ms = new.own_ms;
+        let step = new.into_step(self.slot);
         self.step = Some(step.step);
-        self.stepped_ms = Some(now_ms);
+        self.stepped_ms = self.wrote_ms;
         self.steps += 1;
         let (first_s, latest_s) = self.step_span_s.unwrap_or((t, t));
         self.step_span_s = Some((first_s, if t > first_s { t } else { latest_s }));

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::follow::{Followed, FollowedFile};
@@ -12,6 +13,7 @@ use super::job::{Job, OUTPUT};
 use super::profile::{self, ReadProfile};
 use super::rank::{NewLines, WatchedRank, WrittenProfile};
 use crate::app::source::{EventSource, FromEngine, ReplayControl};
+use crate::measure::background_job::BackgroundJob;
 use protocol::lints::lints;
 use protocol::story::StreamStory;
 use protocol::{Command, Event, Lint, LogMessage, RankReading, Slot, StreamLine};
@@ -61,9 +63,8 @@ pub struct WatchSource {
     reported: Instant,
     /// The messages that the screen has not received yet.
     messages: VecDeque<FromEngine>,
-    profiles: (Sender<ReadProfile>, Receiver<ReadProfile>),
-    /// True while a thread reads a profile.
-    reads_profile: bool,
+    /// The thread that reads a profile. Its message is `None` if it broke off.
+    profile_job: Option<BackgroundJob<Option<ReadProfile>>>,
     /// The lints of the latest profile, by slot.
     profile_lints: [Vec<Lint>; 2],
     /// True once the end was reported.
@@ -140,8 +141,7 @@ impl WatchSource {
             polled: None,
             reported: now,
             messages: VecDeque::new(),
-            profiles: channel(),
-            reads_profile: false,
+            profile_job: None,
             profile_lints: Default::default(),
             over: false,
         };
@@ -229,7 +229,7 @@ impl WatchSource {
         let trainings = &self.trainings;
         let all_over = trainings.iter().all(|training| training.is_over(now_ms));
         let has_unread = trainings.iter().any(|training| training.unread.is_some());
-        let is_reading = is_behind || has_unread || self.reads_profile;
+        let is_reading = is_behind || has_unread || self.profile_job.is_some();
         if !(self.over || is_reading) && (ended.is_some() || self.job.is_none() && all_over) {
             self.end(ended);
         }
@@ -287,16 +287,17 @@ impl WatchSource {
             .extend(lines.into_iter().map(FromEngine::Stray));
     }
 
-    /// Sends the profiles that were read, and starts to read the next one. One profile at a time is read, on a thread of its own.
+    /// Sends the profile that was read, and starts to read the next one. One profile at a time is read, on a thread of its own.
     fn read_profiles(&mut self) {
-        while let Ok(read) = self.profiles.1.try_recv() {
-            self.reads_profile = false;
-            let slot = read.profile.slot;
-            self.profile_lints[slot as usize] = read.lints;
-            self.send_event(Event::Kernels(read.profile));
-        }
-        if self.reads_profile {
-            return;
+        if let Some(job) = &mut self.profile_job {
+            let Some(read) = job.next_message() else {
+                return;
+            };
+            self.profile_job = None;
+            if let Some(ReadProfile { profile, lints }) = read {
+                self.profile_lints[profile.slot as usize] = lints;
+                self.send_event(Event::Kernels(profile));
+            }
         }
         let unread = self.trainings.iter_mut().find_map(|training| {
             let written = training.unread.take()?;
@@ -315,12 +316,12 @@ impl WatchSource {
         }
         let on_cpu = self.story.slot(written.slot).description.on_cpu();
         let path = folder.join(file);
-        let outbox = self.profiles.0.clone();
-        let thread = std::thread::Builder::new().name("profile".to_owned());
-        let started = thread.spawn(move || {
-            let _ = outbox.send(profile::read(&path, &written, on_cpu));
-        });
-        self.reads_profile = started.is_ok();
+        let read = move |_, outbox: Sender<_>| {
+            let _ = outbox.send(Some(profile::read(&path, &written, on_cpu)));
+        };
+        let thread = Builder::new().name("profile".to_owned());
+        let job = BackgroundJob::begin(thread, read, None);
+        self.profile_job = job.ok().map(BackgroundJob::detached);
     }
 
     /// Sends the state of each process, and the rates and lints of the processes that are shown.
@@ -555,7 +556,7 @@ mod tests {
             _ => false,
         };
         assert!(messages.iter().any(is_warning));
-        assert!(!source.reads_profile);
+        assert!(source.profile_job.is_none());
     }
 
     #[test]

@@ -1,21 +1,23 @@
-//! Config exercises and recorded runs as data, courses by strangers, and courses in which one file is copied over another.
+//! Config exercises and recorded runs as data, hostile courses, and courses in which one file is copied over another.
 
 use std::fs;
 use std::path::Path;
 
-use perflings::course::check::Metric;
+use perflings::course::check::{Check, Metric};
 use perflings::course::exercise::config::answers;
 use perflings::course::exercise::{Detective, Exercise};
 use perflings::course::{Course, CourseFiles};
+use perflings::judge::course::{WITH_MEASURE, stage_trials};
 use perflings::judge::detective::problems;
 use perflings::record::Recording;
-use protocol::{Event, StreamLine};
+use protocol::{Event, Finished, Pair, StreamLine, Verdict};
 
 use super::{ExampleCourse, messages};
 
 fn detectives(course: &Course) -> Vec<(&Exercise, &Detective)> {
-    let exercises = course.exercises.iter();
-    exercises
+    course
+        .exercises
+        .iter()
         .filter_map(|exercise| Some((exercise, exercise.recording()?)))
         .collect()
 }
@@ -75,7 +77,7 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
     assert!(questions.any(|question| question.answer != first_answer));
 }
 
-/// Returns what is wrong with this answer to a recorded run.
+/// Returns the problems of a recorded run whose declared answer is `answer`.
 fn problems_of_answer(detective: &Detective, answer: usize) -> Vec<String> {
     let mut declared = detective.clone();
     declared.question.answer = answer;
@@ -85,7 +87,7 @@ fn problems_of_answer(detective: &Detective, answer: usize) -> Vec<String> {
 }
 
 #[test]
-fn of_every_recorded_run_only_the_declared_answer_follows() {
+fn only_the_declared_answer_follows_from_a_recorded_run() {
     let course = Course::builtin();
     for (exercise, detective) in detectives(&course) {
         let right = detective.question.answer;
@@ -110,28 +112,27 @@ fn of_every_recorded_run_only_the_declared_answer_follows() {
 }
 
 #[test]
-fn an_answer_that_a_recording_cannot_decide_is_told() {
+fn an_answer_that_a_recording_cannot_decide_is_reported() {
     let course = Course::builtin();
     let (_, sprint) = detectives(&course)[1];
     let answer = sprint.question.answer;
-    let mut silent = sprint.clone();
-    silent.shows[0].clear();
-    let told = problems_of_answer(&silent, answer).join("\n");
-    assert!(
-        told.contains("where a is right; write a table `[[shows.a]]`"),
-        "{told}"
-    );
-    let mut twice = sprint.clone();
-    twice.shows[1] = sprint.shows[answer].clone();
-    let told = problems_of_answer(&twice, answer).join("\n");
-    assert!(told.contains("shows b as well as the answer"), "{told}");
-    let mut unmeasured = sprint.clone();
-    unmeasured.shows[answer][0].metric = Metric::Figure("grad.loss_scale".to_owned());
-    let told = problems_of_answer(&unmeasured, answer).join("\n");
-    assert!(
-        told.contains("did not measure it; write a condition"),
-        "{told}"
-    );
+    let mut without_condition = sprint.clone();
+    without_condition.shows[0].clear();
+    let mut two_answers = sprint.clone();
+    two_answers.shows[1] = sprint.shows[answer].clone();
+    let mut not_measured = sprint.clone();
+    not_measured.shows[answer][0].metric = Metric::Figure("grad.loss_scale".to_owned());
+    for (detective, message) in [
+        (
+            without_condition,
+            "if a is right; write a table `[[shows.a]]`",
+        ),
+        (two_answers, "shows b as well as the answer"),
+        (not_measured, "did not measure it; write a condition"),
+    ] {
+        let problems = problems_of_answer(&detective, answer).join("\n");
+        assert!(problems.contains(message), "{problems}");
+    }
 }
 
 /// Writes the built-in course into a folder, which is removed when the result is dropped.
@@ -146,14 +147,14 @@ fn built_in_course() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_lint_that_no_recording_has_is_told() {
+fn a_condition_on_an_unknown_lint_is_reported() {
     let folder = built_in_course();
     let file = folder.path().join("exercises/d01-still/exercise.toml");
     let text = fs::read_to_string(&file).expect("there");
     fs::write(&file, text.replace("\"first-loss\"", "\"first-los\"")).expect("written");
-    let told = messages(folder.path()).join("\n");
-    assert!(told.contains("d01-still/exercise.toml:"), "{told}");
-    assert!(told.contains("unknown lint `first-los`"), "{told}");
+    let problems = messages(folder.path()).join("\n");
+    assert!(problems.contains("d01-still/exercise.toml:"), "{problems}");
+    assert!(problems.contains("unknown lint `first-los`"), "{problems}");
 }
 
 /// Copies one file of the built-in course over another, and returns the problems of that course.
@@ -269,10 +270,6 @@ fn a_stage_cannot_choose_the_folder_of_its_files() {
 
 #[test]
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
-    use perflings::course::check::{Check, Metric};
-    use perflings::judge::course::{WITH_MEASURE, behaviour};
-    use protocol::{Finished, Pair, Verdict};
-
     let mut course = Course::builtin();
     course.stages.retain(|stage| stage.id == "naive-swiglu");
     let mut run = |_: &_, steps| {
@@ -296,12 +293,12 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
             ..Pair::default()
         };
         let mut compare = |_: &_, _: &_| Ok(pair.clone());
-        let results = behaviour(&course, &mut run, Some(&mut compare));
+        let results = stage_trials(&course, &mut run, Some(&mut compare));
         let solution = results.last().expect("a solution");
         let is_faulted = solution.detail.contains(&format!("must pass: {criterion}"));
         assert_eq!(is_faulted, !passes, "{verdict:?}: {}", solution.detail);
     }
-    for result in behaviour(&course, &mut run, None) {
+    for result in stage_trials(&course, &mut run, None) {
         assert!(
             !result.detail.contains(criterion),
             "not measured: {result:?}"
@@ -309,7 +306,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     }
     let is_ratio = |check: &Check| check.metric == Metric::Ratio;
     course.stages[0].checks.retain(is_ratio);
-    let results = behaviour(&course, &mut run, None);
+    let results = stage_trials(&course, &mut run, None);
     let solution = results.last().expect("a solution");
     assert_eq!(solution.passed, None);
     assert_eq!(solution.detail, WITH_MEASURE);

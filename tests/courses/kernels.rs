@@ -1,5 +1,5 @@
-//! The WGSL of the kernel exercises. Every starter and every solution is valid at every shape, has the bindings of its exercise, and stays within the
-//! limits of any device. No test here launches a kernel.
+//! The WGSL of the kernel exercises. Every starter and every solution is valid at every shape, has the bindings of its exercise, and stays
+//! within the limits of any device. No test here launches a kernel.
 
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
@@ -8,8 +8,9 @@ use protocol::validate::{self, validate};
 use protocol::{KernelCheck, KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
 
 fn kernel_exercises(course: &Course) -> Vec<(&Exercise, &Kernels)> {
-    let exercises = course.exercises.iter();
-    exercises
+    course
+        .exercises
+        .iter()
         .filter_map(|exercise| Some((exercise, exercise.kernels()?)))
         .collect()
 }
@@ -36,7 +37,7 @@ fn passes(check: &KernelCheck, facts: &KernelFacts) -> Option<bool> {
 }
 
 #[test]
-fn every_starter_is_to_be_filled_in() {
+fn every_starter_differs_from_its_solution_and_asks_to_be_filled_in() {
     let course = Course::builtin();
     for (exercise, body) in kernel_exercises(&course) {
         for kernel in &body.kernels {
@@ -65,11 +66,19 @@ fn checks_without_a_device_pass_solutions_and_fail_starters_that_must_fail() {
 }
 
 #[test]
-fn every_kernel_exercise_has_odd_shapes() {
+fn every_kernel_exercise_has_three_shapes_and_an_odd_size_unless_it_uses_matrix_cores() {
     let course = Course::builtin();
     assert_eq!(kernel_exercises(&course).len(), 11);
     for (exercise, body) in kernel_exercises(&course) {
         assert!(body.shapes.len() >= 3, "{}", exercise.path);
+        let has_odd_size = body
+            .shapes
+            .iter()
+            .any(|shape| shape.sizes.values().any(|size| size % 2 == 1));
+        // A tile of matrix cores has 16 rows.
+        let mut kernels = body.kernels.iter();
+        let uses_matrix_cores = kernels.any(|kernel| kernel.spec.matrix_cores);
+        assert!(has_odd_size || uses_matrix_cores, "{}", exercise.path);
     }
 }
 

@@ -103,7 +103,7 @@ fn every_starter_has_the_knobs_of_the_panel_and_lists_their_values() {
     for stage in Course::builtin().stages {
         let is_offered = |knob: &&Knob| stage.offers.iter().any(|path| path == knob.path);
         let knobs: Vec<&Knob> = KNOBS.iter().filter(is_offered).collect();
-        let starter = &stage.files[0].starter;
+        let starter = &stage.file.starter;
         let complete = rewritten(starter, &stage.path, &stage.broken, &knobs).expect("a starter");
         if writes_expected_files() {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(&stage.path);

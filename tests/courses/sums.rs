@@ -1,5 +1,5 @@
-//! Numbers in the course that follow from others. Each is computed here, and its sentence must contain it, rounded to the digits that the sentence
-//! gives. `docs/sources.md` lists the numbers that were measured or published, with a quotation of their sentences.
+//! Numbers in the course that follow from others. Each is computed here, and its sentence must contain it, rounded to the digits that the
+//! sentence gives. `docs/sources.md` lists the numbers that were measured or published, with a quotation of their sentences.
 
 use std::fs;
 use std::path::Path;

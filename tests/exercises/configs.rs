@@ -1,4 +1,5 @@
-//! Exercises about runs: nothing is measured before there is an answer, the stage's run waits meanwhile, and answers are picked with keys.
+//! Config exercises on the screen: nothing is measured before there is an answer, the stage's run pauses during the measurement, and answers
+//! are picked with keys.
 
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::exercise::measuring::{AnswerFile, Measurement, Sweep};
@@ -17,7 +18,7 @@ fn answers(app: &mut App, answer: AnswerFile, saved: bool) -> Vec<Effect> {
     about(app, ExerciseNews::Answers { answer, saved })
 }
 
-/// c01, not answered yet.
+/// Opens c01, which has no answer yet.
 pub(super) fn asked() -> App {
     let mut app = begin();
     open(&mut app, "c01");
@@ -26,40 +27,35 @@ pub(super) fn asked() -> App {
     app
 }
 
-fn said(word: &str) -> AnswerFile {
+/// Returns the answer file of c01 with this answer.
+fn answered(word: &str) -> AnswerFile {
     AnswerFile::Given(vec![("batch".to_owned(), word.to_owned())])
 }
 
+/// Returns the table of c01 with its first rows. The third run has no samples per second.
 fn table(rows: usize) -> SweepTable {
-    let words = |line: &str| line.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let row = |name: &str, cells: [Option<&str>; 3]| SweepRow {
+        name: name.to_owned(),
+        cells: cells.map(|cell| cell.map(str::to_owned)).to_vec(),
+        why: None,
+    };
     let all = [
-        "1, 7.81, 128.0, 97",
-        "2, 8.56, 233.7, 97",
-        "4, 22.65, –, 97",
+        row("1", [Some("7.81"), Some("128.0"), Some("97")]),
+        row("2", [Some("8.56"), Some("233.7"), Some("97")]),
+        row("4", [Some("22.65"), None, Some("97")]),
     ];
     SweepTable {
-        head: words("batch, step ms, samples/s, launches"),
-        rows: all[..rows]
-            .iter()
-            .map(|line| {
-                let cells = words(line);
-                SweepRow {
-                    name: cells[0].clone(),
-                    cells: cells[1..]
-                        .iter()
-                        .map(|cell| (cell != "–").then(|| cell.clone()))
-                        .collect(),
-                    why: None,
-                }
-            })
-            .collect(),
+        head: ["batch", "step ms", "samples/s", "launches"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: all[..rows].to_vec(),
     }
 }
 
-/// c01, at the third run of its sweep.
+/// Opens c01 and measures up to the third run of its sweep.
 pub(super) fn measuring() -> App {
     let mut app = asked();
-    answers(&mut app, said("2"), true);
+    answers(&mut app, answered("2"), true);
     hear(&mut app, Event::Paused { slot: Slot::A });
     let sweep = Sweep {
         number: 3,
@@ -95,6 +91,7 @@ fn result(passed: bool) -> Measurement {
     }
 }
 
+/// Opens c01 and measures its whole sweep.
 pub(super) fn measured() -> App {
     let mut app = measuring();
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
@@ -102,22 +99,22 @@ pub(super) fn measured() -> App {
 }
 
 #[test]
-fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
+fn nothing_is_measured_or_asked_before_there_is_an_answer() {
     let mut app = asked();
-    let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.question(), None, "nothing is asked before");
-    assert_eq!(act(&mut app, Action::Pair), Vec::new(), "nothing was said");
+    assert_eq!(app.question(), None);
+    assert_eq!(act(&mut app, Action::Pair), Vec::new());
     assert!(app.measuring().is_none());
-    // Saved with an answer: the stage's run pauses first.
-    let effects = answers(&mut app, said("2"), true);
+}
+
+#[test]
+fn a_saved_answer_pauses_the_stages_run_and_starts_the_measurement() {
+    let mut app = asked();
+    let exercise = app.exercise().expect("open").id.clone();
+    let effects = answers(&mut app, answered("2"), true);
     assert_eq!(effects, vec![Effect::Send(Command::Pause)]);
     let effects = hear(&mut app, Event::Paused { slot: Slot::A });
-    let measure = Effect::Measure {
-        exercise: id.clone(),
-        device: "vulkan-cpu".to_owned(),
-    };
-    assert_eq!(effects, vec![measure]);
-    // Nothing moves the run meanwhile.
+    let device = "vulkan-cpu".to_owned();
+    assert_eq!(effects, vec![Effect::Measure { exercise, device }]);
     for action in [
         Action::Pause,
         Action::Restart,
@@ -126,6 +123,12 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
     ] {
         assert_eq!(act(&mut app, action), Vec::new(), "{action:?}");
     }
+}
+
+#[test]
+fn a_right_answer_passes_the_exercise_and_its_quiz_follows() {
+    let mut app = measuring();
+    let id = app.exercise().expect("open").id.clone();
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     assert!(sends(&effects, &Command::Resume), "{effects:?}");
     assert_eq!(
@@ -144,7 +147,7 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
 }
 
 /// Fails if the notice lacks a text.
-fn assert_told(app: &App, part: &str) {
+fn assert_notice(app: &App, part: &str) {
     let notice = app.view.notice.as_ref().expect("a notice");
     assert!(notice.text.contains(part), "{}", notice.text);
 }
@@ -154,7 +157,7 @@ fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
     let mut app = asked();
     act(&mut app, Action::Knobs);
     assert!(!app.knobs_open() && app.exercise().is_some());
-    assert_told(&app, "after your answer was measured");
+    assert_notice(&app, "after your answer was measured");
     let mut app = measuring();
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let config = app.configs().expect("c01").config.clone();
@@ -165,11 +168,11 @@ fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
     let mut app = begin();
     open(&mut app, "k01");
     act(&mut app, Action::Knobs);
-    assert_told(&app, "in its file");
+    assert_notice(&app, "in its file");
 }
 
 #[test]
-fn a_measurement_that_is_given_up_gives_the_run_back() {
+fn stopping_a_measurement_resumes_the_stages_run() {
     let mut app = measuring();
     let effects = act(&mut app, Action::StopMeasuring);
     let resume = Effect::Send(Command::Resume);
@@ -178,7 +181,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
 }
 
 #[test]
-fn a_result_that_comes_after_the_measurement_was_given_up_does_not_count() {
+fn a_result_that_comes_after_the_measurement_was_stopped_does_not_count() {
     let mut app = measuring();
     act(&mut app, Action::StopMeasuring);
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
@@ -188,7 +191,7 @@ fn a_result_that_comes_after_the_measurement_was_given_up_does_not_count() {
 }
 
 #[test]
-fn leaving_the_exercise_gives_up_its_measurement() {
+fn leaving_the_exercise_stops_its_measurement() {
     let mut app = measuring();
     let effects = act(&mut app, Action::LeaveExercise);
     let resume = Effect::Send(Command::Resume);
@@ -200,7 +203,7 @@ fn a_run_that_the_learner_paused_stays_paused_after_a_measurement() {
     let mut app = asked();
     act(&mut app, Action::Pause);
     hear(&mut app, Event::Paused { slot: Slot::A });
-    let effects = answers(&mut app, said("2"), true);
+    let effects = answers(&mut app, answered("2"), true);
     assert!(matches!(effects.as_slice(), [Effect::Measure { .. }]));
     let stopped = act(&mut app, Action::StopMeasuring);
     assert_eq!(stopped, [Effect::StopMeasuring]);

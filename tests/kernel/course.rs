@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflings::course::exercise::kernel::SEED;
 use perflings::course::{Course, CourseFiles};
 use perflings::judge::Outcome;
 use protocol::KernelStarter;
@@ -89,7 +90,7 @@ fn every_wrong_solution_is_refused_with_a_line_that_names_its_mistake() {
         };
         assert!(kernels.wrong.len() >= 4, "{} has too few", exercise.path);
         for wrong in &kernels.wrong {
-            let job = kernels.job(&exercise.id, |name| {
+            let job = kernels.job(&exercise.id, SEED, |name| {
                 let index = kernels
                     .kernels
                     .iter()

@@ -90,7 +90,8 @@ fn a_kernel_that_passed_computes_for_the_model() {
             .map(|i| (i as f32 * 0.37 + shift).sin() * 3.0)
             .collect::<Vec<f32>>()
     };
-    let (gate, up) = (values(0.0), values(1.0));
+    let gate = values(0.0);
+    let up = values(1.0);
     let on_device = |values: &[f32]| {
         Tensor::<1>::from_floats(values, &device)
             .try_into_primitive::<CubeBackend>()

@@ -3,7 +3,7 @@
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::class::board::Board;
-use perflings::class::link::RoomNews;
+use perflings::class::link::{RoomError, RoomNews};
 use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, Participant};
 use perflings::class::state::RoomState;
@@ -213,11 +213,9 @@ fn a_room_that_is_lost_or_closed_leaves_the_learner_where_they_are() {
     let mut app = joined();
     receive_orders(&mut app, &[]);
     let before = (app.lesson.learner.at, app.bench.run.state.clone());
-    let lost = |again| RoomNews::Lost {
-        why: "10.0.0.1:1 does not answer\u{1b}[2J".to_owned(),
-        again,
-    };
-    update(&mut app, Message::Room(lost(true)));
+    let why = "10.0.0.1:1 does not answer\u{1b}[2J".to_owned();
+    let lost = RoomNews::Lost(RoomError::Later(why.clone()));
+    update(&mut app, Message::Room(lost));
     assert!(matches!(
         app.class.as_ref().map(|class| &class.link),
         Some(Link::Lost(_))
@@ -228,7 +226,8 @@ fn a_room_that_is_lost_or_closed_leaves_the_learner_where_they_are() {
     );
     receive_orders(&mut app, &[InstructorRequest::Close(true)]);
     assert_eq!(notice(&app), "The room is closed; you go on alone");
-    update(&mut app, Message::Room(lost(false)));
+    let closed = RoomNews::Lost(RoomError::Never(why));
+    update(&mut app, Message::Room(closed));
     act(&mut app, Action::RaiseHand);
     assert_eq!(tick(&mut app, 9_000), None, "nothing is shared any more");
     assert_eq!((app.lesson.learner.at, app.bench.run.state.clone()), before);

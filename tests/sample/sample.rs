@@ -1,4 +1,5 @@
-//! A small course and made-up, repeatable events of its runs, for tests of the screen. No engine, no clock, no file.
+//! A small course and invented events of its runs, for tests of the screen. The events are the same in every test run, because no engine, clock
+//! or file makes them.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::Panel;
@@ -153,11 +154,11 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         fix: "init = \"normal-0.02\" draws every matrix from N(0, 0.02).".to_owned(),
         cpu_note: (number == 2)
             .then(|| "The ratio is small here: the cache holds the whole tensor.".to_owned()),
-        files: vec![StageFile {
+        file: StageFile {
             name: "config.toml".to_owned(),
             starter: "[model]\ninit = \"library-default\"\n".to_owned(),
             solution: "[model]\ninit = \"normal-0.02\"\n".to_owned(),
-        }],
+        },
         steps: 20,
         cues: Vec::new(),
         hides: Vec::new(),
@@ -167,7 +168,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
     }
 }
 
-/// Three stages: one whose fix needs new weights, one whose fix keeps them, one about clocks.
+/// Returns a course of three stages: the fix of the first needs new weights, that of the second keeps them, and the third is about clocks.
 pub(crate) fn course() -> Course {
     let plain = RunConfig::preset(Preset::Tiny);
     let mut init = plain.clone();
@@ -202,7 +203,7 @@ pub(crate) fn course() -> Course {
     }
 }
 
-/// The device the events come from.
+/// Returns the device that all events name.
 pub(crate) fn device() -> Device {
     Device {
         kind: "cpu".to_owned(),
@@ -210,7 +211,7 @@ pub(crate) fn device() -> Device {
     }
 }
 
-/// What the device was measured to do at most.
+/// Returns the measured peaks of the device.
 pub(crate) fn peaks() -> Peaks {
     let rate = |best: f64| Rate {
         best,
@@ -251,16 +252,17 @@ fn broken_init(run: &RunSpec) -> bool {
     run.config.model.init == Init::LibraryDefault
 }
 
-/// A step that looks like one: the loss falls, times vary a little and repeatably.
+/// Returns a plausible step: the loss falls towards a floor, and the times vary a little from step to step.
 pub(crate) fn step(run: &RunSpec, step: u64) -> Event {
-    let at = step as f64;
+    // A number from -0.5 to 0.5 that looks random.
     let ripple = ((step * 7919) % 97) as f64 / 97.0 - 0.5;
-    let (from, floor, pace) = if broken_init(run) {
+    let (first, floor, decay_steps) = if broken_init(run) {
         (122.0, 30.0, 60.0)
     } else {
         (6.93, 2.5, 160.0)
     };
-    let loss = floor + (from - floor) * (-at / pace).exp() + ripple * (from - floor) * 0.03;
+    let height: f64 = first - floor;
+    let loss = floor + height * (-(step as f64) / decay_steps).exp() + ripple * height * 0.03;
     let ms = if run.config.model.kv_layout == KvLayout::Strided {
         205.0
     } else {
@@ -545,19 +547,19 @@ pub(crate) fn pair(n: u32, done: bool) -> Event {
     })
 }
 
-/// What an engine would say from the start of a run to a step.
+/// Returns the events of a run from its start to the step `last`.
 pub(crate) fn until(run: &RunSpec, last: u64) -> Vec<Event> {
     let mut events = vec![started(run, 0)];
-    for at in 0..=last {
-        events.extend(at_step(run, at));
+    for number in 0..=last {
+        events.extend(at_step(run, number));
     }
     events
 }
 
-/// What an engine says about one step.
-pub(crate) fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
-    let mut events = vec![step(run, at)];
-    if at == 0 {
+/// Returns the events of one step.
+pub(crate) fn at_step(run: &RunSpec, number: u64) -> Vec<Event> {
+    let mut events = vec![step(run, number)];
+    if number == 0 {
         events.extend([
             memory(run),
             evidence(run, 0),
@@ -565,11 +567,11 @@ pub(crate) fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
             lints(run),
         ]);
     }
-    if at % 20 == 5 {
-        events.push(kernels(run, at));
+    if number % 20 == 5 {
+        events.push(kernels(run, number));
     }
-    if at >= 5 && at.is_multiple_of(5) {
-        events.push(throughput(run, at));
+    if number >= 5 && number.is_multiple_of(5) {
+        events.push(throughput(run, number));
     }
     events
 }

@@ -1,4 +1,4 @@
-//! A frame as text that shows its styles too: the backend for tests drops colours when it prints.
+//! A frame as text that also shows its styles, because ratatui's backend for tests prints no colours.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
@@ -11,14 +11,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
-/// A terminal that can do everything.
+/// The abilities of a terminal with colours and Unicode.
 pub(crate) const ABLE: TerminalAbilities = TerminalAbilities {
     colours: Colours::Indexed,
     background: Some(Background::Dark),
     ascii: false,
 };
 
-/// A way of drawing, for the names of snapshots.
+/// The ways of drawing: a name for snapshots, a theme and markers.
 pub(crate) const LOOKS: [(&str, ThemeName, Markers); 3] = [
     ("dark", ThemeName::Dark, Markers::Braille),
     ("mono", ThemeName::Mono, Markers::Dots),
@@ -76,38 +76,40 @@ pub(crate) fn panel(
     terminal.backend().buffer().clone()
 }
 
-/// The text, then the same grid with a letter per style, then what the letters mean.
+/// Returns the text of a frame, then a grid of the same size with a letter for the style of each cell, then a legend of these letters.
 pub(crate) fn with_styles(buffer: &Buffer) -> String {
     let area = buffer.area;
-    let mut legend: Vec<String> = vec![describe(Color::Reset, Color::Reset, Modifier::empty())];
-    let (mut text, mut styles) = (String::new(), String::new());
+    let mut known_styles = vec![describe(Color::Reset, Color::Reset, Modifier::empty())];
+    let mut text = String::new();
+    let mut styles = String::new();
     for y in area.top()..area.bottom() {
-        let (mut line, mut marks) = (String::new(), String::new());
+        let mut line = String::new();
+        let mut letters = String::new();
         for x in area.left()..area.right() {
             let cell = &buffer[(x, y)];
             line.push_str(cell.symbol());
             let style = describe(cell.fg, cell.bg, cell.modifier);
-            let at = legend
+            let index = known_styles
                 .iter()
                 .position(|known| *known == style)
                 .unwrap_or_else(|| {
-                    legend.push(style);
-                    legend.len() - 1
+                    known_styles.push(style);
+                    known_styles.len() - 1
                 });
-            marks.push(letter(at));
+            letters.push(letter(index));
         }
         text += &format!("│{line}│\n");
-        styles += &format!("│{}\n", marks.trim_end_matches('.'));
+        styles += &format!("│{}\n", letters.trim_end_matches('.'));
     }
-    let legend: String = legend
+    let legend: String = known_styles
         .iter()
         .enumerate()
-        .map(|(at, style)| format!("{} {style}\n", letter(at)))
+        .map(|(index, style)| format!("{} {style}\n", letter(index)))
         .collect();
     format!("{text}\n{styles}\n{legend}")
 }
 
-/// The text alone.
+/// Returns the text of a frame without its styles.
 pub(crate) fn text(buffer: &Buffer) -> String {
     let area = buffer.area;
     (area.top()..area.bottom())
@@ -120,9 +122,10 @@ pub(crate) fn text(buffer: &Buffer) -> String {
         .collect()
 }
 
-fn letter(at: usize) -> char {
+/// Returns the letter of the style with this index. The first style, that of plain text, is a point.
+fn letter(index: usize) -> char {
     const LETTERS: &[u8] = b".abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    LETTERS.get(at).map_or('?', |byte| char::from(*byte))
+    LETTERS.get(index).map_or('?', |byte| char::from(*byte))
 }
 
 fn describe(fg: Color, bg: Color, modifier: Modifier) -> String {

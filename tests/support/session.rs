@@ -79,7 +79,7 @@ pub(crate) fn play_recording(app: &mut App) -> usize {
     for line in recording.iter() {
         update(app, Message::Recorded(FromEngine::Line(line)));
     }
-    recording.len()
+    recording.line_count()
 }
 
 /// Continues to the evidence without choosing the panel that shows the fault.

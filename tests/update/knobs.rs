@@ -361,7 +361,7 @@ fn a_file_that_cannot_be_read_leaves_b_and_is_not_written() {
         app.view
             .notice
             .as_ref()
-            .is_some_and(|notice| notice.text.contains("the file did not"))
+            .is_some_and(|notice| notice.text.contains("its file did not"))
     );
     save_file(&mut app, Ok(before.clone()));
     assert_eq!(

@@ -98,9 +98,12 @@ fn make_shader_folder() {
     }
 }
 
-/// The types of adapters in the order of `gpu:N`, then drivers that compute on the CPU. Each has the name that burn has for the adapter with a
-/// number among those of its type.
-const TYPES: [(DeviceType, fn(usize) -> DeviceKind); 5] = [
+/// Returns burn's name for the adapter with this number among those of its type.
+type NumberedKind = fn(usize) -> DeviceKind;
+
+/// The types of adapters in the order of `gpu:N`, then drivers that compute on the CPU. Each has burn's name for
+/// its adapters.
+const TYPES: [(DeviceType, NumberedKind); 5] = [
     (DeviceType::DiscreteGpu, DeviceKind::DiscreteGpu),
     (DeviceType::IntegratedGpu, DeviceKind::IntegratedGpu),
     (DeviceType::VirtualGpu, DeviceKind::VirtualGpu),

@@ -82,7 +82,7 @@ fn block_size(class: usize) -> usize {
 
 #[expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 // SAFETY: every block comes from `System` with the alignment asked for and at least the size asked for, and is returned
-// to it or kept for a later request of the same class; counting touches no memory of the caller.
+// to it or kept for a later request of its class; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = CURRENT.fetch_add(layout.size(), Relaxed) + layout.size();

@@ -13,6 +13,13 @@ use burn_wgpu::wgpu;
 
 use tiny_llama::ops::gpu::wgsl;
 
+/// The kinds of errors that are caught around a call to the graphics library. Of several errors, the last kind is reported.
+pub(crate) const ERROR_FILTERS: [wgpu::ErrorFilter; 3] = [
+    wgpu::ErrorFilter::Internal,
+    wgpu::ErrorFilter::OutOfMemory,
+    wgpu::ErrorFilter::Validation,
+];
+
 /// Compiles ahead until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct CompileAhead(());
@@ -59,8 +66,7 @@ fn compile(device: &wgpu::Device, texts: Receiver<String>) {
 
 /// Compiles a text as the library does. Errors are dropped, because the library meets them again and reports them.
 fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
-    use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-    let scopes = [Validation, Internal, OutOfMemory].map(|filter| device.push_error_scope(filter));
+    let scopes = ERROR_FILTERS.map(|filter| device.push_error_scope(filter));
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: None,
         source: wgpu::ShaderSource::Wgsl(text.into()),

@@ -56,7 +56,7 @@ pub fn probe() -> Vec<DeviceInfo> {
 /// Opens `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
 ///
 /// # Errors
-/// Fails when there is no such device, or it cannot be opened. The error lists the devices or tells what to do.
+/// Fails when there is no such device, or it cannot be opened. The error lists the devices or has advice.
 pub fn open(select: &str) -> Result<OpenDevice> {
     if select == "cpu" {
         return Ok(OpenDevice {

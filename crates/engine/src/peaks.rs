@@ -60,7 +60,7 @@ pub fn set_damaged_file_aside() -> Option<String> {
 }
 
 /// Returns the entry of a device under this driver, and a sentence if the file was damaged.
-fn kept(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<String>) {
+fn cached(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<String>) {
     let (on_file, damage) = folder().map_or_else(Default::default, |folder| cache::read(&folder));
     let mut entries = unwritten().clone().into_iter().chain(on_file);
     (entries.find(|entry| entry.is_for(device, driver)), damage)
@@ -68,7 +68,7 @@ fn kept(device: &Device, driver: &str) -> (Option<cache::CachedPeaks>, Option<St
 
 /// Returns the peaks of a device under this driver, from this process or from the file; `None` if the device was not measured.
 pub fn known(device: &Device, driver: &str) -> Option<Peaks> {
-    kept(device, driver).0.map(|entry| entry.peaks)
+    cached(device, driver).0.map(|entry| entry.peaks)
 }
 
 /// Returns the known peaks, or measures and keeps them. `warn` gets a sentence for each thing that goes wrong.
@@ -76,15 +76,15 @@ pub fn known(device: &Device, driver: &str) -> Option<Peaks> {
 /// # Errors
 /// Fails when the device could not be measured, with the reason.
 pub fn known_or_measured(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Result<Peaks> {
-    let (kept, damage) = kept(&opened.info, &opened.driver);
+    let (kept, damage) = cached(&opened.info, &opened.driver);
     damage.into_iter().for_each(&mut warn);
     let Some(kept) = kept else {
-        return keep(opened, measured(opened)?, 1, warn);
+        return keep(opened, measure_and_check(opened)?, 1, warn);
     };
     if !is_due(&kept) || kept.peaks.load().is_some() && !others_are_idle() {
         return Ok(kept.peaks);
     }
-    let peaks = higher(kept.peaks, measured(opened)?);
+    let peaks = higher(kept.peaks, measure_and_check(opened)?);
     keep(opened, peaks, kept.tries + 1, warn)
 }
 
@@ -144,7 +144,7 @@ pub fn measure_again(opened: &OpenDevice, mut warn: impl FnMut(String)) -> Resul
     if uses_cores(&opened.info) {
         wait_until_others_are_idle(&mut warn);
     }
-    let now = measured(opened)?;
+    let now = measure_and_check(opened)?;
     let kept = match before {
         Some(before) => {
             let file = folder().map(|folder| cache::file(&folder));
@@ -178,7 +178,7 @@ fn uses_cores(device: &Device) -> bool {
 ///
 /// # Errors
 /// Fails when the device fails, or the result is not plausible.
-fn measured(opened: &OpenDevice) -> Result<Peaks> {
+fn measure_and_check(opened: &OpenDevice) -> Result<Peaks> {
     let (measured, others) =
         machine::others_during(|| catch_unwind(AssertUnwindSafe(|| measure::measure(opened))));
     // The arrays are large and are not needed again.

@@ -29,12 +29,12 @@ pub(crate) struct TimedLaunch {
     /// The index of the span that the launch belongs to; `None` if it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
-    pub took: Took,
+    pub took: LaunchTime,
 }
 
 /// The time at which a launch ran.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
+pub(crate) struct LaunchTime {
     /// The start on a clock that all launches of a profile share; `None` if the device does not report it.
     pub start: Option<Duration>,
     pub length: Duration,
@@ -78,7 +78,7 @@ struct Rows {
 
 impl Rows {
     /// Adds a launch inside an operation. `counts_work` is true if this launch carries the operation's work.
-    fn add(&mut self, row: &SpanRow, kernel: &str, took: Took, counts_work: bool) {
+    fn add(&mut self, row: &SpanRow, kernel: &str, took: LaunchTime, counts_work: bool) {
         let key = [row.scope.part, row.phase.into_str(), row.op, kernel].map(str::to_owned);
         let (sum, layers) = self.add_call(key, took);
         if let Some(why) = row.cost.nothing {
@@ -91,7 +91,7 @@ impl Rows {
     }
 
     /// Adds a launch that the library issued between operations, such as the sum of two gradients of one tensor.
-    fn add_glue(&mut self, kernel: &str, took: Took) {
+    fn add_glue(&mut self, kernel: &str, took: LaunchTime) {
         let key = ["glue", "backward", "library", kernel].map(str::to_owned);
         let (sum, _) = self.add_call(key, took);
         sum.no_work =
@@ -99,7 +99,7 @@ impl Rows {
     }
 
     /// Adds a call to its row, and returns the row.
-    fn add_call(&mut self, key: [String; 4], took: Took) -> &mut RowWithLayers {
+    fn add_call(&mut self, key: [String; 4], took: LaunchTime) -> &mut RowWithLayers {
         let row_with_layers = self.by_kernel.entry(key.clone()).or_insert_with(|| {
             let [part, phase, op, kernel] = key;
             (
@@ -216,7 +216,7 @@ mod tests {
         TimedLaunch {
             span,
             kernel: kernel.to_owned(),
-            took: Took {
+            took: LaunchTime {
                 start: None,
                 length: Duration::from_millis(ms),
             },

@@ -28,8 +28,7 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
 use super::{allocator, peaks};
-use protocol::machine;
-use protocol::machine::ProcessorTime;
+use protocol::machine::{self, ProcessorTime};
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
 use tiny_llama::ops::device_progress;
 

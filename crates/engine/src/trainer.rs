@@ -31,11 +31,6 @@ use statistics::Statistics;
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
-/// The number of steps from one bracketed step of an unsynchronised run to the next. A bracketed step begins with an empty queue, and ends with a
-/// wait for the device.
-const BRACKET_EVERY: u64 = 8;
-/// The shortest time between two bracketed steps. The device idles while an empty queue fills again, which would slow a run of short steps.
-const BRACKET_PAUSE: Duration = Duration::from_millis(10);
 /// The shortest time between two profiles.
 const PROFILE_PAUSE: Duration = Duration::from_secs(4);
 /// The shortest time between two throughput reports.
@@ -44,8 +39,6 @@ const REPORT_PAUSE: Duration = Duration::from_millis(250);
 const STEP_PAUSE: Duration = Duration::from_millis(50);
 /// The number of first steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
-/// The largest number of steps whose losses were not read yet.
-const MAX_PENDING: usize = 256;
 /// The number of steps before the first profile on a GPU, whose clock rises with work.
 const FIRST_ON_GPU: u64 = 12;
 /// The largest number of kernel rows in the summary.

@@ -178,7 +178,7 @@ impl EngineHandle {
         if let HandleState::Greeting { .. } = self.state {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
-            // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
+            // A full queue means that the engine stopped reading; it is stopped only if its heartbeat stops too.
             let _ = outbox.try_send(command);
         }
     }
@@ -351,7 +351,7 @@ impl EngineHandle {
         };
         self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
         if self.sealed && line.event.names_configuration() {
-            text = covered(&line);
+            text = line.covered_text();
         }
         self.unreadable = 0;
         self.last_line = Instant::now();
@@ -483,15 +483,6 @@ impl EngineHandle {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-/// Returns the text of a line without the configuration of a sealed run, for recordings and `--json`.
-fn covered(line: &StreamLine) -> String {
-    let covered = StreamLine {
-        t: line.t,
-        event: line.event.clone().covered(),
-    };
-    serde_json::to_string(&covered).unwrap_or_default()
 }
 
 impl Drop for EngineHandle {

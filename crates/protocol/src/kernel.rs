@@ -263,7 +263,7 @@ pub enum KernelMetric {
     Shared,
     /// The kernel fetches each number of an input at most this many times.
     Fetches,
-    /// At least this number of invocations in a row take elements that lie side by side.
+    /// At least this number of invocations in a row take neighbouring elements.
     Neighbours,
     /// The kernel multiplies with `coopMultiplyAdd`.
     Cores,

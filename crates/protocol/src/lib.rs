@@ -46,7 +46,7 @@ pub use report::*;
 pub use run::*;
 pub use size::*;
 
-/// Version of this protocol. A reader refuses a larger one and says so.
+/// The version of this protocol. A reader refuses a larger one with a message.
 pub const PROTOCOL: u32 = 1;
 
 /// A request of a reader to the engine.
@@ -130,7 +130,7 @@ pub struct StreamLine {
 /// Reads a `StreamLine` or a `Command` from its text.
 ///
 /// # Errors
-/// Says what is wrong and in which column.
+/// Fails if the text is not one of these. The error names the fault and its column.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| match error.to_string() {
         why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
@@ -204,7 +204,7 @@ pub enum Event {
     KernelChecking {
         progress: Box<KernelProgress>,
     },
-    /// A learner's kernels compute a part of the model, or `why_not` says why they do not.
+    /// A learner's kernels compute a part of the model, or `why_not` has the reason why they do not.
     KernelUsed {
         exercise: String,
         part: String,
@@ -248,7 +248,7 @@ impl Event {
         }
     }
 
-    /// Returns the time since the work on the device made progress, in seconds; `None` if the event does not tell it.
+    /// Returns the time since the work on the device made progress, in seconds; `None` if the event does not report it.
     pub fn progress_s(&self) -> Option<f64> {
         match self {
             Self::Heartbeat { device_s } => *device_s,

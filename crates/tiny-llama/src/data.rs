@@ -123,8 +123,11 @@ impl Chain {
                 .into_iter()
                 .map(|row| {
                     let (tokens, probabilities): (Vec<_>, Vec<_>) = row.into_iter().unzip();
-                    let tokens = tokens.into_iter().map(|token| token as i32);
-                    tokens.zip(cumulative(probabilities)).collect()
+                    tokens
+                        .into_iter()
+                        .map(|token| token as i32)
+                        .zip(cumulative(probabilities))
+                        .collect()
                 })
                 .collect(),
         }

@@ -94,8 +94,10 @@ impl Model {
     /// x += o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
     fn attention<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
-        let (c, ops) = (self.config(), &self.versions);
-        let (d, kv) = (c.hidden, c.hidden / c.heads * c.kv_heads);
+        let c = self.config();
+        let ops = &self.versions;
+        let d = c.hidden;
+        let kv = c.hidden / c.heads * c.kv_heads;
         let h = x.norm(at("norm1"), block.norm1); // [n, d]
         let y = match block.qkv {
             Projections::Separate([q, k, v]) => {
@@ -117,7 +119,8 @@ impl Model {
     /// x += down(silu(gate)·up) of the normed x; x `[n, d]`.
     fn feed_forward<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
-        let (c, ops) = (self.config(), &self.versions);
+        let c = self.config();
+        let ops = &self.versions;
         let h = x.norm(at("norm2"), block.norm2); // [n, d]
         let y = match block.gate_up {
             Projections::Separate([gate, up]) if c.swiglu == Swiglu::NaiveKernel => {

@@ -211,13 +211,13 @@ impl<O> Call<O> {
         let [row, _] = self.rows;
         let live = learner_kernel::part_in_use(row.scope.part);
         cost::span(row, || {
-            let inputs = inputs.map(B::contiguous);
+            let contiguous = inputs.map(B::contiguous);
             let learner = live.and_then(|live| {
-                let found = self.op.forward_live::<B>(&live, &inputs)?;
-                let own = || [self.op.forward::<B>(inputs.clone()).0];
+                let found = self.op.forward_live::<B>(&live, &contiguous)?;
+                let own = || [self.op.forward::<B>(contiguous.clone()).0];
                 agrees::<B, 1>(&live, std::slice::from_ref(&found.0), own).then_some(found)
             });
-            learner.unwrap_or_else(|| self.op.forward::<B>(inputs))
+            learner.unwrap_or_else(|| self.op.forward::<B>(contiguous))
         })
     }
 
@@ -229,17 +229,17 @@ impl<O> Call<O> {
         O: Operation<N>,
     {
         let nodes = inputs.each_ref().map(|tensor| tensor.node());
-        let inputs = inputs.map(|tensor| tensor.into_primitive());
+        let primitives = inputs.map(|tensor| tensor.into_primitive());
         match Node::<O>(PhantomData)
             .prepare::<NoCheckpointing>(nodes)
             .compute_bound()
             .stateful()
         {
             OpsKind::Tracked(prep) => {
-                let (output, saved) = self.forward::<B, N>(inputs);
+                let (output, saved) = self.forward::<B, N>(primitives);
                 prep.finish((self, saved), output)
             }
-            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(inputs).0),
+            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(primitives).0),
         }
     }
 }

@@ -154,10 +154,12 @@ impl Interpreter<'_> {
             _ => None,
         };
         let value = &values[value.index()].words;
-        let (mut old, mut exchanged) = (vec![0; self.lanes], vec![0; self.lanes]);
+        let mut old = vec![0; self.lanes];
+        let mut exchanged = vec![0; self.lanes];
         self.shared[variable].update(&access, node.scalar, |lane, found| {
             let equal = compare.is_none_or(|compare| compare[lane] == found);
-            (old[lane], exchanged[lane]) = (found, equal.into());
+            old[lane] = found;
+            exchanged[lane] = equal.into();
             equal.then(|| change(fun, node.scalar, found, value[lane]))
         });
         let compares = compare.is_some();
@@ -195,7 +197,7 @@ impl Interpreter<'_> {
     fn own_words(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
-            Some(Root::Private(at)) => Ok(&mut self.private[at]),
+            Some(Root::Private(index)) => Ok(&mut self.private[index]),
             _ => Err(self.unsupported("this pointer", span)),
         }
     }
@@ -211,7 +213,7 @@ impl Interpreter<'_> {
 
     /// Returns the clock of the memory that a variable is in.
     pub(crate) fn clock_of(&self, variable: usize) -> Epochs {
-        self.clock(self.shared[variable].space())
+        self.clock(self.shared[variable].space)
     }
 
     /// Reports a pointer that is not the same for all lanes.
@@ -227,7 +229,8 @@ impl Interpreter<'_> {
         let first = mask.lanes.first().map_or(0, |lane| offset_of(*lane));
         let mut lanes = mask.lanes.iter().copied();
         if let Some(other) = lanes.find(|lane| offset_of(*lane) != first) {
-            let (root, offset) = (value.root, offset_of(other));
+            let root = value.root;
+            let offset = offset_of(other);
             let mut finding = self.finding(FindingKind::NonUniformValue, span, other);
             let mut number = NO_VARIABLE;
             if let Some(Root::Shared(variable)) = root {
@@ -250,10 +253,10 @@ impl Interpreter<'_> {
         values: &[u32],
     ) {
         let counts = &mut self.sites[usize::from(access.site)].counts;
-        let times = times * access.mask.lanes.len() as u64;
+        let lanes = access.mask.lanes.len() as u64;
         match counts.iter_mut().find(|count| count.0 == variable) {
-            Some(count) => count.1 += times,
-            None => counts.push((variable, times)),
+            Some(count) => count.1 += times * lanes,
+            None => counts.push((variable, times * lanes)),
         }
         let mut last = None;
         for conflict in std::mem::take(&mut self.shared[variable].conflicts) {
@@ -267,10 +270,13 @@ impl Interpreter<'_> {
             last = now;
         }
         if self.watched {
-            let (layout, shared) = (&self.context.layout, &self.shared[variable]);
-            let (name, ty) = (shared.name(), shared.variable.ty);
+            let layout = &self.context.layout;
+            let shared = &self.shared[variable];
+            let name = shared.name();
             let path = |lane: u32| match access.offsets.get(lane as usize) {
-                Some(offset) if *offset != OUTSIDE => layout.path(name, ty, *offset, bytes),
+                Some(offset) if *offset != OUTSIDE => {
+                    layout.path(name, shared.variable.ty, *offset, bytes)
+                }
                 _ => name.to_owned(),
             };
             self.observer.access(&Access {
@@ -278,13 +284,13 @@ impl Interpreter<'_> {
                 location: self
                     .shader
                     .locate(self.sites[usize::from(access.site)].span),
-                space: shared.space(),
+                space: shared.space,
                 variable: name,
                 binding: shared.binding(),
                 lanes: &access.mask.lanes,
                 offsets: access.offsets,
                 bytes,
-                elements: times / access.mask.lanes.len().max(1) as u64,
+                elements: times,
                 values,
                 path: &path,
             });
@@ -294,7 +300,7 @@ impl Interpreter<'_> {
     /// Reports a conflict with an earlier access.
     fn report_conflict(&mut self, conflict: &Conflict, variable: usize, access: &LaneAccess<'_>) {
         let lane = access.actor.map_or(conflict.lane, u32::from);
-        let space = self.shared[variable].space();
+        let space = self.shared[variable].space;
         let earlier = conflict.other;
         let location = self
             .shader
@@ -419,7 +425,7 @@ impl Interpreter<'_> {
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
                     variable: shared.name().to_owned(),
-                    space: shared.space(),
+                    space: shared.space,
                     binding: shared.binding(),
                     loads: 0,
                     stores: 0,

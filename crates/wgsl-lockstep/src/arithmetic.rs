@@ -34,10 +34,14 @@ pub(crate) fn map2(
     }
 }
 
-/// Returns scalar number `at` of a value, for all lanes. A value of one scalar has it as every component.
-pub(crate) fn scalar_lanes(words: &[u32], at: usize, lanes: usize) -> &[u32] {
-    let at = if words.len() == lanes { 0 } else { at * lanes };
-    words.get(at..at + lanes).unwrap_or_default()
+/// Returns one component of a value, for all lanes. A scalar is every component of itself.
+pub(crate) fn scalar_lanes(words: &[u32], component: usize, lanes: usize) -> &[u32] {
+    let start = if words.len() == lanes {
+        0
+    } else {
+        component * lanes
+    };
+    words.get(start..start + lanes).unwrap_or_default()
 }
 
 /// Returns true if a float is well within the normal numbers of f16.
@@ -97,8 +101,8 @@ pub(crate) fn binary(
     mask: &Mask,
 ) {
     let lanes = mask.total;
-    for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-        let (a, b) = (scalar_lanes(a, at, lanes), scalar_lanes(b, at, lanes));
+    for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
+        let [a, b] = [a, b].map(|operand| scalar_lanes(operand, component, lanes));
         binary_scalars(op, scalar.kind, a, b, out, mask);
     }
     use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
@@ -198,9 +202,9 @@ pub(crate) fn multiply(
         for row in 0..rows {
             for &lane in &mask.lanes {
                 let lane = lane as usize;
-                let terms = (0..inner).map(|at| {
-                    f(a[(at * rows + row) * lanes + lane])
-                        * f(b[(column * inner + at) * lanes + lane])
+                let terms = (0..inner).map(|k| {
+                    f(a[(k * rows + row) * lanes + lane])
+                        * f(b[(column * inner + k) * lanes + lane])
                 });
                 out[(column * rows + row) * lanes + lane] = terms.sum::<f32>().to_bits();
             }

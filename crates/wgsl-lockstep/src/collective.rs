@@ -43,7 +43,8 @@ impl Interpreter<'_> {
         let (rows, columns) = dimensions(node.ty);
         self.check_uniform(frame, data.pointer, span, mask);
         let subgroups = self.checked_subgroups(span, mask);
-        let (site, total) = (self.site(span, kind)?, self.lanes);
+        let site = self.site(span, kind)?;
+        let total = self.lanes;
         let pointer = std::mem::take(&mut self.frames[frame].values[data.pointer.index()]);
         let Some(Root::Shared(variable)) = pointer.root else {
             let what = "a cooperative matrix in an invocation's own memory";
@@ -67,8 +68,9 @@ impl Interpreter<'_> {
             let actor = Some((total + leader / self.subgroup) as u16);
             let shared = &mut self.shared[variable];
             let length = shared.bytes.len() as u64;
-            for (at, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
-                let (row, column) = (at / columns, at % columns);
+            for (element, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
+                let row = element / columns;
+                let column = element % columns;
                 let (far, near) = if data.row_major {
                     (row, column)
                 } else {
@@ -129,20 +131,19 @@ impl Interpreter<'_> {
         }
         out.resize(sum.len());
         for subgroup in subgroups {
-            let at = |index: usize| index * self.lanes + subgroup[0] as usize;
+            let word_of = |index: usize| index * self.lanes + subgroup[0] as usize;
             for row in 0..rows {
                 for column in 0..columns {
-                    let start = f(sum[at(row * columns + column)]);
+                    let start = f(sum[word_of(row * columns + column)]);
                     let inner = if self.launch.without_products {
                         0
                     } else {
                         inner
                     };
-                    let value = (0..inner).fold(start, |sum, inner_at| {
-                        sum + f(a[at(row * inner + inner_at)])
-                            * f(b[at(inner_at * columns + column)])
+                    let value = (0..inner).fold(start, |sum, k| {
+                        sum + f(a[word_of(row * inner + k)]) * f(b[word_of(k * columns + column)])
                     });
-                    out.words[at(row * columns + column)] = value.to_bits();
+                    out.words[word_of(row * columns + column)] = value.to_bits();
                 }
             }
         }

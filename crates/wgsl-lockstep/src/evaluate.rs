@@ -111,9 +111,9 @@ impl Context<'_> {
                 accept,
                 reject,
             } => {
-                for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-                    let [yes, no] = [accept, reject].map(|side| &value(side)[at * lanes..]);
-                    let choices = scalar_lanes(value(condition), at, lanes);
+                for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
+                    let [yes, no] = [accept, reject].map(|side| &value(side)[component * lanes..]);
+                    let choices = scalar_lanes(value(condition), component, lanes);
                     for (lane, out) in out.iter_mut().enumerate() {
                         let side = if choices[lane] != 0 { yes } else { no };
                         *out = side[lane];

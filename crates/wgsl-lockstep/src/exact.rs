@@ -167,7 +167,8 @@ impl<'a> Interpreter<'a> {
             return Ok(false);
         };
         let code = &self.codes[frame];
-        let (node, expressions) = (&code.nodes[handle.index()], &code.function.expressions);
+        let node = &code.nodes[handle.index()];
+        let expressions = &code.function.expressions;
         let scalar = |operand: Handle<Expression>| code.nodes[operand.index()].scalar;
         let is_float = |operand: Handle<Expression>| scalar(operand).kind == ScalarKind::Float;
         let value = |operand: Handle<Expression>| &self.frames[frame].values[operand.index()];
@@ -336,7 +337,8 @@ impl<'a> Interpreter<'a> {
             }
             (Some(Root::Local(frame, local)), _) => {
                 let frame = &self.frames[frame];
-                let (own, kept) = (&frame.locals[local.index()], &frame.numbers[local.index()]);
+                let own = &frame.locals[local.index()];
+                let kept = &frame.numbers[local.index()];
                 match from.common(mask) {
                     Some(word) if is_scalar => out.numbers.clone_from(&kept[word]),
                     _ if kept.iter().all(Option::is_none) => {}
@@ -366,11 +368,12 @@ impl<'a> Interpreter<'a> {
         let lanes = self.lanes;
         match (to.root, &mut self.exact) {
             (Some(Root::Shared(variable)), Some(exact)) => {
-                let (shared, stored) = (&self.shared[variable], &mut exact.stored[variable]);
+                let shared = &self.shared[variable];
+                let stored = &mut exact.stored[variable];
                 if stored.is_empty() {
                     let (words, _) = shared.bytes.as_chunks();
                     let real = |word: &[u8; 4]| {
-                        if shared.is_initialized() {
+                        if shared.initialized {
                             Real::from_word(scalar, u32::from_le_bytes(*word))
                         } else {
                             Real::MISSING
@@ -393,9 +396,10 @@ impl<'a> Interpreter<'a> {
                 let Frame {
                     locals, numbers, ..
                 } = &mut self.frames[frame];
-                let (own, kept) = (&locals[local.index()], &mut numbers[local.index()]);
+                let own = &locals[local.index()];
+                let kept = &mut numbers[local.index()];
                 let common = to.common(mask);
-                for (at, values) in from.words.chunks_exact(lanes).enumerate() {
+                for (index, values) in from.words.chunks_exact(lanes).enumerate() {
                     let mut set = |word: usize, changed: &[u32]| {
                         let kept = &mut kept[word];
                         if kept.is_some() || from.numbers.is_some() {
@@ -409,13 +413,13 @@ impl<'a> Interpreter<'a> {
                         }
                     };
                     match common {
-                        Some(first) if all => kept[first + at].clone_from(&from.numbers),
-                        Some(first) => set(first + at, &mask.lanes),
+                        Some(first) if all => kept[first + index].clone_from(&from.numbers),
+                        Some(first) => set(first + index, &mask.lanes),
                         None => {
                             for lane in &mask.lanes {
                                 let first = to.words[*lane as usize];
                                 if first != OUTSIDE {
-                                    set(first as usize + at, std::slice::from_ref(lane));
+                                    set(first as usize + index, std::slice::from_ref(lane));
                                 }
                             }
                         }

@@ -64,8 +64,10 @@ impl<'a> Interpreter<'a> {
     pub(crate) fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let called = mask.lanes.len();
-        (self.frames[frame].called, self.frames[frame].running) = (called, called);
-        if !std::mem::replace(&mut self.frames[frame].ready, true) {
+        let own = &mut self.frames[frame];
+        own.called = called;
+        own.running = called;
+        if !std::mem::replace(&mut own.ready, true) {
             self.set_fixed_values(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {
@@ -174,18 +176,7 @@ impl<'a> Interpreter<'a> {
             }
             Statement::Break => jumps.broken.merge(mask),
             Statement::Continue => jumps.continued.merge(mask),
-            Statement::Return { value } => {
-                let frame = &mut self.frames[frame];
-                let all = mask.lanes.len() == frame.called;
-                frame.running -= mask.lanes.len();
-                if let Some(value) = value {
-                    let value = &frame.values[value.index()];
-                    frame.result.take_numbers(value, mask, all);
-                    let result = frame.result.resize(value.words.len());
-                    copy_lanes(result, &value.words, mask);
-                }
-                mask.lanes.clear();
-            }
+            Statement::Return { value } => self.run_return(frame, *value, mask),
             Statement::ControlBarrier(flags) => self.barrier(*flags, span, mask),
             Statement::MemoryBarrier(_) => {}
             Statement::Store { pointer, value } => {
@@ -201,35 +192,13 @@ impl<'a> Interpreter<'a> {
                 self.atomic(frame, *pointer, (fun, *value), *result, span, mask)?;
             }
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                self.barrier(Barrier::WORK_GROUP, span, mask);
-                let mut out = std::mem::take(&mut self.frames[frame].values[result.index()]);
-                self.check_uniform(frame, *pointer, span, mask);
-                let loaded = self.load(frame, *pointer, span, mask, &mut out);
-                self.frames[frame].values[result.index()] = out;
-                loaded?;
-                self.local_clock.advance();
+                self.uniform_load(frame, *pointer, *result, span, mask)?;
             }
             Statement::Call {
                 function,
                 arguments,
                 result,
-            } => {
-                let callee = 1 + function.index();
-                for (index, argument) in arguments.iter().enumerate() {
-                    let value = std::mem::take(&mut self.frames[frame].values[argument.index()]);
-                    self.set_argument(callee, index, |out| out.copy(&value));
-                    self.frames[frame].values[argument.index()] = value;
-                }
-                self.depth += 1;
-                let mut inside = mask.clone();
-                self.call(callee, &mut inside)?;
-                self.depth -= 1;
-                if let Some(result) = result {
-                    let value = std::mem::take(&mut self.frames[callee].result);
-                    self.frames[frame].values[result.index()].copy(&value);
-                    self.frames[callee].result = value;
-                }
-            }
+            } => self.run_call(frame, 1 + function.index(), arguments, *result, mask)?,
             Statement::SubgroupBallot { result, predicate } => {
                 self.ballot(frame, (*predicate, *result), span, mask);
             }
@@ -263,6 +232,63 @@ impl<'a> Interpreter<'a> {
             Statement::RayQuery { .. } | Statement::RayPipelineFunction(_) => {
                 return Err(self.unsupported("ray tracing", span));
             }
+        }
+        Ok(())
+    }
+
+    /// Ends the function for the lanes in `mask`, and keeps the values that they return.
+    fn run_return(&mut self, frame: usize, value: Option<Handle<Expression>>, mask: &mut Mask) {
+        let frame = &mut self.frames[frame];
+        let all = mask.lanes.len() == frame.called;
+        frame.running -= mask.lanes.len();
+        if let Some(value) = value {
+            let value = &frame.values[value.index()];
+            frame.result.take_numbers(value, mask, all);
+            let result = frame.result.resize(value.words.len());
+            copy_lanes(result, &value.words, mask);
+        }
+        mask.lanes.clear();
+    }
+
+    /// Runs `workgroupUniformLoad`: a barrier, a load of the same place by all lanes, and a second barrier.
+    fn uniform_load(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        result: Handle<Expression>,
+        span: Span,
+        mask: &Mask,
+    ) -> Result<(), EarlyEnd> {
+        self.barrier(Barrier::WORK_GROUP, span, mask);
+        let mut out = std::mem::take(&mut self.frames[frame].values[result.index()]);
+        self.check_uniform(frame, pointer, span, mask);
+        let loaded = self.load(frame, pointer, span, mask, &mut out);
+        self.frames[frame].values[result.index()] = out;
+        self.local_clock.advance();
+        loaded
+    }
+
+    /// Calls a function with the frame `callee`, and takes its result.
+    fn run_call(
+        &mut self,
+        frame: usize,
+        callee: usize,
+        arguments: &[Handle<Expression>],
+        result: Option<Handle<Expression>>,
+        mask: &Mask,
+    ) -> Result<(), EarlyEnd> {
+        for (index, argument) in arguments.iter().enumerate() {
+            let value = std::mem::take(&mut self.frames[frame].values[argument.index()]);
+            self.set_argument(callee, index, |out| out.copy(&value));
+            self.frames[frame].values[argument.index()] = value;
+        }
+        self.depth += 1;
+        self.call(callee, &mut mask.clone())?;
+        self.depth -= 1;
+        if let Some(result) = result {
+            let value = std::mem::take(&mut self.frames[callee].result);
+            self.frames[frame].values[result.index()].copy(&value);
+            self.frames[callee].result = value;
         }
         Ok(())
     }

@@ -123,69 +123,29 @@ impl FindingKind {
     }
 }
 
-impl Finding {
-    fn element_or_name(&self) -> &str {
-        let name = self.variable.as_deref().unwrap_or("memory");
-        self.element.as_deref().unwrap_or(name)
-    }
-
-    /// Writes what the invocation does: `invocation 3 reads tile[4]`.
-    fn write_access(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = self.access.map_or("accesses", AccessKind::verb);
-        write!(f, "{} {verb} {}", self.invocation, self.element_or_name())
-    }
-
-    /// Writes the two accesses of a race.
-    fn write_race(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_access(f)?;
-        let Some(OtherAccess {
-            location,
-            invocation,
-            access,
-        }) = &self.other
-        else {
-            return Ok(());
-        };
-        let group = if invocation.workgroup == self.invocation.workgroup {
-            ""
-        } else {
-            " of another workgroup"
-        };
-        let (verb, line) = (access.verb(), location.line);
-        write!(
-            f,
-            ", {invocation}{group} {verb} it on line {line}, nothing orders them"
-        )
-    }
-}
-
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.variable.as_deref().unwrap_or("memory");
+        let element = self.element.as_deref().unwrap_or(name);
+        let verb = self.access.map_or("accesses", AccessKind::verb);
+        let access = format!("{} {verb} {element}", self.invocation);
         let missing = self.invocations.len();
         write!(f, "line {}: ", self.location.line)?;
         match self.kind {
-            FindingKind::Race => self.write_race(f),
+            FindingKind::Race => write!(f, "{access}{}", self.other_access()),
             FindingKind::SameValue => {
-                self.write_race(f)?;
-                write!(f, " (both write the same value)")
+                let other = self.other_access();
+                write!(f, "{access}{other} (both write the same value)")
             }
             FindingKind::VectorComponent => {
-                self.write_race(f)?;
-                write!(f, " (another component of the same vector)")
+                let other = self.other_access();
+                write!(f, "{access}{other} (another component of the same vector)")
             }
-            FindingKind::UnwrittenRead => {
-                let element = self.element_or_name();
-                write!(
-                    f,
-                    "{} reads {element}, which was never written",
-                    self.invocation
-                )
-            }
-            FindingKind::OutOfBounds => {
-                self.write_access(f)?;
-                self.index
-                    .map_or(Ok(()), |(_, count)| write!(f, ", of {count} elements"))
-            }
+            FindingKind::UnwrittenRead => write!(f, "{access}, which was never written"),
+            FindingKind::OutOfBounds => match self.index {
+                Some((_, count)) => write!(f, "{access}, of {count} elements"),
+                None => write!(f, "{access}"),
+            },
             FindingKind::DivergentBarrier => {
                 write!(
                     f,
@@ -196,7 +156,6 @@ impl fmt::Display for Finding {
                 write!(f, "{missing} invocations of the subgroup do not take part")
             }
             FindingKind::NonUniformValue => {
-                let element = self.element_or_name();
                 write!(f, "{element} is not the same for all invocations")
             }
             FindingKind::Endless => write!(f, "the loop does not end"),
@@ -204,6 +163,26 @@ impl fmt::Display for Finding {
                 write!(f, "{}; write {}", open.description(), open.alternative())
             }
         }
+    }
+}
+
+impl Finding {
+    /// Returns the end of a sentence about a race: `, invocation 3 writes it on line 7, nothing orders them`.
+    fn other_access(&self) -> String {
+        let Some(other) = &self.other else {
+            return String::new();
+        };
+        let group = if other.invocation.workgroup == self.invocation.workgroup {
+            ""
+        } else {
+            " of another workgroup"
+        };
+        format!(
+            ", {}{group} {} it on line {}, nothing orders them",
+            other.invocation,
+            other.access.verb(),
+            other.location.line
+        )
     }
 }
 

@@ -87,7 +87,7 @@ fn variable(function: &Function, mut pointer: Handle<Expression>) -> Variable {
             }
             Expression::GlobalVariable(handle) => return Variable::Global(handle),
             Expression::LocalVariable(handle) => return Variable::Local(handle),
-            Expression::FunctionArgument(at) => return Variable::Argument(at),
+            Expression::FunctionArgument(index) => return Variable::Argument(index),
             _ => return Variable::None,
         }
     }
@@ -163,7 +163,7 @@ impl Flow {
                 _ => self.globals[handle.index()],
             },
             Variable::Local(handle) => marks.locals[handle.index()],
-            Variable::Argument(at) => marks.arguments[at as usize],
+            Variable::Argument(index) => marks.arguments[index as usize],
             Variable::None => 0,
         }
     }
@@ -176,7 +176,7 @@ impl Flow {
             Expression::Load { pointer } => {
                 marks.values[pointer.index()] | self.memory(walk, pointer)
             }
-            Expression::FunctionArgument(at) => marks.arguments[at as usize],
+            Expression::FunctionArgument(index) => marks.arguments[index as usize],
             // The statement that makes a result sets it.
             Expression::AtomicResult { .. }
             | Expression::CallResult(_)
@@ -231,8 +231,9 @@ impl Flow {
         let number = walk.number;
         for (statement, span) in block.span_iter() {
             let now = under | exits.all();
-            let value =
-                |flow: &Self, of: Handle<Expression>| flow.functions[number].values[of.index()];
+            let marks_of = |flow: &Self, operand: Handle<Expression>| {
+                flow.functions[number].values[operand.index()]
+            };
             match statement {
                 Statement::Emit(range) => {
                     for handle in range.clone() {
@@ -245,8 +246,9 @@ impl Flow {
                     accept,
                     reject,
                 } => {
-                    let under = now | value(self, *condition);
-                    let (mut other, before) = (*exits, self.functions[number].locals.clone());
+                    let under = now | marks_of(self, *condition);
+                    let mut other = *exits;
+                    let before = self.functions[number].locals.clone();
                     self.block(walk, accept, under, exits);
                     let after = std::mem::replace(&mut self.functions[number].locals, before);
                     self.block(walk, reject, under, &mut other);
@@ -254,8 +256,9 @@ impl Flow {
                     exits.join(other);
                 }
                 Statement::Switch { selector, cases } => {
-                    let under = now | value(self, *selector);
-                    let (mut inner, before) = (*exits, self.functions[number].locals.clone());
+                    let under = now | marks_of(self, *selector);
+                    let mut inner = *exits;
+                    let before = self.functions[number].locals.clone();
                     let mut after = before.clone();
                     for case in cases {
                         self.join(number, &before);
@@ -264,7 +267,8 @@ impl Flow {
                         locals.for_each(|(all, local)| *all |= local);
                     }
                     self.functions[number].locals = after;
-                    (exits.function, exits.continued) = (inner.function, inner.continued);
+                    exits.function = inner.function;
+                    exits.continued = inner.continued;
                 }
                 Statement::Loop {
                     body,
@@ -284,7 +288,7 @@ impl Flow {
                         inner.continued = 0;
                         self.block(walk, continuing, now, &mut inner);
                         if let Some(condition) = break_if {
-                            inner.broken |= value(self, *condition);
+                            inner.broken |= marks_of(self, *condition);
                         }
                         if before == (inner, self.functions[number].locals.clone()) {
                             break;
@@ -297,8 +301,8 @@ impl Flow {
                 Statement::Continue => exits.continued |= now,
                 Statement::Return { value: result } => {
                     exits.function |= now;
-                    let result = result.map_or(0, |result| value(self, result));
-                    self.functions[number].result |= result | now;
+                    let returned = result.map_or(0, |result| marks_of(self, result));
+                    self.functions[number].result |= returned | now;
                 }
                 Statement::ControlBarrier(_) if now & FROM_WRITABLE != 0 => {
                     self.barriers.insert(span_key(*span));
@@ -307,24 +311,27 @@ impl Flow {
                     if now & FROM_WRITABLE != 0 {
                         self.barriers.insert(span_key(*span));
                     }
-                    let of = match variable(walk.function, *pointer) {
+                    let marks = match variable(walk.function, *pointer) {
                         Variable::Global(handle) => self.globals[handle.index()] & FROM_BUFFER,
                         _ => 0,
                     };
-                    self.set(number, *result, of);
+                    self.set(number, *result, marks);
                 }
-                Statement::Store { pointer, value: of } => {
-                    let of = value(self, *of) | value(self, *pointer) | now;
-                    self.store(walk, *pointer, of);
+                Statement::Store {
+                    pointer,
+                    value: stored,
+                } => {
+                    let marks = marks_of(self, *stored) | marks_of(self, *pointer) | now;
+                    self.store(walk, *pointer, marks);
                 }
                 Statement::Atomic {
                     pointer,
-                    value: of,
+                    value: stored,
                     result,
                     ..
                 } => {
-                    let of = value(self, *of) | now;
-                    self.store(walk, *pointer, of);
+                    let marks = marks_of(self, *stored) | now;
+                    self.store(walk, *pointer, marks);
                     if let Some(result) = result {
                         self.set(number, *result, FROM_BUFFER | FROM_WRITABLE);
                     }
@@ -334,7 +341,7 @@ impl Flow {
                 }
                 | Statement::SubgroupCollectiveOperation {
                     argument, result, ..
-                } => self.set(number, *result, value(self, *argument)),
+                } => self.set(number, *result, marks_of(self, *argument)),
                 Statement::Call {
                     function: callee,
                     arguments,
@@ -346,14 +353,14 @@ impl Flow {
                         result: gives,
                         ..
                     } = self.functions[callee.index()];
-                    for (at, argument) in arguments.iter().enumerate() {
-                        let mut of = value(self, *argument);
+                    for (index, argument) in arguments.iter().enumerate() {
+                        let mut marks = marks_of(self, *argument);
                         if let Variable::Local(handle) = variable(walk.function, *argument) {
-                            of |= self.functions[number].locals[handle.index()];
+                            marks |= self.functions[number].locals[handle.index()];
                             self.functions[number].locals[handle.index()] |=
                                 stored_through_arguments;
                         }
-                        self.functions[callee.index()].arguments[at] |= of;
+                        self.functions[callee.index()].arguments[index] |= marks;
                     }
                     if let Some(result) = result {
                         self.set(number, *result, gives);

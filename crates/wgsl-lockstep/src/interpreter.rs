@@ -202,13 +202,14 @@ impl<'a> Interpreter<'a> {
 
     /// Prepares the memory of a workgroup and the arguments of the entry point.
     pub(crate) fn begin_workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
-        (self.group_steps, self.group_iterations) = (0, 0);
+        self.group_steps = 0;
+        self.group_iterations = 0;
         self.local_clock.begin();
         self.global_clock.begin();
         self.starts.push((self.global_clock.start, self.group));
         let mut bytes = 0;
         for shared in &mut self.shared {
-            if shared.space() == Space::Workgroup {
+            if shared.space == Space::Workgroup {
                 bytes += shared.bytes.len();
                 // The shadow stays, because stamps older than the workgroup are ignored.
                 shared.bytes.fill(0);

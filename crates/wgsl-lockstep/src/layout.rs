@@ -200,8 +200,8 @@ impl<'a> Layout<'a> {
         leaves: &mut Vec<Leaf>,
     ) {
         if let Some(stride) = self.stride(inner) {
-            for at in 0..stride.count.unwrap_or(0) {
-                self.collect(element, offset + at * stride.bytes, leaves);
+            for index in 0..stride.count.unwrap_or(0) {
+                self.collect(element, offset + index * stride.bytes, leaves);
             }
         }
     }
@@ -260,9 +260,9 @@ fn is_known(scalar: Scalar) -> bool {
     }
 }
 
-fn push_component(path: &mut String, at: u32) {
+fn push_component(path: &mut String, index: u32) {
     path.push('.');
-    path.push(*['x', 'y', 'z', 'w'].get(at as usize).unwrap_or(&'?'));
+    path.push(*['x', 'y', 'z', 'w'].get(index as usize).unwrap_or(&'?'));
 }
 
 /// Returns the bytes from one column of a matrix to the next.

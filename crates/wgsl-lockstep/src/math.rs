@@ -19,13 +19,13 @@ pub(crate) fn apply(
 ) -> bool {
     let lanes = mask.total;
     let float = scalar.kind == ScalarKind::Float;
-    let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or_default();
     // Applies an operation to each component.
     macro_rules! each {
         (|$($name:ident),+| $value:expr) => {{
-            for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
+            for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
                 let mut number = 0..;
-                $(let $name = scalar_lanes(argument(number.next().unwrap_or(0)), at, lanes);)+
+                $(let $name = scalar_lanes(argument(number.next().unwrap_or(0)), component, lanes);)+
                 for &lane in &mask.lanes {
                     let lane = lane as usize;
                     $(let $name = $name[lane];)+
@@ -53,15 +53,15 @@ pub(crate) fn apply(
     } else {
         let words = out.len() / lanes;
         for &lane in &mask.lanes {
-            let gather = |at: usize| {
-                let words = argument(at).iter().skip(lane as usize).step_by(lanes);
+            let gather = |index: usize| {
+                let words = argument(index).iter().skip(lane as usize).step_by(lanes);
                 words.copied().take(MOST_WORDS).collect::<Vec<u32>>()
             };
             let Some(result) = whole(fun, scalar.kind, &gather(0), &gather(1), &gather(2)) else {
                 return false;
             };
-            for (at, word) in result.into_iter().enumerate().take(words) {
-                out[at * lanes + lane as usize] = word;
+            for (index, word) in result.into_iter().enumerate().take(words) {
+                out[index * lanes + lane as usize] = word;
             }
         }
     }
@@ -206,8 +206,8 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
 
 /// Limits a range of bits to the 32 bits of a word.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
-    let offset = offset.min(32);
-    (offset, count.min(32 - offset))
+    let first = offset.min(32);
+    (first, count.min(32 - first))
 }
 
 fn insert_bits(a: u32, new: u32, offset: u32, count: u32) -> u32 {
@@ -227,12 +227,12 @@ fn ldexp(a: f32, exponent: i32) -> f32 {
 fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -> Option<Vec<u32>> {
     use MathFunction::*;
     let floats = |words: &[u32]| words.iter().copied().map(f).collect::<Vec<f32>>();
-    let (x, y, z) = (floats(a), floats(b), floats(c));
+    let [x, y, z] = [a, b, c].map(floats);
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     let scale = |by: f32, of: &[f32]| of.iter().map(|x| x * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
     let packed = |bits, low, scale| pack(bits, x.iter().map(|x| normed(*x, low, scale)));
-    let half = |at: u32| (a.first().copied().unwrap_or(0) >> (16 * at)) as u16;
+    let half = |index: u32| (a.first().copied().unwrap_or(0) >> (16 * index)) as u16;
     Some(match fun {
         Dot if kind == ScalarKind::Float => words(vec![dot(&x, &y)]),
         Dot => {
@@ -267,7 +267,8 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             words(x.iter().zip(&y).map(|(x, y)| x - twice * y).collect())
         }
         Refract => {
-            let (eta, along) = (*z.first()?, dot(&y, &x));
+            let eta = *z.first()?;
+            let along = dot(&y, &x);
             let k = 1.0 - eta * eta * (1.0 - along * along);
             let bend = eta * along + k.max(0.0).sqrt();
             let turned = x.iter().zip(&y).map(|(x, y)| eta * x - bend * y);
@@ -300,11 +301,19 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
         }
         Unpack4x8unorm => words(bytes(a).map(|byte| f32::from(byte) / 255.0).to_vec()),
         Unpack2x16snorm => {
-            let part = |at| (f32::from(half(at) as i16) / 32767.0).max(-1.0);
+            let part = |index| (f32::from(half(index) as i16) / 32767.0).max(-1.0);
             words([0, 1].map(part).to_vec())
         }
-        Unpack2x16unorm => words([0, 1].map(|at| f32::from(half(at)) / 65535.0).to_vec()),
-        Unpack2x16float => words([0, 1].map(|at| f16::from_bits(half(at)).to_f32()).to_vec()),
+        Unpack2x16unorm => words(
+            [0, 1]
+                .map(|index| f32::from(half(index)) / 65535.0)
+                .to_vec(),
+        ),
+        Unpack2x16float => words(
+            [0, 1]
+                .map(|index| f16::from_bits(half(index)).to_f32())
+                .to_vec(),
+        ),
         Unpack4xI8 => bytes(a).map(|byte| byte as i8 as u32).to_vec(),
         Unpack4xU8 => bytes(a).map(u32::from).to_vec(),
         _ => return None,

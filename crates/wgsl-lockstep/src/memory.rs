@@ -31,7 +31,7 @@ type ShadowCell = [u64; 4];
 const WRITER: usize = 0;
 const READER: usize = 1;
 const SECOND_READER: usize = 2;
-const STRANGER: usize = 3;
+const EARLIER_READER: usize = 3;
 
 impl From<u64> for AccessStamp {
     fn from(bits: u64) -> Self {
@@ -80,9 +80,9 @@ pub(crate) struct SharedVariable<'a> {
     shadow: Vec<ShadowCell>,
     /// The base-2 logarithm of the bytes in a granule.
     shift: u32,
-    space: Space,
-    /// True if the memory may be read before it is written.
-    initialized: bool,
+    pub(crate) space: Space,
+    /// True if the memory held defined bytes before the launch.
+    pub(crate) initialized: bool,
     /// What is wrong with the last access.
     pub(crate) conflicts: Vec<Conflict>,
 }
@@ -131,15 +131,6 @@ impl<'a> SharedVariable<'a> {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
 
-    pub(crate) fn space(&self) -> Space {
-        self.space
-    }
-
-    /// Returns true if the memory held defined bytes before the launch.
-    pub(crate) fn is_initialized(&self) -> bool {
-        self.initialized
-    }
-
     pub(crate) fn name(&self) -> &'a str {
         self.variable.name.as_deref().unwrap_or("variable")
     }
@@ -151,11 +142,11 @@ impl<'a> SharedVariable<'a> {
     }
 
     /// Returns the range of shadow cells for a range of bytes; empty without a shadow.
-    fn cells(&self, at: u32, bytes: u32) -> std::ops::Range<usize> {
+    fn cells(&self, byte: u32, bytes: u32) -> std::ops::Range<usize> {
         if self.shadow.is_empty() {
             return 0..0;
         }
-        (at >> self.shift) as usize..((at + bytes) >> self.shift) as usize
+        (byte >> self.shift) as usize..((byte + bytes) >> self.shift) as usize
     }
 
     /// Loads a value for each lane; lanes whose offset is `OUTSIDE` get zeros.
@@ -189,18 +180,20 @@ impl<'a> SharedVariable<'a> {
                     out[lane as usize] = 0;
                     continue;
                 }
-                let at = offset + leaf.offset;
-                out[lane as usize] = get(&self.bytes, at, leaf.scalar);
+                let byte = offset + leaf.offset;
+                out[lane as usize] = get(&self.bytes, byte, leaf.scalar);
                 if access.kind == AccessKind::Load {
-                    self.record_load(access, lane, at, leaf.scalar.width.into());
+                    self.record_load(access, lane, byte, leaf.scalar.width.into());
                 }
             }
         }
     }
 
     /// Records a load of one lane in the shadow, and adds a conflict if something is wrong with it.
-    fn record_load(&mut self, access: &LaneAccess<'_>, lane: u32, at: u32, bytes: u32) {
-        let (clock, me, cells) = (access.clock, access.stamp(lane), self.cells(at, bytes));
+    fn record_load(&mut self, access: &LaneAccess<'_>, lane: u32, byte: u32, bytes: u32) {
+        let clock = access.clock;
+        let stamp = access.stamp(lane);
+        let cells = self.cells(byte, bytes);
         let workgroup = self.space == Space::Workgroup;
         let mut found = None;
         for cell in &mut self.shadow[cells] {
@@ -210,19 +203,20 @@ impl<'a> SharedVariable<'a> {
                 if !self.initialized {
                     found = found.or(Some((FindingKind::UnwrittenRead, AccessStamp::default())));
                 }
-            } else if clock.meets(writer, me) {
+            } else if clock.is_unordered(writer, stamp) {
                 found = Some((FindingKind::Race, writer));
             }
-            if reader.epoch != me.epoch {
-                if reader.epoch < clock.start && cell[STRANGER] == 0 {
-                    cell[STRANGER] = cell[READER];
+            if reader.epoch != stamp.epoch {
+                if reader.epoch < clock.start && cell[EARLIER_READER] == 0 {
+                    cell[EARLIER_READER] = cell[READER];
                 }
-                (cell[READER], cell[SECOND_READER]) = (me.into(), 0);
-            } else if reader.lane != me.lane {
-                cell[SECOND_READER] = me.into();
+                cell[READER] = stamp.into();
+                cell[SECOND_READER] = 0;
+            } else if reader.lane != stamp.lane {
+                cell[SECOND_READER] = stamp.into();
             }
         }
-        self.add_conflict(found, lane, at, bytes);
+        self.add_conflict(found, lane, byte, bytes);
     }
 
     /// Stores a value for each lane except those whose offset is `OUTSIDE`.
@@ -237,9 +231,9 @@ impl<'a> SharedVariable<'a> {
             for &lane in &access.mask.lanes {
                 let offset = access.offsets[lane as usize];
                 if offset != OUTSIDE {
-                    let at = offset + leaf.offset;
-                    let same = set(&mut self.bytes, at, leaf.scalar, values[lane as usize]);
-                    self.record_store(access, vector, lane, at, leaf.scalar.width.into(), same);
+                    let byte = offset + leaf.offset;
+                    let same = set(&mut self.bytes, byte, leaf.scalar, values[lane as usize]);
+                    self.record_store(access, vector, lane, byte, leaf.scalar.width.into(), same);
                 }
             }
         }
@@ -252,31 +246,34 @@ impl<'a> SharedVariable<'a> {
         access: &LaneAccess<'_>,
         vector: Vector<'_>,
         lane: u32,
-        at: u32,
+        byte: u32,
         bytes: u32,
         same: bool,
     ) {
         if self.shadow.is_empty() {
             return;
         }
-        let (clock, me, cells) = (access.clock, access.stamp(lane), self.cells(at, bytes));
+        let clock = access.clock;
+        let stamp = access.stamp(lane);
+        let cells = self.cells(byte, bytes);
         if access.kind != AccessKind::Store {
             let cells = self.shadow[cells].iter_mut();
-            return cells.for_each(|cell| cell[WRITER] = me.into());
+            return cells.for_each(|cell| cell[WRITER] = stamp.into());
         }
         // In workgroup memory, stamps older than the workgroup are ignored.
         let oldest = match self.space {
             Space::Workgroup => clock.start,
             _ => 1,
         };
-        let meets = |other: &AccessStamp| other.epoch >= oldest && clock.meets(*other, me);
+        let is_unordered =
+            |other: &AccessStamp| other.epoch >= oldest && clock.is_unordered(*other, stamp);
         let mut found = None;
         for cell in &mut self.shadow[cells] {
             let [writer, readers @ ..] = cell.map(AccessStamp::from);
-            if let Some(reader) = readers.into_iter().find(meets) {
+            if let Some(reader) = readers.into_iter().find(is_unordered) {
                 found = Some((FindingKind::Race, reader));
-            } else if meets(&writer) {
-                let by_one_statement = writer.epoch == me.epoch && writer.site == me.site;
+            } else if is_unordered(&writer) {
+                let by_one_statement = writer.epoch == stamp.epoch && writer.site == stamp.site;
                 let kind = if same && by_one_statement {
                     FindingKind::SameValue
                 } else {
@@ -284,18 +281,19 @@ impl<'a> SharedVariable<'a> {
                 };
                 found = found.or(Some((kind, writer)));
             }
-            cell[WRITER] = me.into();
+            cell[WRITER] = stamp.into();
         }
         if let (None, Some((starts, size))) = (found, vector)
             && starts[lane as usize] != OUTSIDE
         {
             let cells = self.cells(starts[lane as usize], size);
-            let writers = self.shadow[cells].iter();
-            let mut writers = writers.map(|cell| AccessStamp::from(cell[WRITER]));
-            let other = writers.find(meets);
-            found = other.map(|other| (FindingKind::VectorComponent, other));
+            found = self.shadow[cells]
+                .iter()
+                .map(|cell| AccessStamp::from(cell[WRITER]))
+                .find(is_unordered)
+                .map(|other| (FindingKind::VectorComponent, other));
         }
-        self.add_conflict(found, lane, at, bytes);
+        self.add_conflict(found, lane, byte, bytes);
     }
 
     /// Updates memory for one lane after the other: `change` maps a lane and the old value to the new value.
@@ -306,12 +304,12 @@ impl<'a> SharedVariable<'a> {
         mut change: impl FnMut(usize, u32) -> Option<u32>,
     ) {
         for &lane in &access.mask.lanes {
-            let at = access.offsets[lane as usize];
-            if at != OUTSIDE
-                && let Some(new) = change(lane as usize, get(&self.bytes, at, scalar))
+            let byte = access.offsets[lane as usize];
+            if byte != OUTSIDE
+                && let Some(new) = change(lane as usize, get(&self.bytes, byte, scalar))
             {
-                set(&mut self.bytes, at, scalar, new);
-                self.record_store(access, None, lane, at, scalar.width.into(), false);
+                set(&mut self.bytes, byte, scalar, new);
+                self.record_store(access, None, lane, byte, scalar.width.into(), false);
             }
         }
     }
@@ -388,15 +386,15 @@ impl Epochs {
     }
 
     /// Returns true if nothing orders two accesses: they are of one epoch and different lanes, or of different workgroups.
-    fn meets(self, other: AccessStamp, me: AccessStamp) -> bool {
-        (other.epoch == me.epoch && other.lane != me.lane)
+    fn is_unordered(self, other: AccessStamp, stamp: AccessStamp) -> bool {
+        (other.epoch == stamp.epoch && other.lane != stamp.lane)
             || (other.epoch < self.start && other.epoch != 0)
     }
 }
 
 /// Returns a scalar in memory as a word; 0 past the end.
-pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
-    let bytes = bytes.get(at as usize..).unwrap_or_default();
+pub(crate) fn get(bytes: &[u8], byte: u32, scalar: Scalar) -> u32 {
+    let bytes = bytes.get(byte as usize..).unwrap_or_default();
     match scalar.width {
         1 => bytes.first().copied().unwrap_or(0).into(),
         2 => {
@@ -411,8 +409,8 @@ pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
 }
 
 /// Writes a word to memory as a scalar. Returns true if the memory already held it.
-fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
-    let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
+fn set(bytes: &mut [u8], byte: u32, scalar: Scalar, word: u32) -> bool {
+    let bytes = bytes.get_mut(byte as usize..).unwrap_or_default();
     match (scalar.width, scalar.kind) {
         (1, _) => replace(bytes, [word as u8]),
         (2, ScalarKind::Float) => {

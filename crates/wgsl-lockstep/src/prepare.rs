@@ -75,9 +75,9 @@ pub(crate) fn run(
     let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {
         if used(handle)
-            && let Some(at) = bound_buffer(buffers, variable)
+            && let Some(index) = bound_buffer(buffers, variable)
         {
-            buffers[at].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
+            buffers[index].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
         }
     }
     let exact = machine.exact.take();
@@ -137,8 +137,8 @@ fn memory_bytes(
         match (bound_buffer(buffers, variable), variable.space) {
             _ if !used(handle) => {}
             (_, AddressSpace::Private) => words = words.saturating_add(size.words),
-            (Some(at), _) => {
-                let length = buffers[at].bytes.len() as u64;
+            (Some(index), _) => {
+                let length = buffers[index].bytes.len() as u64;
                 let cost = if with_shadow {
                     SharedVariable::cost(length, size.granule)
                 } else {
@@ -184,14 +184,14 @@ fn bind<'a>(
         let Some(binding) = variable.binding.filter(|_| is_buffer) else {
             continue;
         };
-        let Some(at) = bound_buffer(buffers, variable) else {
+        let Some(index) = bound_buffer(buffers, variable) else {
             let why = format!(
                 "no buffer for {name}, @group({}) @binding({})",
                 binding.group, binding.binding
             );
             return Err(RunError::Misfit(why));
         };
-        let bytes = buffers[at].bytes.len();
+        let bytes = buffers[index].bytes.len();
         // This counts one element of a runtime-sized array.
         let inner = &context.module.types[variable.ty].inner;
         let needed = inner.size(context.module.to_ctx()) as usize;
@@ -211,16 +211,16 @@ fn bind<'a>(
             AddressSpace::Uniform => Space::Uniform,
             _ => Space::Storage,
         };
-        let (bytes, initialized) = match bound_buffer(buffers, variable).map(|at| &mut buffers[at])
-        {
-            _ if !used(handle) => (Vec::new(), true),
-            Some(buffer) => (
-                std::mem::take(&mut buffer.bytes),
-                buffer.initialized || space == Space::Uniform,
-            ),
-            None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
-            None => (Vec::new(), true),
-        };
+        let (bytes, initialized) =
+            match bound_buffer(buffers, variable).map(|index| &mut buffers[index]) {
+                _ if !used(handle) => (Vec::new(), true),
+                Some(buffer) => (
+                    std::mem::take(&mut buffer.bytes),
+                    buffer.initialized || space == Space::Uniform,
+                ),
+                None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
+                None => (Vec::new(), true),
+            };
         // Memory that is only read needs no shadow: loads do not race.
         let written = uses(handle).contains(GlobalUse::WRITE);
         let shadowed = with_shadow && (written || !initialized);

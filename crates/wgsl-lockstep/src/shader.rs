@@ -280,7 +280,9 @@ fn without_subgroups(source: &str) -> String {
 
 /// Returns the offset of each line's first byte.
 fn line_starts(source: &str) -> Vec<u32> {
-    let later = source.match_indices('\n').map(|(at, _)| at as u32 + 1);
+    let later = source
+        .match_indices('\n')
+        .map(|(offset, _)| offset as u32 + 1);
     std::iter::once(0).chain(later).collect()
 }
 

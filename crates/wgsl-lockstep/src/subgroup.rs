@@ -35,12 +35,12 @@ impl Interpreter<'_> {
             let mut bits = [0_u32; 4];
             let is_for = |lane: u32| votes.as_ref().is_none_or(|votes| votes[lane as usize] != 0);
             for lane in group.iter().filter(|lane| is_for(**lane)) {
-                let at = lane % size;
-                bits[at as usize / 32] |= 1 << (at % 32);
+                let bit = lane % size;
+                bits[bit as usize / 32] |= 1 << (bit % 32);
             }
             for lane in group {
-                for (at, bits) in bits.iter().enumerate() {
-                    out[at * lanes + lane as usize] = *bits;
+                for (word, bits) in bits.iter().enumerate() {
+                    out[word * lanes + lane as usize] = *bits;
                 }
             }
         }
@@ -101,22 +101,25 @@ impl Interpreter<'_> {
         for group in &groups {
             let start = group[0] - group[0] % size;
             for &lane in group {
-                let at = lane - start;
+                let position = lane - start;
                 let source = match mode {
                     GatherMode::BroadcastFirst => Some(group[0] - start),
                     GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => {
                         Some(word(index, lane))
                     }
-                    GatherMode::ShuffleDown(by) => at.checked_add(word(by, lane)),
-                    GatherMode::ShuffleUp(by) => at.checked_sub(word(by, lane)),
-                    GatherMode::ShuffleXor(bits) => Some(at ^ word(bits, lane)),
-                    GatherMode::QuadBroadcast(index) => Some(at / 4 * 4 + word(index, lane) % 4),
+                    GatherMode::ShuffleDown(by) => position.checked_add(word(by, lane)),
+                    GatherMode::ShuffleUp(by) => position.checked_sub(word(by, lane)),
+                    GatherMode::ShuffleXor(bits) => Some(position ^ word(bits, lane)),
+                    GatherMode::QuadBroadcast(index) => {
+                        Some(position / 4 * 4 + word(index, lane) % 4)
+                    }
                     GatherMode::QuadSwap(direction) => Some(
-                        at ^ match direction {
-                            Direction::X => 1,
-                            Direction::Y => 2,
-                            Direction::Diagonal => 3,
-                        },
+                        position
+                            ^ match direction {
+                                Direction::X => 1,
+                                Direction::Y => 2,
+                                Direction::Diagonal => 3,
+                            },
                     ),
                 };
                 from[lane as usize] = source

@@ -6,7 +6,7 @@ use crate::app::figures::reason_of_answer;
 use crate::app::part::{FollowUp, FollowUps, Place};
 use crate::app::{Action, App, Effect, Overlay};
 use crate::class::board::VoteTally;
-use crate::class::link::RoomNews;
+use crate::class::link::{RoomError, RoomNews};
 use crate::class::record::{ClassState, InstructorRequest, mystery_of};
 use crate::course::save_file::{Prediction, StageState, letter};
 use crate::course::{Question, Stage};
@@ -272,13 +272,12 @@ impl Membership {
                 self.board = Some(board);
                 joins.then(|| FollowUp::tell("You are presenting to the room"))
             }
-            RoomNews::Lost { why, again } => {
-                let reason = crate::sanitize::line(&why);
+            RoomNews::Lost(error) => {
+                let reason = crate::sanitize::line(&error.to_string());
                 let text = format!("The room: {reason}; you go on alone");
-                self.link = if again {
-                    Link::Lost(reason)
-                } else {
-                    Link::Over(reason)
+                self.link = match error {
+                    RoomError::Later(_) => Link::Lost(reason),
+                    RoomError::Never(_) => Link::Over(reason),
                 };
                 Some(FollowUp::Warn(text))
             }

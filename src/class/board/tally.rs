@@ -61,14 +61,12 @@ impl VoteTally {
 
     /// Returns how many have voted, with a verb while the vote is open: `27 of 28 here have voted, and 1 who left`.
     pub fn turnout_sentence(&self) -> String {
-        let verb = if !self.open {
-            ""
-        } else if self.round > 1 {
-            " have voted once more"
+        let again = if self.round > 1 { " once more" } else { "" };
+        if self.open {
+            self.turnout_with(&format!(" have voted{again}"))
         } else {
-            " have voted"
-        };
-        self.turnout_with(verb)
+            self.turnout()
+        }
     }
 
     fn turnout_with(&self, verb: &str) -> String {

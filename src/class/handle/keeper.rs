@@ -1,7 +1,7 @@
 //! The work that the board of a room does every second: it renews its lock, notices who has gone away and whether a race is over, and
 //! reads the files that participants have left in a shared folder.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::OpenRoom;
 use crate::class::folder::{RecordFile, RoomFolder};
 use crate::class::locked;
 use crate::class::log::Origin;
-use crate::class::record::{ClassState, Participant};
+use crate::class::record::Participant;
 use crate::class::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::save_file::explain_write_error;
@@ -19,64 +19,45 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The sources of faults about implausible results are this text and the participant's id.
 const DOUBT: &str = "doubt ";
 
-/// Does the regular work of a room in a thread.
-pub(super) struct Keeper {
-    room: Weak<OpenRoom>,
-    /// The folder in which participants write their files; `None` for a room on the network.
-    folder: Option<RoomFolder>,
-    /// The state of the class that was written to the folder last.
-    written: Option<ClassState>,
-}
-
-impl Keeper {
-    /// Does the work once, and then every second in a new thread until the room is dropped.
-    ///
-    /// # Errors
-    /// If the first time fails.
-    pub(super) fn start(room: &Arc<OpenRoom>, folder: Option<RoomFolder>) -> Result<(), String> {
-        let mut keeper = Self {
-            room: Arc::downgrade(room),
-            folder,
-            written: None,
-        };
-        keeper.work(room)?;
-        let run = move || {
-            loop {
-                sleep(INTERVAL);
-                let Some(room) = keeper.room.upgrade() else {
-                    return;
-                };
-                // The board shows the error.
-                let _ = keeper.work(&room);
-            }
-        };
-        let thread = Builder::new().name("room".to_owned()).spawn(run);
-        thread.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn work(&mut self, room: &OpenRoom) -> Result<(), String> {
-        let beat = locked(&room.lock).beat();
-        let fault = beat.err().map(|error| explain_write_error(&error));
-        locked(&room.state).set_fault("lock".to_owned(), fault);
-        room.commit(|state, now_ms| {
-            state.mark_away(now_ms);
-            state.end_race(now_ms);
-            Ok::<_, String>(())
-        })?;
-        match &mut self.folder {
-            Some(folder) => update_folder(folder, room, &mut self.written),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Carries out the orders in the folder, receives the participants' files, and writes the state of the class if it differs from the one
-/// that was `written` last.
-fn update_folder(
-    folder: &mut RoomFolder,
-    room: &OpenRoom,
-    written: &mut Option<ClassState>,
+/// Does the work once, and then every second in a new thread until the room is dropped. `folder` is the folder in which participants write
+/// their files; `None` for a room on the network.
+///
+/// # Errors
+/// If the work fails the first time, or the thread cannot be started.
+pub(super) fn start_keeper(
+    room: &Arc<OpenRoom>,
+    mut folder: Option<RoomFolder>,
 ) -> Result<(), String> {
+    work(room, folder.as_mut())?;
+    let weak = Arc::downgrade(room);
+    let run = move || {
+        loop {
+            sleep(INTERVAL);
+            let Some(room) = weak.upgrade() else {
+                return;
+            };
+            // The board shows the error.
+            let _ = work(&room, folder.as_mut());
+        }
+    };
+    let thread = Builder::new().name("room".to_owned()).spawn(run);
+    thread.map(drop).map_err(|error| error.to_string())
+}
+
+fn work(room: &OpenRoom, folder: Option<&mut RoomFolder>) -> Result<(), String> {
+    let beat = locked(&room.lock).beat();
+    let fault = beat.err().map(|error| explain_write_error(&error));
+    locked(&room.state).set_fault("lock".to_owned(), fault);
+    room.commit(|state, now_ms| {
+        state.mark_away(now_ms);
+        state.end_race(now_ms);
+        Ok::<_, String>(())
+    })?;
+    folder.map_or(Ok(()), |folder| update_folder(folder, room))
+}
+
+/// Carries out the orders in the folder, receives the participants' files, and writes the state of the class.
+fn update_folder(folder: &mut RoomFolder, room: &OpenRoom) -> Result<(), String> {
     let orders = folder.orders();
     let (records, read_fault) = match folder.read_changed() {
         Ok(records) => (records, None),
@@ -106,13 +87,8 @@ fn update_folder(
         state.revision += (before - state.faults.len()) as u64;
         state.class_for_folder()
     };
-    if written.as_ref() != Some(&class) || folder.access_changed() {
-        folder
-            .write_class(&class)
-            .map_err(|error| folder.failed(&error))?;
-        *written = Some(class);
-    }
-    Ok(())
+    let written = folder.write_class(&class);
+    written.map_err(|error| folder.failed(&error))
 }
 
 /// Receives a record without its implausible results. The faults of the room then say whether the participant shared any.

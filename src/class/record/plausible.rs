@@ -49,7 +49,8 @@ impl SharedWork {
                 let rounding_error = 1e-6 * (scale.to - scale.from).abs();
                 let low_end = scale.from - rounding_error;
                 let high_end = scale.to + rounding_error;
-                *low < low_end || *high > high_end || low > high
+                let is_on_scale = low_end <= *low && low <= high && *high <= high_end;
+                !is_on_scale
             })
         };
         if let Some([low, high]) = self.range.take_if(is_off_scale) {

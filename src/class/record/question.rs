@@ -26,34 +26,25 @@ impl Question {
     /// # Errors
     /// If a text is empty, or the number of answers is not 2 to 4; the error says what to write.
     pub fn cleaned(&self) -> Result<Self, String> {
-        let clean = |text: &String, most| sanitize::bounded(text.trim(), most);
-        let mut cleaned = Self {
-            prompt: clean(&self.prompt, MOST_PROMPT_CHARS),
-            choices: Vec::new(),
-        };
-        for choice in &self.choices {
-            cleaned.choices.push(clean(choice, MOST_CHOICE_CHARS));
+        let clean = |choice: &String| sanitize::bounded(choice.trim(), MOST_CHOICE_CHARS);
+        let prompt = sanitize::bounded(self.prompt.trim(), MOST_PROMPT_CHARS);
+        let choices: Vec<String> = self.choices.iter().map(clean).collect();
+        let has_empty_text = prompt.is_empty() || choices.iter().any(String::is_empty);
+        if has_empty_text || !CHOICES.contains(&choices.len()) {
+            return Err(format!(
+                "a question has a text and {} to {} choices, \
+                 such as \"Who has seen this?\" yes no \"not sure\"",
+                CHOICES.start(),
+                CHOICES.end()
+            ));
         }
-        let is_complete = cleaned.texts().all(|text| !text.is_empty());
-        if is_complete && CHOICES.contains(&cleaned.choices.len()) {
-            return Ok(cleaned);
-        }
-        Err(format!(
-            "a question has a text and {} to {} choices, such as \"Who has seen this?\" yes no \"not sure\"",
-            CHOICES.start(),
-            CHOICES.end()
-        ))
-    }
-
-    /// Returns the prompt and then the answers.
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        let texts = std::iter::once(&self.prompt).chain(&self.choices);
-        texts.map(String::as_str)
+        Ok(Self { prompt, choices })
     }
 
     /// Returns the question as a line that `read` understands.
     pub fn line(&self) -> String {
-        shlex::try_join(self.texts()).unwrap_or_default()
+        let texts = std::iter::once(&self.prompt).chain(&self.choices);
+        shlex::try_join(texts.map(String::as_str)).unwrap_or_default()
     }
 
     /// Reads a file with a question on each line. Empty lines and lines that begin with # are skipped.

@@ -50,7 +50,7 @@ pub(crate) struct WatchArgs {
     /// Print perflings.py, which a PyTorch training imports to be watched
     #[arg(long, conflicts_with_all = ["places", "command", "check"])]
     pub python: bool,
-    /// Say what is wrong with a file of lines
+    /// Check a file of lines, and list its mistakes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["places", "command"])]
     pub check: Option<PathBuf>,
     /// Write the stream to this file, for `replay`, `report` and `export`; without a screen

@@ -6,9 +6,9 @@ use crate::pages::report::in_words;
 use crate::pages::sheet::{
     FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, ratio_with_interval,
 };
-use protocol::machine;
 use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
+use protocol::{Device, machine};
 
 /// Returns the page.
 pub(crate) fn sheet(report: &BenchReport) -> Sheet {
@@ -152,14 +152,10 @@ pub(crate) fn or_dash(figure: Option<String>) -> String {
 /// Adds the table of the versions of one preset on one device. If `has_baseline`, its last column compares them with the baseline.
 fn add_versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], has_baseline: bool) {
     let first = &cells[0];
+    let Device { name, kind, .. } = &first.device;
     blocks.push(SheetBlock::Heading(format!(
-        "{} on {}: {} ({}), batch {}, context {}",
-        first.preset,
-        first.select,
-        first.device.name,
-        first.device.kind,
-        first.batch,
-        first.context
+        "{} on {}: {name} ({kind}), batch {}, context {}",
+        first.preset, first.select, first.batch, first.context
     )));
     let against = format!("against {}", first.version);
     let seconds = |time: Option<f64>| or_dash(time.map(|seconds| format!("{seconds:.2} s")));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::args::CourseCheckArgs;
+use crate::cli::args::exercises::CourseCheckArgs;
 use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
 use crate::course::context::CourseContext;
@@ -89,13 +89,12 @@ impl Subject<'_> {
     /// Returns the sizes at which a kernel is compared with the solution: for some seeds all sizes of a check, except the last one, which
     /// is for timing.
     fn shapes(&self, seed: u64) -> Vec<KernelShape> {
+        let no_text = |_: &str| Ok(String::new());
         let mut shapes = Vec::new();
         for offset in 0..DRAWN_SEEDS {
-            let job =
-                self.kernels
-                    .job_of_seed(&self.exercise.id, seed.wrapping_add(offset), |_| {
-                        Ok(String::new())
-                    });
+            let seed_of_job = seed.wrapping_add(offset);
+            let id = &self.exercise.id;
+            let job = self.kernels.job(id, seed_of_job, no_text);
             shapes.extend(job.shapes.into_iter().rev().skip(1));
         }
         shapes
@@ -118,25 +117,7 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
     let device = args.engine.device.as_str();
     let seed = args.seed;
     let mut checker = Checker::new(args.engine.command()?);
-    let mut subjects = Vec::new();
-    for exercise in &context.course.exercises {
-        let Some(kernels) = exercise.kernels() else {
-            continue;
-        };
-        let mut job = job(exercise, kernels, Text::Solution);
-        job.timed = false;
-        // An exercise whose solution this device cannot run is left out.
-        if let Some(why) = check_kernel(&mut checker, device, &job).facts.failed {
-            let name = format!("{} {}", exercise.label(), exercise.id);
-            super::print(&CourseTrial::new(name, (None, why)), args.json)?;
-            continue;
-        }
-        subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
-            exercise,
-            kernels,
-            number,
-        }));
-    }
+    let subjects = subjects(&mut checker, context, args)?;
     let texts: Vec<&str> = subjects.iter().map(Subject::solution).collect();
     let is_valid = |kernel: usize, text: &str| subjects[kernel].is_valid(text);
     let meter = ProgressMeter::begin();
@@ -172,18 +153,46 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
     let pass_pct = 100.0 * wrong_total.passed as f64 / wrong.max(1) as f64;
     let is_good = right_total.refused == 0 && pass_pct <= MAY_PASS_PCT && wrong > 0;
     if !args.json {
+        let verdict = if is_good { "passed" } else { "not passed" };
+        let Outcomes { passed, equal, .. } = wrong_total;
+        let Outcomes { refused, made, .. } = right_total;
         result(&format!(
-            "{}: {} of {wrong} wrong kernels pass ({pass_pct:.1} %; \
-             at most {MAY_PASS_PCT} % may pass), {} more compute the same as their solution; \
-             {} of {} right variants are refused; seed {seed}",
-            if is_good { "passed" } else { "not passed" },
-            wrong_total.passed,
-            wrong_total.equal,
-            right_total.refused,
-            right_total.made
+            "{verdict}: {passed} of {wrong} wrong kernels pass ({pass_pct:.1} %; \
+             at most {MAY_PASS_PCT} % may pass), {equal} more compute the same as their solution; \
+             {refused} of {made} right variants are refused; seed {seed}"
         ))?;
     }
     Ok(Exit::passed_if(is_good))
+}
+
+/// Returns the files of all kernel exercises. An exercise whose solution this device cannot run is left out, and a line says why.
+fn subjects<'a>(
+    checker: &mut Checker,
+    context: &'a CourseContext,
+    args: &CourseCheckArgs,
+) -> Result<Vec<Subject<'a>>> {
+    let mut subjects = Vec::new();
+    for exercise in &context.course.exercises {
+        let Some(kernels) = exercise.kernels() else {
+            continue;
+        };
+        let mut job = job(exercise, kernels, Text::Solution);
+        job.timed = false;
+        if let Some(why) = check_kernel(checker, &args.engine.device, &job)
+            .facts
+            .failed
+        {
+            let name = format!("{} {}", exercise.label(), exercise.id);
+            super::print(&CourseTrial::new(name, (None, why)), args.json)?;
+            continue;
+        }
+        subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
+            exercise,
+            kernels,
+            number,
+        }));
+    }
+    Ok(subjects)
 }
 
 impl Outcomes {
@@ -257,12 +266,10 @@ fn print_row(
             kernel.file, kernel.line, kernel.was, kernel.is, kernel.number, kernel.why
         );
     }
-    let name = format!(
-        "{} {}, {}: {operator}",
-        subject.exercise.label(),
-        subject.exercise.id,
-        if right { "right" } else { "wrong" }
-    );
+    let kind = if right { "right" } else { "wrong" };
+    let label = subject.exercise.label();
+    let id = &subject.exercise.id;
+    let name = format!("{label} {id}, {kind}: {operator}");
     let trial = CourseTrial::new(name, (Some(outcomes.unexpected.is_empty()), detail));
     if as_json {
         out::json(&OutcomeRow { trial, outcomes })

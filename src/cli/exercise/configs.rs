@@ -77,7 +77,7 @@ impl Commands for Configs {
 
 /// Judges the answers that are right by the measurement. Without `timed`, the runs are too short for the criteria about speed.
 fn judge_right_answers(configs: &Configs, runs: &SweepRuns, timed: bool) -> TrialResult {
-    let right = judge::truth(configs, runs);
+    let right = judge::right_answers(configs, runs);
     let mut lines = judge::lines(configs, &right, runs);
     let is_speed = |line: &CriterionResult| {
         configs
@@ -168,10 +168,8 @@ fn refusals(configs: &Configs, runs: &SweepRuns) -> Vec<String> {
             refused.push(format!("{}: {why}", point.value));
         }
     }
-    let failed_changes = runs
-        .changes
-        .iter()
-        .filter_map(|change| change.as_ref().err());
-    refused.extend(failed_changes.cloned());
+    for change in &runs.changes {
+        refused.extend(change.as_ref().err().cloned());
+    }
     refused
 }

@@ -29,19 +29,18 @@ impl Commands for Detective {
     fn try_shipped(&self, exercise: &Exercise, _: &mut CheckSession<'_>) -> Trials {
         let explanation = explanation(self);
         let lacks_figure = explanation.contains(NOT_MEASURED) || explanation.contains("{{");
-        let found = if let Some(problem) = self.problem() {
-            (Some(false), problem.to_string())
-        } else if lacks_figure {
-            let detail = format!("the explanation lacks a figure: {explanation}");
-            (Some(false), detail)
-        } else {
-            let detail = format!(
+        let problem = self.problem();
+        let passed = problem.is_none() && !lacks_figure;
+        let detail = match problem {
+            Some(problem) => problem.to_string(),
+            None if lacks_figure => format!("the explanation lacks a figure: {explanation}"),
+            None => format!(
                 "recorded on {}; the answer is {}",
                 self.badge(),
                 self.question.choices[self.question.answer]
-            );
-            (Some(true), detail)
+            ),
         };
+        let found = (Some(passed), detail);
         Ok(Some(vec![trial(exercise, "answer", found)]))
     }
 }
@@ -60,16 +59,12 @@ fn show_question(detective: &Detective, request: CheckRequest<'_>) -> Result<Exi
         object["why"] = json!(explanation(detective));
     }
     out::json_or_text(args.json, &object, || {
-        if passed {
-            format!(
-                "{} {}: passed, you named it: {right} {}",
-                exercise.label(),
-                exercise.title,
-                question.choices[question.answer]
-            )
-        } else {
-            task(exercise, detective)
+        if !passed {
+            return task(exercise, detective);
         }
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        let answer = &question.choices[question.answer];
+        format!("{title}: passed, you named it: {right} {answer}")
     })?;
     Ok(Exit::passed_if(passed))
 }

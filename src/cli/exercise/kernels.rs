@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::save_tried;
+use crate::course::exercise::kernel::SEED;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::TrialResult;
 use crate::judge::kernel::{self, KernelVerdict};
@@ -83,11 +84,8 @@ impl Commands for Kernels {
                 ),
                 Ok(Some(why)) | Err(why) => (Some(false), why),
             };
-            trials.push(trial(
-                exercise,
-                &format!("reference of {}", file.name),
-                found,
-            ));
+            let part = format!("reference of {}", file.name);
+            trials.push(trial(exercise, &part, found));
         }
         let wrong = self.wrong.iter().map(Text::Wrong);
         for text in [Text::Starter, Text::Solution].into_iter().chain(wrong) {
@@ -195,7 +193,7 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
             }),
         )
     };
-    kernels.job(&exercise.id, read)
+    kernels.job(&exercise.id, SEED, read)
 }
 
 /// Judges the check of shipped texts. A starter must fail exactly the checks that say so, a solution must pass all checks, and a wrong

@@ -59,7 +59,7 @@ impl Source {
                             *board = news;
                             *lost = None;
                         }
-                        RoomNews::Lost { why, .. } => *lost = Some(why),
+                        RoomNews::Lost(error) => *lost = Some(error.to_string()),
                         RoomNews::Class(_) => {}
                     }
                 }

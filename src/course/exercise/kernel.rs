@@ -15,7 +15,7 @@ use protocol::{
 };
 
 /// The seed of checks that use the same numbers every time.
-const SEED: u64 = 42;
+pub const SEED: u64 = 42;
 
 /// A kernel exercise. It has one file, or a forward and a backward one with equal sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,17 +116,8 @@ impl Kernels {
         }
     }
 
-    /// Returns the job for the engine, with the same numbers every time. `read` reads the learner's file with a name.
+    /// Returns the job for the engine. The seed draws its numbers and sizes, and `read` reads the learner's file with a name.
     pub fn job(
-        &self,
-        exercise: &str,
-        read: impl Fn(&str) -> Result<String, KernelError>,
-    ) -> KernelJob {
-        self.job_of_seed(exercise, SEED, read)
-    }
-
-    /// Returns the job for the engine, with the numbers and the drawn sizes of a seed.
-    pub fn job_of_seed(
         &self,
         exercise: &str,
         seed: u64,

@@ -1,7 +1,5 @@
 //! Reads one `exercise.toml` with the other files of its folder, and reports the first fault. Each kind reads its own keys.
 
-use serde::Deserialize;
-
 use super::folder::{ExerciseFolder, HEAD};
 use super::{Exercise, ExerciseKind, ExerciseWork, ReadWork, config, detective, kernel};
 use crate::course::config_file::FileError;
@@ -50,11 +48,6 @@ pub(in crate::course) fn two_digits(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-#[derive(Deserialize)]
-struct KindToml {
-    kind: String,
-}
-
 /// Reads a folder of `exercises/`, such as `k01-swiglu`.
 ///
 /// # Errors
@@ -62,20 +55,18 @@ struct KindToml {
 pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     let path = format!("exercises/{folder}");
     toml_file::open(loader, &format!("{path}/exercise.toml"), |file| {
-        let KindToml { kind: name } = file.only(&["kind"])?;
-        let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
+        let head: Exercise = file.only(HEAD)?;
+        check_head(file, (&head.id, "swiglu"), &head.hints, &head.quiz);
+        let Some(kind) = KINDS.iter().find(|kind| kind.name == head.kind) else {
             let known = KINDS.iter().map(|kind| kind.name);
-            return Err(file.unknown("kind", "kind", &name, known));
+            return Err(file.unknown("kind", "kind", &head.kind, known));
         };
         let work = (kind.read)(&ExerciseFolder {
             loader,
             path: &path,
             file,
         })?;
-        let head: Exercise = file.only(HEAD)?;
-        check_head(file, (&head.id, "swiglu"), &head.hints, &head.quiz);
         Ok(Exercise {
-            kind: kind.name,
             work,
             path: path.clone(),
             ..head

@@ -19,13 +19,16 @@ pub fn notice<'a>(
     key: &str,
 ) -> Option<String> {
     // Pairs measure both runs, so they bring the other figures as well.
-    let pairs_or_next = |earlier, next| match earlier {
-        Awaited::Pairs => earlier,
-        _ => next,
+    let pairs_or = |earlier, next| {
+        if earlier == Awaited::Pairs {
+            earlier
+        } else {
+            next
+        }
     };
     let awaited = names
         .filter_map(|name| awaited_event(name, from))
-        .reduce(pairs_or_next);
+        .reduce(pairs_or);
     Some(match awaited? {
         Awaited::Run => {
             "(The figures of this run appear here once it has made enough steps.)".to_owned()
@@ -86,18 +89,14 @@ pub fn fill_with_notices(text: &str, from: &FigureSources<'_>, key: &str) -> Str
             TextPiece::Name(name) => Some(*name),
             TextPiece::Text(_) => None,
         });
-        let filled = || {
-            parts
-                .iter()
-                .map(|piece| match piece {
-                    TextPiece::Text(text) => (*text).to_owned(),
-                    TextPiece::Name(name) => figure(name, from),
-                })
-                .collect()
+        let fill_piece = |piece: &TextPiece<'_>| match piece {
+            TextPiece::Text(text) => (*text).to_owned(),
+            TextPiece::Name(name) => figure(name, from),
         };
-        let filled_or_notice = notice(names, from, key).unwrap_or_else(filled);
-        if !shown.contains(&filled_or_notice) {
-            shown.push(filled_or_notice);
+        let sentence_or_notice =
+            notice(names, from, key).unwrap_or_else(|| parts.iter().map(fill_piece).collect());
+        if !shown.contains(&sentence_or_notice) {
+            shown.push(sentence_or_notice);
         }
     }
     shown.join(" ")

@@ -16,6 +16,7 @@ const FILE: &str = "progress.toml";
 /// The file as it was before the last change.
 const PREVIOUS: &str = "progress.toml.previous";
 const LOCK: &str = "progress.lock";
+/// The size of the largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const HEADER: &str =
     "# What this learner has done, by stage. Written by perflings; unknown keys are kept.\n";

@@ -11,7 +11,8 @@ use crate::course::toml_file::{self, TomlFile};
 use crate::panel::Panel;
 use protocol::config::Knob;
 
-const CONFIG: &str = "config.toml";
+/// The name of the file that the learner edits.
+pub const CONFIG: &str = "config.toml";
 
 /// The names that `hides` may have besides panels: figures of the header, clocks, strides, and the names of kernels.
 const HIDES: [&str; 6] = [
@@ -39,21 +40,26 @@ pub(in crate::course) fn read(loader: &Loader<'_>, folder: &str, number: u32) ->
     let toml = format!("{path}/stage.toml");
     let read = toml_file::read(loader, &toml, |file, mut stage: Stage| {
         check_stage(file, &mut stage, folder);
-        for file in &mut stage.files[1..] {
-            file.starter = read_text(&file.name)?;
-            file.solution = read_text(&format!("solution/{}", file.name))?;
-        }
         Ok(stage)
     });
     // All three are read before one of them ends the reading, so that every problem is reported.
     let found = loader.ok_or_report(read);
-    let broken = loader.ok_or_report(read_config(CONFIG));
-    let fixed = loader.ok_or_report(read_config(&format!("solution/{CONFIG}")));
-    let mut stage = found?;
-    (stage.files[0].starter, stage.broken) = broken?;
-    (stage.files[0].solution, stage.fixed) = fixed?;
-    stage.number = number;
-    stage.path = path;
+    let starter_and_config = loader.ok_or_report(read_config(CONFIG));
+    let solution_and_config = loader.ok_or_report(read_config(&format!("solution/{CONFIG}")));
+    let (starter, broken) = starter_and_config?;
+    let (solution, fixed) = solution_and_config?;
+    let stage = Stage {
+        number,
+        broken,
+        fixed,
+        file: StageFile {
+            name: CONFIG.to_owned(),
+            starter,
+            solution,
+        },
+        path: path.clone(),
+        ..found?
+    };
     let problems = scope_problems(&stage);
     for message in &problems {
         loader.report_at(&toml, 0, message);
@@ -67,7 +73,7 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
     file.ok_or_report(check_question(file, "prediction", &stage.prediction));
     check_screen(file, stage);
     check_knobs(file, stage);
-    check_files(file, stage, folder);
+    check_lesson(file, stage, folder);
     if stage.checks_toml.is_empty() {
         let message = "has no check; write at least one `[[check]]`";
         file.report(file.fault("check", message));
@@ -133,18 +139,8 @@ fn check_knobs(file: &TomlFile<'_>, stage: &mut Stage) {
     }
 }
 
-/// Checks the names of the learner's files and of the lesson, and fills in those that `stage.toml` leaves out.
-fn check_files(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
-    stage.files.retain(|file| file.name != CONFIG);
-    stage.files.insert(0, CONFIG.to_owned().into());
-    for StageFile { name, .. } in &stage.files {
-        if !plain_file(name, &["toml", "wgsl"]) {
-            let message = format!(
-                "`files` names `{name}`; name files beside stage.toml, such as \"kernel.wgsl\""
-            );
-            file.report(file.fault("files", message));
-        }
-    }
+/// Checks the name of the lesson, and fills it in if `stage.toml` leaves it out.
+fn check_lesson(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
     let usual = format!("{folder}.md");
     let lesson = &mut stage.lesson_file;
     if lesson.is_empty() {
@@ -224,7 +220,7 @@ pub(in crate::course) fn check_keys(
 fn scope_problems(stage: &Stage) -> Vec<String> {
     let differs = stage.broken.differences(&stage.fixed);
     let both = "config.toml and solution/config.toml";
-    if differs.is_empty() && stage.files.len() < 2 {
+    if differs.is_empty() {
         let message = format!("{both} say the same; the starter must hold the fault");
         return vec![message];
     }

@@ -1,4 +1,4 @@
-//! Measurements made up for each kind of criterion, against right and wrong answers.
+//! Right and wrong answers to the shipped config exercises, compared with invented measurements.
 
 use super::*;
 use crate::course::Course;
@@ -13,9 +13,14 @@ fn configs(id: &str) -> Configs {
     found.expect("a config exercise").clone()
 }
 
-fn answer(key: &str, words: &str) -> Answers {
-    let words = words.split(',').map(str::to_owned).collect();
+fn answer(key: &str, list: &str) -> Answers {
+    let words = list.split(',').map(str::to_owned).collect();
     Answers::from([(key.to_owned(), words)])
+}
+
+/// Returns the outcome of the first criterion for an answer.
+fn outcome(configs: &Configs, found: &SweepRuns, key: &str, list: &str) -> Outcome {
+    lines(configs, &answer(key, list), found)[0].outcome
 }
 
 fn run(step_ms: f64, mib: f64) -> Finished {
@@ -50,48 +55,57 @@ fn points(configs: &Configs, of: impl Fn(Option<&str>, f64) -> Finished) -> Swee
 #[test]
 fn the_bend_is_the_last_cheap_doubling() {
     let configs = configs("batch");
-    // Launch-bound up to 8, then bound by work.
+    // A step takes 2 ms up to batch 8, because launches dominate, and twice as long with each doubling after that.
     let found = points(&configs, |_, batch| run(2.0f64.max(batch / 4.0), 1.0));
-    assert_eq!(truth(&configs, &found)["batch"], ["8"]);
-    let outcome = |said: &str| lines(&configs, &answer("batch", said), &found)[0].outcome;
-    assert_eq!(outcome("8"), Outcome::Passed);
-    assert_eq!(outcome("16"), Outcome::Passed, "a neighbour is near enough");
-    assert_eq!(outcome("32"), Outcome::Failed);
-    let flat = points(&configs, |_, _| run(2.0, 1.0));
-    assert_eq!(truth(&configs, &flat)["batch"], ["64"]);
-    let steep = points(&configs, |_, batch| run(batch, 1.0));
-    assert_eq!(truth(&configs, &steep)["batch"], ["1"]);
+    assert_eq!(right_answers(&configs, &found)["batch"], ["8"]);
+    for (answer, expected) in [
+        ("8", Outcome::Passed),
+        ("16", Outcome::Passed),
+        ("32", Outcome::Failed),
+    ] {
+        assert_eq!(outcome(&configs, &found, "batch", answer), expected);
+    }
 }
 
 #[test]
-fn the_quadratic_term_is_found_and_flash_has_none() {
+fn the_bend_of_a_flat_curve_is_at_its_end_and_that_of_a_steep_one_at_its_beginning() {
+    let configs = configs("batch");
+    let flat = points(&configs, |_, _| run(2.0, 1.0));
+    assert_eq!(right_answers(&configs, &flat)["batch"], ["64"]);
+    let steep = points(&configs, |_, batch| run(batch, 1.0));
+    assert_eq!(right_answers(&configs, &steep)["batch"], ["1"]);
+}
+
+#[test]
+fn the_quadratic_term_leads_with_scores_in_memory_and_is_small_with_flash() {
     let configs = configs("context");
+    // 2e-4·s² is the largest of the three terms from s = 512 on.
     let found = points(&configs, |with, s| {
         let composed = with == Some("model.attention=composed");
         let square = if composed { 2e-4 * s * s } else { 0.0 };
         run(1.0, 18.0 + 0.06 * s + square)
     });
-    let right = truth(&configs, &found);
+    let right = right_answers(&configs, &found);
     assert_eq!(right["context"], ["512"]);
-    let said = lines(&configs, &right, &found);
-    assert!(
-        said.iter().all(|line| line.outcome == Outcome::Passed),
-        "{said:#?}"
-    );
-    let wrong = lines(&configs, &answer("context", "64"), &found);
-    assert_eq!(wrong[0].outcome, Outcome::Failed);
-    let mut unmeasured = found.clone();
-    for point in &mut unmeasured.points {
-        if let Ok(run) = &mut point.run {
-            run.memory.peak_bytes = None;
-            run.memory.reason = Some("no counter".to_owned());
-        }
+    for line in lines(&configs, &right, &found) {
+        assert_eq!(line.outcome, Outcome::Passed, "{line:#?}");
     }
-    let line = &lines(&configs, &right, &unmeasured)[0];
-    assert_eq!(
-        (line.outcome, line.measured.as_str()),
-        (Outcome::NotMeasured, "not measured: no counter")
-    );
+    let wrong = outcome(&configs, &found, "context", "64");
+    assert_eq!(wrong, Outcome::Failed);
+}
+
+#[test]
+fn memory_without_a_counter_is_not_judged() {
+    let configs = configs("context");
+    let found = points(&configs, |_, _| {
+        let mut run = run(1.0, 0.0);
+        run.memory.peak_bytes = None;
+        run.memory.reason = Some("no counter".to_owned());
+        run
+    });
+    let line = &lines(&configs, &answer("context", "512"), &found)[0];
+    assert_eq!(line.outcome, Outcome::NotMeasured);
+    assert_eq!(line.measured, "not measured: no counter");
 }
 
 #[test]
@@ -110,26 +124,30 @@ fn an_order_fails_on_pairs_that_are_clearly_apart() {
         changes: vec![pair(1.0), pair(1.1), pair(1.3), pair(1.01), pair(1.2)],
         ..SweepRuns::default()
     };
-    assert_eq!(truth(&configs, &found)["order"], ["c", "e", "b", "d", "a"]);
-    let outcome = |said: &str| lines(&configs, &answer("order", said), &found)[0].outcome;
-    assert_eq!(outcome("c,e,b,a,d"), Outcome::Passed, "a and d overlap");
-    assert_eq!(
-        outcome("e,c,b,d,a"),
-        Outcome::Passed,
-        "one mistake is allowed"
-    );
-    assert_eq!(outcome("a,b,c,d,e"), Outcome::Failed);
-    let words = unanswered(&configs, &answer("order", "a,b"));
-    assert!(
-        words[0]
-            .measured
-            .contains("does not put all of them in order"),
-        "{words:?}"
-    );
+    let right = right_answers(&configs, &found);
+    assert_eq!(right["order"], ["c", "e", "b", "d", "a"]);
+    for (order, expected) in [
+        // The intervals of a and d overlap, so their order does not count.
+        ("c,e,b,a,d", Outcome::Passed),
+        // One mistake is allowed.
+        ("e,c,b,d,a", Outcome::Passed),
+        ("a,b,c,d,e", Outcome::Failed),
+    ] {
+        assert_eq!(outcome(&configs, &found, "order", order), expected);
+    }
 }
 
 #[test]
-fn a_refusal_is_an_answer_and_unclear_is_none() {
+fn an_order_that_lacks_a_change_is_not_an_answer() {
+    let configs = configs("rank");
+    let results = unanswered(&configs, &answer("order", "a,b"));
+    let message = "`a,b` does not put all of them in order; \
+                   write each of a, b, c, d, e once, such as a,b,c,d,e";
+    assert!(results[0].measured.starts_with(message), "{results:?}");
+}
+
+#[test]
+fn a_refusal_is_an_answer_and_an_unclear_comparison_is_not() {
     let configs = configs("precision");
     let mut found = SweepRuns::default();
     for value in ["f32", "f16", "bf16"] {
@@ -149,11 +167,9 @@ fn a_refusal_is_an_answer_and_unclear_is_none() {
         ..Pair::default()
     };
     found.speeds = vec![("f16".to_owned(), Ok(pair(Verdict::Faster)))];
-    let right = truth(&configs, &found);
-    assert_eq!(
-        (&right["f16"][0][..], &right["bf16"][0][..]),
-        ("faster", "refused")
-    );
+    let right = right_answers(&configs, &found);
+    assert_eq!(right["f16"], ["faster"]);
+    assert_eq!(right["bf16"], ["refused"]);
     found.speeds = vec![("f16".to_owned(), Ok(pair(Verdict::Unclear)))];
     let line = &lines(&configs, &right, &found)[0];
     assert_eq!(line.outcome, Outcome::NotMeasured);

@@ -1,17 +1,17 @@
-//! The card of a check: the results of each file, line by line.
+//! The card of a check: the results of each file, line by line, such as `compiles: workgroups of 64 × 1 × 1`.
 
 use serde::Serialize;
 
 use super::KernelVerdict;
 use protocol::units::{duration, rate, show};
 use protocol::{
-    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelReport, KernelResult,
-    KernelShape, KernelTime, KernelUntimed, Spread, with_names,
+    KernelError, KernelFault, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelReport,
+    KernelResult, KernelShape, KernelTime, KernelUntimed, with_names,
 };
 
-/// The beginning of the line about time.
+/// The words with which the line about time begins.
 pub(super) const TIME: &str = "time at";
-/// The phrase of the lines that compare times.
+/// The words that each line has that compares times.
 pub(super) const AS_FAST: &str = "times as fast as";
 
 /// A line of the card.
@@ -34,6 +34,7 @@ pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
     card
 }
 
+/// Adds the lines about one file. After an error or a fault there are no further results.
 fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) {
     if let Some(error) = &result.error {
         let place = place(&result.name, error);
@@ -53,59 +54,9 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         card.push(good(text));
     }
     if let Some(fault) = &result.fault {
-        let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let mut sizes = shape.map_or_else(String::new, |shape| with_names(&shape.sizes));
-        if let Some(values) = fault.values {
-            sizes += &format!("; {}", values.into_str());
-        }
-        let (label, text) = (&fault.shape, &fault.text);
-        card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
-        let numbers = [
-            KernelFaultKind::Wrong,
-            KernelFaultKind::Unwritten,
-            KernelFaultKind::Races,
-        ];
-        if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
-            && numbers.contains(&fault.kind)
-            // A race in workgroup memory needs a barrier; a race in a buffer may come from a wrong index.
-            && (fault.place.is_none() || !fault.buffer.is_empty())
-        {
-            card.push(remark(format!("consider this: {idea}")));
-        }
-        if fault.error.is_some() || shape.is_some_and(KernelShape::is_drawn) {
-            let (exercise, seed) = (&job.exercise, job.seed);
-            card.push(remark(format!(
-                "numbers and some sizes are drawn anew for each check; `perflings check {exercise} --seed {seed}` repeats these"
-            )));
-        }
-        return;
+        return fault_lines(card, fault, job);
     }
-    let mut matches: Vec<(&KernelShape, &KernelMatch)> = Vec::new();
-    for found in &result.shapes {
-        let shape = job.shapes.iter().find(|shape| shape.label == found.shape);
-        matches.extend(shape.map(|shape| (shape, found)));
-    }
-    // The worst shape is the one whose error is closest to its bound.
-    let worst = matches
-        .iter()
-        .max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share));
-    if let Some((_, worst)) = worst {
-        let error = match worst.share {
-            0.0 => "no error at all".to_owned(),
-            share => format!("errors up to {} of what rounding explains", percent(share)),
-        };
-        let mut sizes: Vec<String> = matches
-            .iter()
-            .filter(|(shape, _)| !shape.is_drawn())
-            .map(|(shape, _)| with_names(&shape.sizes))
-            .collect();
-        match matches.len() - sizes.len() {
-            0 => {}
-            1 => sizes.push("one drawn for this check".to_owned()),
-            drawn => sizes.push(format!("{drawn} drawn for this check")),
-        }
-        card.push(good(format!("correct at {}: {error}", sizes.join(" · "))));
-    }
+    card.extend(line_about_shapes(result, job));
     for suspect in &result.remarks {
         let KernelError {
             line,
@@ -132,6 +83,64 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
 }
 
+/// Adds the lines about a fault: what went wrong at which shape, the idea that the kernel may miss, and how to repeat the check.
+fn fault_lines(card: &mut Vec<CardLine>, fault: &KernelFault, job: &KernelJob) {
+    let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
+    let mut sizes = shape.map_or_else(String::new, |shape| with_names(&shape.sizes));
+    if let Some(values) = fault.values {
+        sizes += &format!("; {}", values.into_str());
+    }
+    let sentence = format!("fails at `{}` ({sizes}): {}", fault.shape, fault.text);
+    card.push(bad(sentence));
+    let has_wrong_numbers = matches!(
+        fault.kind,
+        KernelFaultKind::Wrong | KernelFaultKind::Unwritten | KernelFaultKind::Races
+    );
+    // A race in workgroup memory needs a barrier; a race in a buffer may come from a wrong index.
+    let may_miss_idea = fault.place.is_none() || !fault.buffer.is_empty();
+    if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
+        && has_wrong_numbers
+        && may_miss_idea
+    {
+        card.push(remark(format!("consider this: {idea}")));
+    }
+    if fault.error.is_some() || shape.is_some_and(KernelShape::is_drawn) {
+        card.push(remark(format!(
+            "numbers and some sizes are drawn anew for each check; \
+             `perflings check {} --seed {}` repeats these",
+            job.exercise, job.seed
+        )));
+    }
+}
+
+/// Returns the line about the shapes at which a file was right; `None` if it ran at none.
+fn line_about_shapes(result: &KernelResult, job: &KernelJob) -> Option<CardLine> {
+    let mut matches: Vec<(&KernelShape, &KernelMatch)> = Vec::new();
+    for found in &result.shapes {
+        let shape = job.shapes.iter().find(|shape| shape.label == found.shape);
+        matches.extend(shape.map(|shape| (shape, found)));
+    }
+    let largest_share = matches
+        .iter()
+        .map(|(_, found)| found.share)
+        .max_by(f64::total_cmp)?;
+    let error = match largest_share {
+        0.0 => "no error at all".to_owned(),
+        share => format!("errors up to {} of what rounding explains", percent(share)),
+    };
+    let mut sizes: Vec<String> = matches
+        .iter()
+        .filter(|(shape, _)| !shape.is_drawn())
+        .map(|(shape, _)| with_names(&shape.sizes))
+        .collect();
+    match matches.len() - sizes.len() {
+        0 => {}
+        1 => sizes.push("one drawn for this check".to_owned()),
+        drawn => sizes.push(format!("{drawn} drawn for this check")),
+    }
+    Some(good(format!("correct at {}: {error}", sizes.join(" · "))))
+}
+
 /// Returns the consequence of an error in words.
 pub(super) fn refusal(error: &KernelError) -> &'static str {
     if error.launch {
@@ -141,16 +150,17 @@ pub(super) fn refusal(error: &KernelError) -> &'static str {
     }
 }
 
+/// Adds the line about the time of a kernel, and the lines that compare it with the starter and the solution.
 fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
-    let Spread {
-        median,
-        p25,
-        p75,
-        n,
-        ..
-    } = time.ms;
-    let (p25, p75, seconds) = (duration(p25), duration(p75), median / 1e3);
-    let took = format!("{} ({p25} to {p75}, n = {n})", duration(median));
+    let median = time.ms.median;
+    let seconds = median / 1e3;
+    let took = format!(
+        "{} ({} to {}, n = {})",
+        duration(median),
+        duration(time.ms.p25),
+        duration(time.ms.p75),
+        time.ms.n
+    );
     let reached = if time.memory_bound || time.flops == 0.0 {
         rate(time.bytes / seconds, "B/s")
     } else {
@@ -168,9 +178,9 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
         ),
         None => "share of peak: not known".to_owned(),
     };
-    let (shape, clock) = (&time.shape, &time.clock);
     card.push(remark(format!(
-        "{TIME} `{shape}`, {clock} clock: {took} · {reached} · {share}"
+        "{TIME} `{}`, {} clock: {took} · {reached} · {share}",
+        time.shape, time.clock
     )));
     let others = [
         (time.against_starter, time.starter_ms, "the starter"),
@@ -208,7 +218,7 @@ impl KernelVerdict {
     }
 }
 
-/// Returns a share as a percentage with about two digits.
+/// Returns a share from 0 to 1 as a percentage with about two digits.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         small if small < 0.1 => "less than 0.1 %".to_owned(),
@@ -230,6 +240,7 @@ fn place(name: &str, error: &KernelError) -> String {
     format!("{place}{text}: {}", error.message)
 }
 
+/// Returns a ratio of speeds with its interval: "1.04 times as fast as the starter (1.02 to 1.07)".
 pub(super) fn faster(ratio: KernelRatio, whom: &str) -> String {
     format!(
         "{:.2} {AS_FAST} {whom} ({:.2} to {:.2})",

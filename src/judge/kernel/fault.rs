@@ -1,4 +1,4 @@
-//! Describes the fault of a kernel that ran, in one sentence.
+//! Describes the fault of a kernel that ran, in one sentence: what went wrong, at which element, and what may be the cause.
 
 use protocol::{KernelError, KernelFault, KernelFaultKind, Num};
 
@@ -10,7 +10,7 @@ pub(super) fn as_f32_holds_it(Num(expected): Num) -> Num {
 /// Returns a sentence about a fault. `array_length` is true if the kernel compares its index with `arrayLength`.
 pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
     let name = &fault.buffer;
-    let at = fault.at.unwrap_or_default();
+    let index = fault.at.unwrap_or_default();
     let place = fault.place.as_ref().map(|place| {
         let KernelError {
             line, column, text, ..
@@ -20,35 +20,37 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
     match (fault.kind, place) {
         (KernelFaultKind::Wrong, _) => wrong(fault),
         (KernelFaultKind::Unwritten, _) => format!(
-            "never writes {} of the {} elements of `{name}`, first `{name}[{at}]`",
+            "never writes {} of the {} elements of `{name}`, first `{name}[{index}]`",
             fault.count, fault.of
         ),
         (KernelFaultKind::OutOfBounds, Some(place)) => format!(
-            "{place} accesses element {at}, but `{name}` has length {}; compare the index with the size first",
+            "{place} accesses element {index}, but `{name}` has length {}; \
+             compare the index with the size first",
             fault.of
         ),
         (KernelFaultKind::OutOfBounds, None) => {
-            let why = if array_length {
-                "a buffer may be longer than its tensor, so compare with the size and not with arrayLength"
+            let advice = if array_length {
+                "a buffer may be longer than its tensor, \
+                 so compare with the size and not with arrayLength"
             } else {
                 "compare the index with the size before writing"
             };
             format!(
-                "writes out of bounds: `{name}[{at}]`, but `{name}` has length {}; {why}",
+                "writes out of bounds: `{name}[{index}]`, but `{name}` has length {}; {advice}",
                 fault.of
             )
         }
         (KernelFaultKind::WroteInput, place) => {
-            let place = place.map_or_else(String::new, |place| format!("{place} "));
-            format!("{place}writes to `{name}[{at}]`, which may only be read")
+            let subject = place.map_or_else(String::new, |place| format!("{place} "));
+            format!("{subject}writes to `{name}[{index}]`, which may only be read")
         }
         (KernelFaultKind::ReadsPastEnd, _) => format!(
-            "reads past the end of a buffer: with other numbers there, `{name}[{at}]` changes; compare the index with the size \
-             before reading"
+            "reads past the end of a buffer: with other numbers there, `{name}[{index}]` changes; \
+             compare the index with the size before reading"
         ),
         (KernelFaultKind::Races, None) => format!(
-            "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two \
-            invocations write the same element?"
+            "two runs on the same numbers differ, first in `{name}[{index}]`: invocations race. \
+             Is a workgroupBarrier() missing, or do two invocations write the same element?"
         ),
         (
             KernelFaultKind::Races
@@ -66,11 +68,13 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             None,
         ) => fault.reason.clone(),
         (KernelFaultKind::Endless, Some(place)) => format!(
-            "{place} does not end within {} iterations; the loop needs a condition that changes inside it, or a `break` that can be reached",
+            "{place} does not end within {} iterations; the loop needs a condition \
+             that changes inside it, or a `break` that can be reached",
             fault.limit
         ),
         (KernelFaultKind::Endless, None) => format!(
-            "does not end: the kernel was still running after {}. The condition of a loop stays true, or the kernel is far too slow",
+            "does not end: the kernel was still running after {}. \
+             The condition of a loop stays true, or the kernel is far too slow",
             fault.reason
         ),
         (KernelFaultKind::TooMuch, _) => {
@@ -86,7 +90,7 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
 /// Returns a sentence about an output whose error is too large.
 fn wrong(fault: &KernelFault) -> String {
     let value = |x: Option<Num>| x.map_or(f64::NAN, |x| x.0);
-    let (found, expected) = apart(value(fault.found), value(fault.expected));
+    let (found, expected) = distinct(value(fault.found), value(fault.expected));
     let mut text = format!(
         "`{}[{}]` is {found} and should be {expected}; ",
         fault.buffer,
@@ -100,12 +104,12 @@ fn wrong(fault: &KernelFault) -> String {
         && error.is_finite()
         && allowed.is_finite()
     {
-        let off = (value(fault.found) - value(fault.expected)).abs();
+        let distance = (value(fault.found) - value(fault.expected)).abs();
         text += &match allowed {
-            0.0 => format!(", off by {off:.1e} where no rounding occurs"),
+            0.0 => format!(", off by {distance:.1e} where no rounding occurs"),
             _ => {
-                let bound = off * allowed / error;
-                format!(", off by {off:.1e} where rounding explains {bound:.1e}")
+                let bound = distance * allowed / error;
+                format!(", off by {distance:.1e} where rounding explains {bound:.1e}")
             }
         };
     }
@@ -115,11 +119,13 @@ fn wrong(fault: &KernelFault) -> String {
     text
 }
 
-/// Returns two numbers with six digits, or with as many as they need to differ.
-fn apart(found: f64, expected: f64) -> (String, String) {
-    let both = |digits| (number(found, digits), number(expected, digits));
-    let differ = (6..=17).map(both).find(|(one, other)| one != other);
-    differ.unwrap_or_else(|| both(6))
+/// Returns two numbers with six digits, or with as many more as they need to differ.
+fn distinct(found: f64, expected: f64) -> (String, String) {
+    let with_digits = |digits| (number(found, digits), number(expected, digits));
+    (6..=17)
+        .map(with_digits)
+        .find(|(found, expected)| found != expected)
+        .unwrap_or_else(|| with_digits(6))
 }
 
 /// Returns a number with this many significant digits, without trailing zeros.
@@ -149,10 +155,8 @@ mod tests {
     fn an_expected_value_is_one_that_an_f32_holds() {
         for expected in [1.2315e-292, -3e-50, 1e-42, 0.1, 1e300, f64::NAN] {
             let Num(stored) = as_f32_holds_it(Num(expected));
-            assert!(
-                f64::from(stored as f32).to_bits() == stored.to_bits(),
-                "{stored}"
-            );
+            let in_f32 = f64::from(stored as f32);
+            assert_eq!(in_f32.to_bits(), stored.to_bits(), "{stored}");
             let fault = KernelFault {
                 expected: Some(Num(stored)),
                 found: Some(Num(2.0)),
@@ -165,15 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_as_many_digits_as_differ() {
-        let text = |found: f32, expected: f32| {
-            let (found, expected) = apart(found.into(), expected.into());
-            format!("{found} for {expected}")
-        };
-        assert_eq!(text(1.01768, 0.01768), "1.01768 for 0.01768");
-        assert_eq!(text(-1.111_25, -1.111_251), "-1.11125 for -1.111251");
-        assert_eq!(text(1e-9, 1.001e-9), "1.0000e-9 for 1.0010e-9");
-        assert_eq!(text(f32::INFINITY, 2.0), "inf for 2");
-        assert_eq!(text(0.5, 0.5), "0.5 for 0.5");
+    fn two_numbers_have_as_many_digits_as_they_need_to_differ() {
+        for (found, expected, texts) in [
+            (1.01768_f32, 0.01768_f32, ("1.01768", "0.01768")),
+            (-1.111_25, -1.111_251, ("-1.11125", "-1.111251")),
+            (1e-9, 1.001e-9, ("1.0000e-9", "1.0010e-9")),
+            (f32::INFINITY, 2.0, ("inf", "2")),
+            (0.5, 0.5, ("0.5", "0.5")),
+        ] {
+            let (found_text, expected_text) = distinct(found.into(), expected.into());
+            assert_eq!((found_text.as_str(), expected_text.as_str()), texts);
+        }
     }
 }

@@ -43,7 +43,7 @@ impl Workshop {
             return Vec::new();
         };
         let workspace = self.context.workspace().ok();
-        let copy = workspace.map(|work| work.path(stage, "config.toml"));
+        let copy = workspace.map(|work| work.config(stage));
         let in_course = match &self.context.source {
             CourseFiles::Embedded => None,
             CourseFiles::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
@@ -155,7 +155,8 @@ impl Workshop {
             Some(path) if file == ANSWERS => (path, "is measured"),
             Some(path) => (path, "is checked"),
             None => {
-                let path = self.context.workspace()?.open(self.stage(id)?, file)?;
+                let workspace = self.context.workspace()?;
+                let path = workspace.open_file(id, &self.stage(id)?.file)?;
                 self.watch.acknowledge(&path);
                 (path, "runs")
             }

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_text_is_no_sequence_of_keys() {
+    fn pasted_text_gives_one_event_and_no_keys() {
         let paste = b"\x1b[200~q\r\x03\x1b[Ay\x1b[201~j";
         assert_eq!(names(paste), "\"q\\r\\u{3}\\u{1b}[Ay\" j");
         assert_eq!(names(b"\x1b[200~never ends"), "\"never ends\"");

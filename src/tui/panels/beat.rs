@@ -466,8 +466,8 @@ pub fn foot(app: &App, theme: &Theme, columns: u16) -> Option<Line<'static>> {
             Span::styled(text::cut(&warning, columns * 2 / 3), theme.bad)
         }
     });
-    let room = columns.saturating_sub(text::width_of(&right) + 1);
-    let left = text::left(&text::cut(&place, room), room + 1);
+    let free = columns.saturating_sub(text::width_of(&right) + 1);
+    let left = text::left(&text::cut(&place, free), free + 1);
     let mut spans = vec![Span::styled(left, theme.dim)];
     spans.append(&mut right);
     Some(Line::from(spans))

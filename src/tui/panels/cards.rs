@@ -130,11 +130,8 @@ fn finding(pair: &Pair, width: usize, theme: &Theme) -> Vec<Span<'static>> {
 /// longest wording that fits.
 fn medians(pair: &Pair, app: &App, width: usize) -> String {
     let n = pair.n;
-    let other = if app.mode.pairs_with_good() {
-        "known good"
-    } else {
-        "A"
-    };
+    let with_good = app.mode.pairs_with_good();
+    let other = if with_good { "known good" } else { "A" };
     let a = ms(pair.a_ms.median);
     let b = ms(pair.b_ms.median);
     let ([for_a, for_b], both) = match pair.tokens {

@@ -385,13 +385,8 @@ fn draw_plot(plot: &Plot<'_>, before: Vec<Line<'static>>, area: &mut Rect, buffe
 }
 
 /// Adds those sentences of the explanation of a panel for which rows are free.
-fn add_explanation(
-    explanation: &[String],
-    lines: &mut Vec<Line<'static>>,
-    area: Rect,
-    theme: &Theme,
-) {
-    let sentences = explanation
+fn add_explanation(texts: &[String], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
+    let sentences = texts
         .iter()
         .flat_map(|paragraph| paragraph.split_inclusive(". "));
     for sentence in sentences {

@@ -34,29 +34,29 @@ pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// Returns the page of an exercise for an area.
 pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
-    let known = app.exercise.state(exercise);
+    let state = app.exercise.state(exercise);
     let writer = || ProseWriter::new(app, theme, area.width);
     let mut head = writer();
     // The hints, which the learner asked for, stand above the task.
     hints(exercise, &mut head);
     task(exercise, &mut head);
-    recorded(exercise, known, &mut head);
+    recorded(exercise, state, &mut head);
     let mut tail = writer();
-    debrief(exercise, known, &mut tail);
+    debrief(exercise, state, &mut tail);
     answers(exercise, &mut tail);
     let mut foot = writer();
-    if let Some(known) = known {
-        card::write(known, &mut foot);
+    if let Some(state) = state {
+        card::write(state, &mut foot);
     }
     // After a measurement the result stands above the task, and the foot belongs to the question.
-    if known.is_some_and(|known| known.measured.is_some()) && app.measuring().is_none() {
+    if state.is_some_and(|state| state.measured.is_some()) && app.measuring().is_none() {
         foot.lines.append(&mut tail.lines);
         foot.blank();
         foot.lines.append(&mut head.lines);
         std::mem::swap(&mut head, &mut foot);
     }
-    files(exercise, known, &mut tail);
-    look_back(exercise, known, &mut tail);
+    files(exercise, state, &mut tail);
+    look_back(exercise, state, &mut tail);
     background(exercise, &mut tail);
     if let Some(open) = app.question() {
         foot.rule("question");
@@ -70,7 +70,7 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
     let all_lines = foot.lines.len() + head.lines.len() + tail.lines.len();
     let mut above = Vec::new();
     if (is_small || is_long) && all_lines > height {
-        if known.is_some_and(|known| known.text_first) {
+        if state.is_some_and(|state| state.text_first) {
             above.append(&mut head.lines);
             above.push(Line::default());
         }
@@ -84,9 +84,9 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
 
 /// Returns the state of the exercise in one line, for the smallest screens.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let known = app.exercise.state(exercise);
-    let report = known.and_then(|known| known.report.as_ref());
-    let (state, style) = match report {
+    let state = app.exercise.state(exercise);
+    let report = state.and_then(|state| state.report.as_ref());
+    let (text, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
         _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
@@ -101,8 +101,8 @@ pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'s
             (format!("{mark} {text}"), style)
         }
     };
-    let state = Span::styled(text::cut(&state, 200), style);
-    Line::from(vec![label(exercise, theme), state])
+    let shown = Span::styled(text::cut(&text, 200), style);
+    Line::from(vec![label(exercise, theme), shown])
 }
 
 /// Returns the label of an exercise, such as `k01`, which stands before its title.
@@ -113,7 +113,7 @@ pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
 /// Returns the lines of `new` that `old` does not have. Lines of one character, which only close a block, are left out.
 pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
     new.lines().filter(move |line| {
-        line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
+        line.trim().len() > 1 && !old.lines().any(|other| other.trim() == line.trim())
     })
 }
 
@@ -135,8 +135,8 @@ fn task(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 }
 
 /// Writes the paths of the learner's files.
-fn files(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
-    let files = known.map_or(&[][..], |known| &known.files);
+fn files(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+    let files = state.map_or(&[][..], |state| &state.files);
     if files.is_empty() {
         return;
     }
@@ -170,8 +170,8 @@ fn background(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 }
 
 /// Writes the lines in which the course's solution differs from the starter, once the exercise is passed.
-fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
-    let report = known.and_then(|known| known.report.as_ref());
+fn look_back(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+    let report = state.and_then(|state| state.report.as_ref());
     let passed = report.is_some_and(|report| report.passed);
     if !passed {
         return;
@@ -189,9 +189,9 @@ fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWr
 }
 
 /// Writes the text that explains the figures, once they are measured.
-fn debrief(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+fn debrief(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let learner = &w.app.lesson.learner;
-    let measured = known.is_some_and(|known| known.asks_quiz(exercise, learner));
+    let measured = state.is_some_and(|state| state.asks_quiz(exercise, learner));
     if measured && let Some(debrief) = &exercise.debrief {
         w.heading("Looking back");
         w.body(debrief.trim(), w.theme.text);
@@ -211,7 +211,7 @@ fn answers(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 }
 
 /// Writes where the run of a detective's case was recorded. After the learner's answer, writes if it was right and the explanation.
-fn recorded(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+fn recorded(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some(detective) = exercise.detective() else {
         return;
@@ -225,7 +225,7 @@ fn recorded(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWri
         format!("Recorded on {origin}. The lints are left out: find what they would have found.")
     };
     w.body(&text, theme.text);
-    let given = known.map_or(&[][..], |known| &known.quiz);
+    let given = state.map_or(&[][..], |state| &state.quiz);
     let Some(choice) = given.last() else {
         return;
     };

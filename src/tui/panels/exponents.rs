@@ -51,16 +51,16 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 }
 
 /// Returns the first line: the share of zeros and, where columns are free, the loss scale and the number of steps left out.
-fn head(gradients: &Gradients, exponents: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
+fn head(audit: &Gradients, exponents: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
     let zeros = 100.0 * exponents.zeros as f64 / exponents.total().max(1) as f64;
     let (mark, style) = theme.mark(zeros < ZEROS_PERCENT);
     let text = format!("{mark} zeros {} %", percent(zeros));
     let mut parts = vec![(0, Span::styled(text, style))];
-    if let Some(factor) = gradients.loss_scale {
+    if let Some(factor) = audit.loss_scale {
         let text = format!(", loss scale {}", show(factor, 0));
         parts.push((1, Span::styled(text, theme.dim)));
     }
-    if let Some(skipped) = gradients.skipped {
+    if let Some(skipped) = audit.skipped {
         let text = format!(", {skipped} left out");
         parts.push((2, Span::styled(text, theme.dim)));
     }

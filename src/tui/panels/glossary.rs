@@ -11,7 +11,7 @@
 //! ```
 
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span as Run};
+use ratatui::text::{Line, Span};
 
 use super::content::Content;
 use crate::app::figures::figures;
@@ -88,10 +88,10 @@ pub(super) fn search_line(app: &App, theme: &Theme, result: &str) -> Line<'stati
     let cursor = if search.typing { "_" } else { "" };
     let key = keys::label(Action::Search, app);
     Line::from(vec![
-        Run::styled(format!("{key} "), theme.key),
-        Run::styled(search.text.clone(), theme.strong),
-        Run::styled(cursor, theme.key),
-        Run::styled(format!("  {result}"), theme.dim),
+        Span::styled(format!("{key} "), theme.key),
+        Span::styled(search.text.clone(), theme.strong),
+        Span::styled(cursor, theme.key),
+        Span::styled(format!("  {result}"), theme.dim),
     ])
 }
 

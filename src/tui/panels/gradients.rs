@@ -50,7 +50,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let mut figures = Vec::new();
     for (slot, audit) in gradients.all {
         let label = short_label(slot, area.width, app, theme);
-        content.lines([trained_line(label, audit, area.width, theme)]);
+        content.lines([trained(label, audit, area.width, theme)]);
         let run = app.shown_run().slot_name(slot);
         let ink = theme.slot(slot);
         let name = format!("{}: parameters with a gradient", slot.into_str());
@@ -110,12 +110,7 @@ fn short_name(row: &GradientRow) -> &str {
 }
 
 /// Returns the line of a run: the share of its parameters that has a gradient, in figures and as a bar.
-fn trained_line(
-    label: Span<'static>,
-    audit: &Gradients,
-    width: u16,
-    theme: &Theme,
-) -> Line<'static> {
+fn trained(label: Span<'static>, audit: &Gradients, width: u16, theme: &Theme) -> Line<'static> {
     let (mark, style) = theme.mark(trains_all(audit));
     let of_what = if width < 40 {
         " trained "
@@ -152,8 +147,8 @@ fn tensors(audit: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let has_zeros = |row: &GradientRow| row.zero_pct > Some(0.0);
     let zeros = audit.loss_scale.is_some() || audit.rows.iter().any(has_zeros);
     let order: &[usize] = if zeros { &[2, 1, 0] } else { &[2, 0] };
-    let mut room = width.saturating_sub(MIN_NAME).max(18);
-    let columns = Columns::fit(COLUMNS, order, &mut room);
+    let mut free = width.saturating_sub(MIN_NAME).max(18);
+    let columns = Columns::fit(COLUMNS, order, &mut free);
     let name_width = width.saturating_sub(columns.width());
     if zeros {
         let head = text::left("tensor", name_width) + &columns.heads();

@@ -39,10 +39,10 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     } else if app.can_edit() || app.mode.is_replay() {
         spans.push(Span::styled(" a free run", theme.strong));
     }
-    let room = usize::from(columns).saturating_sub(text::width_of(&spans));
-    let badge = badge(app, theme, room.saturating_sub(2));
-    if badge.width() + 2 <= room {
-        spans.push(Span::raw(" ".repeat(room - badge.width())));
+    let free = usize::from(columns).saturating_sub(text::width_of(&spans));
+    let badge = badge(app, theme, free.saturating_sub(2));
+    if badge.width() + 2 <= free {
+        spans.push(Span::raw(" ".repeat(free - badge.width())));
         spans.extend(badge.spans);
     }
     Line::from(spans)

@@ -18,6 +18,8 @@ use crate::tui::surface::close_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
+type Lines = Vec<Line<'static>>;
+
 /// The width of the keys before their effects.
 const KEYS_WIDTH: usize = 11;
 /// The gap between the two columns.
@@ -33,8 +35,8 @@ const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second cli
 pub(super) fn columns(screen: u16) -> u16 {
     let inside = usize::from(screen).saturating_sub(FRAME).max(1);
     let (count, width) = divide(inside);
-    let all = count * width + (count - 1) * GAP + FRAME;
-    screen.min(all as u16)
+    let wanted = count * width + (count - 1) * GAP + FRAME;
+    screen.min(wanted as u16)
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -69,7 +71,7 @@ fn divide(width: usize) -> (usize, usize) {
 }
 
 /// Returns the heading of a group of keys and its lines, the keys that work now first.
-fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Lines {
     let mut lines = vec![Line::styled(group.into_str(), theme.heading)];
     let (working, idle): (Vec<HelpLine>, Vec<HelpLine>) = keys::reference()
         .into_iter()
@@ -91,11 +93,7 @@ fn block(group: Group, app: &App, width: usize, theme: &Theme) -> Vec<Line<'stat
 }
 
 /// Arranges the blocks in two columns that are about equally high, with the note below the shorter one.
-fn in_two_columns(
-    blocks: &[Vec<Line<'static>>],
-    note: Vec<Line<'static>>,
-    width: usize,
-) -> Vec<Line<'static>> {
+fn in_two_columns(blocks: &[Lines], note: Lines, width: usize) -> Lines {
     let height_of_split = |split: &usize| {
         let (left, right) = blocks.split_at(*split);
         stacked(left).len().max(stacked(right).len())
@@ -123,6 +121,6 @@ fn in_two_columns(
 }
 
 /// Joins blocks with an empty line between them.
-fn stacked(blocks: &[Vec<Line<'static>>]) -> Vec<Line<'static>> {
+fn stacked(blocks: &[Lines]) -> Lines {
     blocks.join(&Line::default())
 }

@@ -243,13 +243,13 @@ impl<'a> Table<'a> {
             widths.max().unwrap_or(0)
         };
         let name_width = (widest(name) + 3).clamp(16, 34);
-        let mut room = usize::from(width).saturating_sub(name_width);
+        let mut free = usize::from(width).saturating_sub(name_width);
         // Column 2 has the time of the other slot.
         let order: Vec<usize> = ORDER
             .into_iter()
             .filter(|column| *column != 2 || other.is_some())
             .collect();
-        let mut columns = Columns::fit(COLUMNS, &order, &mut room);
+        let mut columns = Columns::fit(COLUMNS, &order, &mut free);
         if columns.0[2].1 > 0 {
             let heads = ["ms A", "ms B"];
             columns.0[1].0 = heads[slot as usize];
@@ -257,8 +257,8 @@ impl<'a> Table<'a> {
         }
         // A column is shown whole or not at all.
         let mut take = |wanted: usize| {
-            let width = if wanted <= room { wanted } else { 0 };
-            room -= width;
+            let width = if wanted <= free { wanted } else { 0 };
+            free -= width;
             width
         };
         // The kernel tells rows of one operation apart, so it is more important than the bar.
@@ -275,7 +275,7 @@ impl<'a> Table<'a> {
             other,
             peaks: run.description.peaks.as_deref(),
             theme,
-            name_width: name_width + room,
+            name_width: name_width + free,
             kernel_width,
             columns,
             bar_width,

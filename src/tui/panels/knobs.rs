@@ -168,21 +168,23 @@ struct Widths {
     has_a: bool,
 }
 
+/// Returns the width of the widest text, at least 1.
+fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(text::width).max().unwrap_or(0).max(1)
+}
+
 /// Returns a value as the list shows it. A hidden value is a question mark.
-fn shown(value: Option<&String>) -> &str {
-    value.map_or("?", String::as_str)
+fn shown(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or("?")
 }
 
 /// Returns the list of the knobs: a line for each knob where the values in A and B fit beside its name, else two lines.
 fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
     let comparison = &app.shown_bench().comparison;
-    let widest = |text_of: for<'r> fn(&'r KnobRow<'_>) -> &'r str| {
-        let widths = comparison.rows().map(|row| text::width(text_of(&row)));
-        widths.max().unwrap_or(0).max(1)
-    };
-    let name = widest(|row| row.knob.name());
-    let a = widest(|row| shown(row.a.as_ref()));
-    let b = widest(|row| shown(row.b.as_ref()));
+    let rows: Vec<KnobRow<'_>> = comparison.rows().collect();
+    let name = widest(rows.iter().map(|row| row.knob.name()));
+    let a = widest(rows.iter().map(|row| shown(&row.a)));
+    let b = widest(rows.iter().map(|row| shown(&row.b)));
     let widths = Widths {
         name,
         a,
@@ -197,32 +199,24 @@ fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
         list.entry(None, Line::styled(head, theme.dim));
     }
     let mut heading = "";
-    for (index, row) in comparison.rows().enumerate() {
-        let section = row
-            .knob
-            .path
-            .split_once('.')
-            .map_or("", |(section, _)| section);
+    for (index, row) in rows.iter().enumerate() {
+        let (section, _) = row.knob.path.split_once('.').unwrap_or_default();
         if comparison.offers.len() > MAX_WITHOUT_HEADINGS && section != heading {
             list.entry(None, Line::styled(section.to_owned(), theme.heading));
             heading = section;
         }
         let selected = index == comparison.row;
-        let typed = if selected {
-            app.view.value.as_deref()
-        } else {
-            None
-        };
-        list.entry(index, knob_line(&row, selected, typed, &widths, theme));
+        let typed = app.view.value.as_deref();
+        list.entry(index, knob_line(row, selected, typed, &widths, theme));
         if !widths.has_a && (row.differs() || selected) {
-            let line_a = format!("    in A: {}", shown(row.a.as_ref()));
+            let line_a = format!("    in A: {}", shown(&row.a));
             list.entry(index, Line::styled(line_a, theme.a));
         }
     }
     list
 }
 
-/// Returns the line of a knob. `typed` is the value that the learner is typing.
+/// Returns the line of a knob. `typed` is the value that the learner is typing for the selected knob.
 fn knob_line(
     row: &KnobRow<'_>,
     selected: bool,
@@ -240,12 +234,12 @@ fn knob_line(
     let name = format!("{mark} {}  ", text::name(row.knob.name(), widths.name));
     let mut spans = vec![Span::styled(name, theme.text)];
     if widths.has_a {
-        let cell_a = format!("{}  ", text::name(shown(row.a.as_ref()), widths.a));
+        let cell_a = format!("{}  ", text::name(shown(&row.a), widths.a));
         spans.push(Span::styled(cell_a, theme.a));
     }
     let value_b = match typed {
-        Some(typed) => format!("{typed}_"),
-        None => shown(row.b.as_ref()).to_owned(),
+        Some(typed) if selected => format!("{typed}_"),
+        _ => shown(&row.b).to_owned(),
     };
     let [before, after] = if selected { ["< ", " >"] } else { ["  ", "  "] };
     let cell_b = format!("{before}{}{after}", text::name(&value_b, widths.b));

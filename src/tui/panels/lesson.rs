@@ -107,13 +107,8 @@ pub fn sections(page: LessonPage, stage: &Stage) -> impl Iterator<Item = &Lesson
         .filter_map(move |(index, section)| shows(index, section.kind).then_some(section))
 }
 
-/// Returns the open page of a stage, and the question at its foot.
-fn page_and_question(
-    stage: &Stage,
-    app: &App,
-    theme: &Theme,
-    columns: usize,
-) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+/// Returns the open page of a stage, with the question at its foot.
+fn page_and_question(stage: &Stage, app: &App, theme: &Theme, columns: usize) -> exercise::Page {
     // Text about the stage as it was found keeps its figures while another configuration runs.
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));

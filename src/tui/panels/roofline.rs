@@ -301,8 +301,8 @@ impl<'a> Rows<'a> {
     fn list(&self, width: usize) -> (Line<'static>, Vec<Line<'static>>) {
         let longest = self.names.iter().map(|name| text::width(name)).max();
         let name_width = longest.unwrap_or(0).clamp(12, 24);
-        let mut room = width.saturating_sub(2 + name_width);
-        let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
+        let mut free = width.saturating_sub(2 + name_width);
+        let columns = Columns::fit(COLUMNS, &ORDER, &mut free);
         let names = text::left("operation", name_width);
         let head = format!("  {names}{}", columns.heads());
         let lines = self

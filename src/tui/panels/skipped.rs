@@ -49,15 +49,15 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 /// Writes the page of a stage.
 fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    // The stage was not run, so its figures are not known.
+    // The stage was not run, so it has no figures.
     let none = FigureSources::none(&stage.broken);
-    let known = |text: &str| fill_known(text, &none);
+    let filled = |text: &str| fill_known(text, &none);
     w.keys(
         "{} goes back to it; {} {} turn the pages",
         &[Action::Choose, Action::TurnPage(-1), Action::TurnPage(1)],
     );
     w.heading("The symptom");
-    w.body(&known(&stage.symptom), theme.text);
+    w.body(&filled(&stage.symptom), theme.text);
     if !w.app.view.fault_shown {
         w.blank();
         w.keys(
@@ -67,11 +67,11 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
         return;
     }
     w.heading("The fault");
-    w.body(&known(&stage.fault), theme.text);
+    w.body(&filled(&stage.fault), theme.text);
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.into_str());
-        w.course_text(&marker, theme.key, &known(&pointer.text));
+        w.course_text(&marker, theme.key, &filled(&pointer.text));
     }
     w.heading("The fix");
     w.body(&stage.fix, theme.text);
@@ -81,8 +81,8 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// Writes the figures of this machine: the learner's pairs and the rows of the last `perflings run all`, or how to measure them.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let known = w.app.lesson.learner.progress.stage(&stage.id);
-    if let Some([ratio, low, high]) = known.ratio {
+    let progress = w.app.lesson.learner.progress.stage(&stage.id);
+    if let Some([ratio, low, high]) = progress.ratio {
         w.text(&format!(
             "broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"
         ));
@@ -105,7 +105,7 @@ fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
                 journey.device, journey.preset, journey.date
             ));
         }
-        _ if known.ratio.is_none() => {
+        _ if progress.ratio.is_none() => {
             w.dim("Not measured yet: `perflings run all` measures every stage, broken and fixed.");
         }
         _ => {}

@@ -62,7 +62,7 @@ fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Writes the fix of a stage: a sentence, the changed knobs, and the files.
+/// Writes the fix of a stage: a sentence, the changed knobs, and the file.
 fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.body(&stage.fix, theme.strong);
@@ -76,11 +76,9 @@ fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
             Span::styled((knob.get)(&stage.fixed), theme.b),
         ]));
     }
-    for file in &stage.files {
-        w.blank();
-        w.line(file.name.clone(), theme.heading);
-        for line in file.solution.lines() {
-            w.code("  ", line);
-        }
+    w.blank();
+    w.line(stage.file.name.clone(), theme.heading);
+    for line in stage.file.solution.lines() {
+        w.code("  ", line);
     }
 }

@@ -134,14 +134,14 @@ impl Entry<'_> {
 }
 
 fn exercise_entry<'a>(app: &App, index: usize, exercise: &'a Exercise) -> Entry<'a> {
-    let known = app.lesson.learner.progress.stage(&exercise.id);
+    let progress = app.lesson.learner.progress.stage(&exercise.id);
     Entry {
         is_open: app.mode.exercise() == Some(index),
-        state: known.state,
+        state: progress.state,
         label: exercise.label().into(),
         level: exercise.level.into_str(),
         title: &exercise.title,
-        notes: [None, known.solution_shown.then_some("solution shown")],
+        notes: [None, progress.solution_shown.then_some("solution shown")],
     }
 }
 
@@ -174,9 +174,9 @@ fn runs(app: &App, theme: &Theme, list: &mut Content<'_>) {
 }
 
 fn stage_entry<'a>(app: &App, index: usize, stage: &'a Stage) -> Entry<'a> {
-    let known = app.lesson.learner.progress_of(stage);
+    let progress = app.lesson.learner.progress_of(stage);
     // The list judges a prediction only after the stage is passed.
-    let judged = match (known.state, known.prediction) {
+    let judged = match (progress.state, progress.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
         (StageState::Passed, Some(Prediction::Choice { right: true, .. })) => {
             Some("prediction right")
@@ -184,7 +184,7 @@ fn stage_entry<'a>(app: &App, index: usize, stage: &'a Stage) -> Entry<'a> {
         (StageState::Passed, Some(_)) => Some("prediction wrong"),
         _ => None,
     };
-    let state = match (known.state, known.prediction) {
+    let state = match (progress.state, progress.prediction) {
         // A skipped prediction is noted beside the title.
         (StageState::Predicted, Some(Prediction::Skipped)) => StageState::Seen,
         (state, _) => state,
@@ -195,6 +195,6 @@ fn stage_entry<'a>(app: &App, index: usize, stage: &'a Stage) -> Entry<'a> {
         label: stage.number.to_string().into(),
         level: stage.level.into_str(),
         title: &stage.title,
-        notes: [judged, known.solution_shown.then_some("solution shown")],
+        notes: [judged, progress.solution_shown.then_some("solution shown")],
     }
 }

@@ -80,12 +80,16 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         let question = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         return marked(("?", theme.badge), &question.spans, width);
     }
+    let course_text = |marker: &str, text: &str| {
+        let place = (app, theme, width.saturating_sub(1));
+        told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
+    };
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         let mut lines = match large_sentence(app, width) {
             // The large glyphs are drawn over empty lines.
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
             None if is_counted(app) => Vec::new(),
-            None => course_text(app, theme, width, " ", &cue.say),
+            None => course_text(" ", &cue.say),
         };
         if beat.vote == VoteState::Open
             && let Some(tally) = app.tally()
@@ -105,7 +109,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         let number = index + 1;
         let count = evidence.len();
         let marker = format!(" {number}/{count} {} ", pointer.panel.into_str());
-        let mut lines = course_text(app, theme, width, &marker, &pointer.text);
+        let mut lines = course_text(&marker, &pointer.text);
         lines.extend(notice_or_next_move(app, theme, width));
         return lines;
     }
@@ -125,18 +129,6 @@ fn notice_or_next_move(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static
     };
     let text = Span::styled(notice.text.as_str(), style);
     marked((mark, style), &[text], width)
-}
-
-/// Returns a text of the course after a badge.
-fn course_text(
-    app: &App,
-    theme: &Theme,
-    width: u16,
-    marker: &str,
-    text: &str,
-) -> Vec<Line<'static>> {
-    let place = (app, theme, width.saturating_sub(1));
-    lines_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
 }
 
 /// The fewest steps whose spread is shown, because a spread of fewer steps says nothing.

@@ -73,21 +73,21 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let learner = &w.app.lesson.learner;
-    let known = learner.progress_of(stage);
+    let progress = learner.progress_of(stage);
     let title = format!("{} {}", stage.number, stage.title);
-    if known.state != StageState::Passed {
+    if progress.state != StageState::Passed {
         let text = format!("{title}: not passed yet");
         return w.marked((theme.symbols.circle, theme.dim), &text, theme.dim);
     }
     w.blank();
     w.marked(theme.mark(true), &title, theme.strong);
-    let mut parts = vec![match known.prediction {
+    let mut parts = vec![match progress.prediction {
         Some(Prediction::Choice { right: true, .. }) => "Your prediction was right".to_owned(),
         Some(Prediction::Choice { .. }) => "Your prediction was different".to_owned(),
         Some(Prediction::Skipped) | None => "No prediction".to_owned(),
     }];
     if let (Some(estimate), Some(range), Some(truth)) =
-        (&stage.estimate, known.estimate, known.measured)
+        (&stage.estimate, progress.estimate, progress.measured)
     {
         let [low, high] = bounds_with_unit(estimate, range);
         let measured = with_unit(estimate, truth);
@@ -96,17 +96,17 @@ fn write_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
             "range {low} to {high}, measured {measured}: {judged}"
         ));
     }
-    if let Some(figures) = known.ratio {
+    if let Some(figures) = progress.ratio {
         let [ratio, low, high] = figures.map(number);
         parts.push(format!(
             "A took {ratio}x [{low}, {high}] of your B's time per token"
         ));
     }
     let decides = |check: &&Check| check.starter == Starter::Fails;
-    if let (Some(check), Some(found)) = (stage.checks.iter().find(decides), &known.found) {
+    if let (Some(check), Some(found)) = (stage.checks.iter().find(decides), &progress.found) {
         parts.push(format!("{}: measured {found}", check.name));
     }
-    if !known.answers.is_empty() {
+    if !progress.answers.is_empty() {
         let right = learner.right_at_first(stage);
         let all = stage.quiz.len();
         parts.push(format!(

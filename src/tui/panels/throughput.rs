@@ -119,8 +119,8 @@ fn without_rate(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 
 /// Returns a row for each run and, in a panel of more than two rows, the headings above them.
 fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let mut room = usize::from(area.width).saturating_sub(NAME_WIDTH);
-    let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
+    let mut free = usize::from(area.width).saturating_sub(NAME_WIDTH);
+    let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut free);
     let mut lines = Vec::new();
     if area.height > 2 {
         // These rows measure each run alone, unlike the pairs below.
@@ -224,7 +224,7 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
         return Line::styled(text::joined(parts, columns, "  ·  "), theme.dim);
     }
     let mut parts = Vec::new();
-    // A watched program may not tell how many tokens a step has.
+    // A watched program may not report how many tokens a step has.
     if throughput.tokens_per_s > 0.0 {
         parts.push(format!("{} tokens/s", number(throughput.tokens_per_s)));
     }

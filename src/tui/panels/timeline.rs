@@ -182,14 +182,14 @@ fn glyph_of_share(filled: f64, theme: &Theme) -> char {
 }
 
 /// Returns the style of a slice. The marked slice and the slice that it is linked with stand out.
-fn slice_style(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
-    if view.slice == Some(slice) {
+fn slice_style(view: &TimelineView, index: u32, link: Option<u32>, theme: &Theme) -> Style {
+    if view.slice == Some(index) {
         return theme.strong.add_modifier(Modifier::UNDERLINED);
     }
-    if link == Some(slice) {
+    if link == Some(index) {
         return theme.warning.add_modifier(Modifier::UNDERLINED);
     }
-    let slice = view.trace.slices.get(slice as usize);
+    let slice = view.trace.slices.get(index as usize);
     slice.map_or(theme.text, |slice| kind_style(&view.trace, slice, theme))
 }
 
@@ -231,11 +231,11 @@ fn scale(view: &TimelineView, name_width: usize, columns: usize, theme: &Theme) 
         Some(step) => format!("step {}", step + 1),
         None => String::new(),
     };
-    let room = columns.saturating_sub(text::width(&left) + text::width(&right));
+    let free = columns.saturating_sub(text::width(&left) + text::width(&right));
     let length = format!("{} wide", time(from.abs_diff(to)));
-    let middle = text::cut(&length, room.saturating_sub(2));
+    let middle = text::cut(&length, free.saturating_sub(2));
     let step = text::left(&text::cut(&step, name_width - 1), name_width);
-    let line = format!("{step}{left}{middle:^room$}{right}");
+    let line = format!("{step}{left}{middle:^free$}{right}");
     Line::styled(line, theme.dim)
 }
 

@@ -40,6 +40,7 @@ pub(super) struct ReportedFigure {
     note: &'static str,
 }
 
+/// Makes the entry of a figure that a program reports with the line of Python `line`.
 const fn figure(
     panel: Option<Panel>,
     name: &'static str,

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use protocol::KernelWait;
-use protocol::machine;
-use protocol::machine::{ProcessorTime, others};
+use protocol::machine::{self, ProcessorTime};
 
 /// The time between two readings of the load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(250);
@@ -62,7 +61,7 @@ impl WorkClock {
                 .load
                 .as_ref()
                 .zip(load.as_ref())
-                .and_then(|(before, now)| others(before, now))
+                .and_then(|(before, now)| machine::share_of_others(before, now))
                 .is_some_and(machine::disturbs);
             if !self.busy {
                 self.quiet += since_reading;

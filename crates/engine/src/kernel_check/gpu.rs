@@ -11,6 +11,7 @@ use burn_wgpu::wgpu;
 use burn_wgpu::wgpu::util::DownloadBuffer;
 
 use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
+use super::super::compile_ahead::ERROR_FILTERS;
 use super::super::{devices, peaks};
 use protocol::{self, Peaks};
 use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
@@ -55,7 +56,7 @@ impl Gpu {
     /// `auto` and `cpu` on a machine without an adapter.
     ///
     /// # Errors
-    /// Fails if the named adapter does not exist or cannot be opened, and says what to do.
+    /// Fails if the named adapter does not exist or cannot be opened. The error has advice.
     pub(super) fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
@@ -256,20 +257,18 @@ impl Gpu {
 
     /// Makes calls to the library, and returns their errors and panics as text.
     fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
-        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let done = catch_unwind(AssertUnwindSafe(calls));
+        let scopes = ERROR_FILTERS.map(|filter| self.device.push_error_scope(filter));
+        let result = catch_unwind(AssertUnwindSafe(calls));
         // Scopes have to close in reverse order.
-        let errors = [
-            block_on(validation.pop()),
-            block_on(memory.pop()),
-            block_on(internal.pop()),
-        ];
-        if let Some(error) = errors.into_iter().flatten().next() {
+        let errors: Vec<_> = scopes
+            .into_iter()
+            .rev()
+            .filter_map(|scope| block_on(scope.pop()))
+            .collect();
+        if let Some(error) = errors.first() {
             return Err(GpuError::Refused(error.to_string()));
         }
-        done.map_err(|_| GpuError::Refused("the graphics library panicked".to_owned()))
+        result.map_err(|_| GpuError::Refused("the graphics library panicked".to_owned()))
     }
 
     /// Makes a storage buffer with these words.

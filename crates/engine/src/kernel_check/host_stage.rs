@@ -34,21 +34,6 @@ struct HostStage {
     interpreted: Interpreted,
 }
 
-impl HostStage {
-    /// Returns the most steps of one run at a shape.
-    fn most_steps(&self, shape: &KernelShape) -> u64 {
-        if shape.is_of_text() {
-            STEPS
-        } else if shape.is_drawn() {
-            STEPS_DRAWN
-        } else if self.alone {
-            STEPS_ALONE
-        } else {
-            STEPS
-        }
-    }
-}
-
 impl CheckWorker<'_> {
     /// Runs every shape of a file except the last, real one on the host. If `alone` is true, no device will run the file, and the host runs
     /// more steps.
@@ -90,11 +75,19 @@ impl CheckWorker<'_> {
         let job = self.job;
         let shape = &job.shapes[number];
         self.news.report_try(Some(index), &shape.label, false);
+        let most = if shape.is_of_text() {
+            STEPS
+        } else if shape.is_drawn() {
+            STEPS_DRAWN
+        } else if host.alone {
+            STEPS_ALONE
+        } else {
+            STEPS
+        };
         let mut trial = self.trial(index, number, text);
         for (nth, values) in self.kinds(index, shape).into_iter().enumerate() {
             trial.values = values;
             let inputs = trial.inputs()?;
-            let most = host.most_steps(shape);
             let shared = match nth {
                 _ if shape.is_of_text() => Some(&mut host.for_text_sizes),
                 0 => None,

@@ -166,7 +166,7 @@ impl KernelTrial<'_> {
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
     ) -> TrialResult {
-        // Only a kernel that uses arrayLength depends on whether a buffer is longer than its tensor.
+        // Only a kernel that uses arrayLength notices that a buffer is longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
             let with_guard = HostLaunch {
                 ends: true,
@@ -322,8 +322,8 @@ impl KernelTrial<'_> {
                 Kind::Barrier,
                 &format!(
                     "{missing} invocations of a workgroup do not reach this barrier, \
-                     and the others wait for them; move it out \
-                     of every `if` and loop that depends on the invocation's id, \
+                     and the others wait for them; \
+                     move it out of every `if` and loop that depends on the invocation's id, \
                      and behind no `return` of a part of the workgroup"
                 ),
             ),
@@ -331,8 +331,8 @@ impl KernelTrial<'_> {
                 Kind::Barrier,
                 &format!(
                     "{missing} invocations of a subgroup do not get here, \
-                     and a matrix belongs to all of them together; move this out \
-                     of every `if` and loop that depends on the invocation's id"
+                     and a matrix belongs to all of them together; \
+                     move this out of every `if` and loop that depends on the invocation's id"
                 ),
             ),
             FindingKind::NonUniformValue => at(
@@ -348,8 +348,8 @@ impl KernelTrial<'_> {
                 Kind::ReadsUnwritten,
                 &format!(
                     "reads `{element}` before any invocation has written it, \
-                     and an output holds arbitrary numbers until then; sum in a \
-                     variable of the invocation, and store the sum once"
+                     and an output holds arbitrary numbers until then; \
+                     sum in a variable of the invocation, and store the sum once"
                 ),
             ),
             _ => {
@@ -444,8 +444,8 @@ pub(super) fn too_long(shape: &str) -> KernelFault {
         shape: shape.to_owned(),
         reason: format!(
             "the kernel did not end at any size on the host, \
-             within {steps} million steps of a workgroup and {memory}; write it with as \
-             few loop iterations and as few variables of an invocation as the starter"
+             within {steps} million steps of a workgroup and {memory}; write it with \
+             as few loop iterations and as few variables of an invocation as the starter"
         ),
         ..KernelFault::default()
     }

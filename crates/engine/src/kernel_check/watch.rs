@@ -253,7 +253,7 @@ fn give_up(
     state.report
 }
 
-/// Reports that the check failed for a reason that does not lie in the kernel.
+/// Reports that the check failed for a reason outside the kernel.
 fn not_checked(mut state: CheckState, why: String) -> KernelReport {
     state.report.failed = Some(why);
     state.report.restart = true;

@@ -48,7 +48,7 @@ pub(super) fn flops(threads: usize) -> TimedWork {
 /// Measures the bytes that a triad moves: it reads two arrays and writes a third. Each has `array` bytes, which the threads share.
 pub(super) fn bytes(threads: usize, array: usize) -> TimedWork {
     let len = (array / 4 / threads.max(1)).max(1);
-    // Each thread makes its own parts, so that they lie in memory near it.
+    // Each thread makes its own parts, so that they are in the memory near its core.
     let arrays = |_| (vec![0.0_f32; len], vec![1.0_f32; len], vec![2.0_f32; len]);
     let seconds = run_on_threads(threads, REPEATS + 1, arrays, |(out, a, b)| {
         triad(out, a, b);

@@ -45,18 +45,20 @@ pub(super) fn measure(opened: &OpenDevice) -> Result<Peaks> {
     let threads = rayon::current_num_threads();
     let array = host::array_bytes(memory_available());
     Ok(Peaks {
-        bytes: rated(&host::bytes(threads, array))?,
-        flops: rated(&host::flops(threads))?,
+        bytes: rate_of(&host::bytes(threads, array))?,
+        flops: rate_of(&host::flops(threads))?,
         matrix_cores: None,
         clock: "host".to_owned(),
         date: today(),
     })
 }
 
-fn rated(timed: &TimedWork) -> Result<Rate> {
+/// Returns the rate of timed work.
+fn rate_of(timed: &TimedWork) -> Result<Rate> {
     rate(timed.work, &timed.seconds).ok_or_else(|| anyhow!("the device's clock stands still"))
 }
 
+/// Measures the peaks of a GPU, or of a driver that computes on the CPU.
 fn peaks_of_gpu(opened: &OpenDevice) -> Result<Peaks> {
     let device = &opened.device;
     let out = buffer(device, gpu::outputs(MANY));
@@ -70,7 +72,7 @@ fn peaks_of_gpu(opened: &OpenDevice) -> Result<Peaks> {
         let out = buffer(device, gpu::MATRIX_OUTPUTS);
         let products = |groups, rounds| gpu::matrix_products(&out, groups, rounds);
         let (timed, _) = arithmetic(device, Duration::ZERO, gpu::matrix_flops, products)?;
-        matrix_cores = Some(rated(&timed)?);
+        matrix_cores = Some(rate_of(&timed)?);
     }
     let array = if on_cpu {
         host::array_bytes(memory_available())
@@ -81,14 +83,15 @@ fn peaks_of_gpu(opened: &OpenDevice) -> Result<Peaks> {
     // The arrays are not needed again.
     device.memory_cleanup();
     Ok(Peaks {
-        flops: rated(&flops)?,
+        flops: rate_of(&flops)?,
         matrix_cores,
-        bytes: rated(&bytes?)?,
+        bytes: rate_of(&bytes?)?,
         clock: clock.to_owned(),
         date: today(),
     })
 }
 
+/// Returns a buffer of f32 values on the device.
 fn buffer(device: &Device, values: usize) -> CubeTensor {
     primitive::<Cube>(Tensor::<2>::empty([1, values], device))
 }

@@ -1,4 +1,4 @@
-//! The sentences that tell where two measurements of one device disagree.
+//! The sentences about peaks on which two measurements of one device disagree.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use protocol::stats::roofline::repeats;
 /// Two measurements agree if they differ by no more than this share of the earlier one.
 const AGREEMENT: f64 = 0.15;
 
-/// Returns a sentence for each peak that was measured far from the peak on file. It says which of the two is kept and why. `file` is the file
+/// Returns a sentence for each peak that was measured far from the peak on file. It names the one that is kept, and why. `file` is the file
 /// with the peaks.
 pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<String> {
     let mut peaks = vec![
@@ -31,8 +31,7 @@ pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<St
         sentences.push(if change > 0.0 {
             format!(
                 "peak of {peak}: {measured}, {percent:.0} % above the {kept} of {date}, \
-                 which something else on this machine slowed: the \
-                 new peak is kept"
+                 which something else on this machine slowed: the new peak is kept"
             )
         } else {
             let hint = file.map_or_else(String::new, |file| {
@@ -43,8 +42,8 @@ pub fn disagreements(before: &Peaks, now: &Peaks, file: Option<&Path>) -> Vec<St
             });
             format!(
                 "peak of {peak}: only {measured}, {percent:.0} % below the {kept} of {date}, \
-                 which is kept, because other programs can \
-                 only slow a measurement. Measure again while nothing else runs{hint}"
+                 which is kept, because other programs can only slow a measurement. \
+                 Measure again while nothing else runs{hint}"
             )
         });
     }
@@ -88,7 +87,7 @@ mod tests {
         let file = Path::new("/caches/roofs.json");
         let sentences = disagreements(&before, &peaks(140e9, 30e9), Some(file));
         let [slower, faster] = sentences.as_slice() else {
-            panic!("both lie apart: {sentences:?}");
+            panic!("both peaks differ: {sentences:?}");
         };
         for part in [
             "arithmetic: only 140.0 GFLOP/s (9 repeats, middle half 112.0-133.0), \

@@ -1,14 +1,23 @@
-//! The steps of a run that are timed. In an unsynchronised run every eighth step is bracketed with syncs: the queue is emptied before it, and the
-//! host waits for the device after it.
+//! The timed steps of a run. In an unsynchronised run every eighth step is bracketed with syncs: the queue is emptied before it, and the host
+//! waits for the device after it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::super::worker::Worker;
-use super::{BRACKET_EVERY, BRACKET_PAUSE, MAX_PENDING, REPORT_PAUSE, Trainer};
+use super::{REPORT_PAUSE, Trainer};
 use protocol::config::Sync;
 use protocol::{Event, PhaseTimes, Step, StepClocks};
+
+/// The number of steps from one bracketed step of an unsynchronised run to the next.
+const BRACKET_EVERY: u64 = 8;
+/// The shortest time between two bracketed steps. The device idles while an empty queue fills again, which would slow a run of short steps.
+const BRACKET_PAUSE: Duration = Duration::from_millis(10);
+/// The largest number of steps whose losses were not read yet.
+const MAX_PENDING: usize = 256;
+/// The number of the latest steps whose phases are kept.
+const MAX_PHASES: usize = 256;
 
 impl Trainer {
     /// Returns true if the next step of an unsynchronised run is bracketed with syncs.
@@ -43,20 +52,11 @@ impl Trainer {
         }
         drop(watch);
 
-        if let Some(clocks) = timed.clocks
-            && self.is_warm()
-        {
-            self.keep_clocks(clocks);
+        if self.is_warm() {
+            self.count(&timed);
         }
         if !self.stats.counted.is_multiple_of(BRACKET_EVERY) {
             timed.clocks = None;
-        }
-        if self.is_warm() {
-            self.stats.times.push(timed.ms);
-            self.stats.phases.extend(timed.phases);
-            if self.stats.phases.len() > 256 {
-                self.stats.phases.remove(0);
-            }
         }
         let may_read = timed.synced || bracketed;
         self.pending.push(timed);
@@ -78,6 +78,18 @@ impl Trainer {
             self.report();
         }
         Ok(())
+    }
+
+    /// Adds a step after warm-up to the statistics.
+    fn count(&mut self, timed: &Step) {
+        if let Some(clocks) = timed.clocks {
+            self.keep_clocks(clocks);
+        }
+        self.stats.times.push(timed.ms);
+        self.stats.phases.extend(timed.phases);
+        if self.stats.phases.len() > MAX_PHASES {
+            self.stats.phases.remove(0);
+        }
     }
 
     /// Takes one step and times it as `measure.sync` asks, without reading its loss. `bracketed` is true for a step of an unsynchronised run that

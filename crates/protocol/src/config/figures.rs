@@ -40,7 +40,8 @@ impl RunConfig {
     /// Returns the number of trainable parameters: d·(2d + 2d·kv/H + 3·ffn + 2)·L + V·d + d. The tied head counts once.
     pub fn parameters(&self) -> u64 {
         let m = &self.model;
-        let (d, ffn) = (m.hidden as u64, m.ffn as u64);
+        let d = m.hidden as u64;
+        let ffn = m.ffn as u64;
         let kv = d * m.kv_heads as u64 / (m.heads as u64).max(1);
         d * (2 * d + 2 * kv + 3 * ffn + 2) * m.layers as u64 + m.vocab as u64 * d + d
     }
@@ -66,7 +67,8 @@ impl RunConfig {
     pub fn forward_flops(&self) -> f64 {
         let m = &self.model;
         let n = self.tokens_per_step() as f64;
-        let (d, ffn) = (m.hidden as f64, m.ffn as f64);
+        let d = m.hidden as f64;
+        let ffn = m.ffn as f64;
         let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
         let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn);
         layer * m.layers as f64 + self.attention_flops() + self.head_flops()

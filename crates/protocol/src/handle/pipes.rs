@@ -140,16 +140,16 @@ fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
         let mut bytes = Vec::new();
         loop {
             let piece = match bounded_line(&mut reader, &mut bytes, MAX_LINE) {
-                Ok(Bounded::End) | Err(_) => FromPipe::Closed,
+                Ok(Bounded::End) | Err(_) => break,
                 Ok(Bounded::TooLong) => FromPipe::TooLong,
                 Ok(Bounded::Line) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
                 Ok(Bounded::Line) => FromPipe::Text(String::from_utf8_lossy(&bytes).into_owned()),
             };
-            let last = matches!(piece, FromPipe::Closed);
-            if inbox.send(piece).is_err() || last {
-                return;
+            if inbox.send(piece).is_err() {
+                break;
             }
         }
+        let _ = inbox.send(FromPipe::Closed);
     })
 }
 

@@ -146,7 +146,7 @@ pub struct KernelAccess {
     /// The number of loads of the array, at this and all other places, for `USES` uses of one of its numbers. Of several shapes, the
     /// largest number counts.
     pub fetches: f64,
-    /// The number of invocations in a row that load elements which lie side by side, in any order; 0 where no two invocations came
+    /// The number of invocations in a row that load neighbouring elements, in any order; 0 where no two invocations came
     /// here together. Of several shapes, the smallest number counts.
     pub neighbours: u64,
     /// The number of invocations of a workgroup that come here together in at least half of the cases. Of several shapes, the largest

@@ -76,7 +76,7 @@ fn phases_of_a_profiled_step_need_not_add_up() {
     assert!(lints_on_open_ledger(Sync::PerPhase, true).is_empty());
 }
 
-/// Returns the names of the lints on a profile with 1,000 launches beside steps of 8 ms.
+/// Returns the names of the lints on a profile with 1,000 launches, compared with steps of 8 ms.
 fn lints_on_profile(device_ms: f64, discarded: u32, launches: Launches) -> Vec<String> {
     let mut config = tiny();
     config.train.launches = launches;
@@ -238,7 +238,7 @@ fn flash_attention_that_runs_composed_is_reported() {
     assert!(lints_on_attention(Attention::Composed, &["MatmulEntry"]).is_empty());
 }
 
-/// Returns the lints on a run that reaches these FLOP/s beside a peak of 65 GFLOP/s.
+/// Returns the lints on a run that reaches these FLOP/s on a device with a peak of 65 GFLOP/s.
 fn lints_on_speed(flops: f64, peak_load: Option<f64>) -> Vec<Lint> {
     let throughput = Throughput {
         flops: Some(flops),

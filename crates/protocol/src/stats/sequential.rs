@@ -158,7 +158,7 @@ fn walsh_averages(pairs: &[(f64, f64)]) -> Vec<f64> {
     averages
 }
 
-/// Returns the number of averages that may lie outside each end of the interval, and the chance of an error that this spends: the largest
+/// Returns the number of averages that may be outside each end of the interval, and the chance of an error that this spends: the largest
 /// w with P(W <= w) <= `error`, where W is the signed-rank statistic of `n` pairs of equal speed. `None` if even P(W = 0) = 2^-n is above
 /// `error`.
 fn averages_outside(n: usize, error: f64) -> Option<(usize, f64)> {

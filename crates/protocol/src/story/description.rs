@@ -97,11 +97,11 @@ impl RunDescription {
     /// Takes peaks that were measured since the run began, if the run is on this device. Of two peaks the higher one stays.
     pub(super) fn update_peaks(&mut self, device: &Device, peaks: &Peaks) {
         if self.device.as_ref() == Some(device) {
-            let best = match self.peaks.take() {
-                Some(before) => better(*before, peaks.clone()),
-                None => peaks.clone(),
-            };
-            self.peaks = Some(Box::new(best));
+            let before = self
+                .peaks
+                .take()
+                .map_or_else(|| peaks.clone(), |before| *before);
+            self.peaks = Some(Box::new(better(before, peaks.clone())));
         }
     }
 

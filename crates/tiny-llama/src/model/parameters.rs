@@ -58,7 +58,8 @@ impl Parameters {
             Swiglu::Separate | Swiglu::NaiveKernel => 2,
             Swiglu::FusedGateUp | Swiglu::FusedActivation => 1,
         };
-        let (mut all, mut rest) = (Vec::new(), initial);
+        let mut all = Vec::new();
+        let mut rest = initial;
         while let Some(first) = rest.first() {
             let (count, name) = match &first.name {
                 q if qkv == 1 && q.contains("q_proj") => (3, q.replace("q_proj", "qkv_proj")),

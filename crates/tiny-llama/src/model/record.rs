@@ -21,10 +21,10 @@ pub struct Tokens {
 impl Tokens {
     /// Copies a batch to the device.
     pub fn new(batch: &Batch, device: &Device) -> Self {
-        let device = device.clone().inner();
+        let plain_device = device.clone().inner();
         let [inputs, targets] = [&batch.inputs, &batch.targets].map(|tokens| {
             let data = TensorData::new(tokens.clone(), [tokens.len()]);
-            Tensor::<1, Int>::from_data(data, (&device, DType::I32)) // [n]
+            Tensor::<1, Int>::from_data(data, (&plain_device, DType::I32)) // [n]
         });
         Self { inputs, targets }
     }

@@ -169,7 +169,8 @@ impl<const N: usize> Operation<N> for Attention {
     /// pass has two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost) {
         let rows = shapes[0][0];
-        let (n, t) = (rows as f64, self.context as f64);
+        let n = rows as f64;
+        let t = self.context as f64;
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
         let flops = 4.0 * n * self.version.keys(self.context) * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;

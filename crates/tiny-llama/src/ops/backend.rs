@@ -86,8 +86,9 @@ impl Kernels for Flex {
     }
 
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self> {
-        let x = x.to_contiguous();
-        cpu::tensor(cpu::format::rounded(cpu::values(&x), format), x.shape())
+        let contiguous = x.to_contiguous();
+        let values = cpu::format::rounded(cpu::values(&contiguous), format);
+        cpu::tensor(values, contiguous.shape())
     }
 
     fn half(x: Float<Self>) -> Float<Self> {
@@ -126,13 +127,13 @@ impl Kernels for Cube {
         inputs: Vec<CubeTensor>,
         outputs: &[[usize; 2]],
     ) -> Option<Vec<CubeTensor>> {
-        let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
-        let first = inputs.first()?;
+        let contiguous: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
+        let first = contiguous.first()?;
         let results: Vec<CubeTensor> = outputs
             .iter()
             .map(|shape| gpu::empty(first, *shape))
             .collect();
-        let buffers: Vec<&CubeTensor> = inputs.iter().chain(&results).collect();
+        let buffers: Vec<&CubeTensor> = contiguous.iter().chain(&results).collect();
         kernel.launch(&buffers).then_some(results)
     }
 }
@@ -161,8 +162,10 @@ where
 
 /// Returns true if this is our CPU device, with or without autodiff.
 pub fn is_cpu(device: &Device) -> bool {
-    let device = device.clone().inner();
-    matches!(device.as_dispatch(), DispatchDevice::Flex(_))
+    matches!(
+        device.clone().inner().as_dispatch(),
+        DispatchDevice::Flex(_)
+    )
 }
 
 /// Returns the strides of a plain tensor in elements, as its backend stores them.

@@ -28,7 +28,8 @@ pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
 
 /// Returns a new tensor of f32 or f16 on the device of `like`, with undefined contents.
 pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
-    let (client, device) = (like.client.clone(), like.device.clone());
+    let client = like.client.clone();
+    let device = like.device.clone();
     empty_device_contiguous_dtype(client, device, shape.into(), dtype)
 }
 

@@ -60,7 +60,9 @@ impl Operation<2> for HeadLoss {
             });
             (loss, gradients)
         });
-        let (mut loss, mut dw, mut dx) = (None, None, Vec::new());
+        let mut loss = None;
+        let mut dw = None;
+        let mut dx = Vec::new();
         let add = |sum: Option<Float<B>>, more| match sum {
             Some(sum) => Some(B::float_add(sum, more)),
             None => Some(more),
@@ -72,8 +74,10 @@ impl Operation<2> for HeadLoss {
                 dw = add(dw, dw_part); // [vocab, d]
             }
         }
-        let loss = loss.expect("a batch has rows");
-        (loss, dw.map(|dw| [B::float_cat(dx, 0), dw]))
+        (
+            loss.expect("a batch has rows"),
+            dw.map(|dw| [B::float_cat(dx, 0), dw]), // [n, d], [vocab, d]
+        )
     }
 
     fn backward<B: Kernels>(&self, saved: Option<[Float<B>; 2]>, _dy: Float<B>) -> [Float<B>; 2] {

@@ -307,8 +307,11 @@ impl LiveKernel<'_> {
         for share in 0..shares {
             let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
                 let part = bytes(buffer) / shares;
-                let handle = buffer.handle.clone().offset_start(share * part);
-                let handle = handle.offset_end((shares - 1 - share) * part);
+                let handle = buffer
+                    .handle
+                    .clone()
+                    .offset_start(share * part)
+                    .offset_end((shares - 1 - share) * part);
                 all.with_buffer(handle.binding())
             });
             let program = LearnerText {

@@ -87,7 +87,8 @@ impl Operation<2> for Linear {
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
-        let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
+        let n = x[0] as f64;
+        let y = (x[0] * w[0]) as f64;
         if self.shared.gain.is_some() {
             // The product does the rest of the norm before it: it multiplies the rows of x and of its result, and writes the normed x.
             forward.flops += n * x[1] as f64 + y;
@@ -250,7 +251,9 @@ pub(super) fn backward<B: Kernels>(
 
 /// Returns the costs of the forward and the backward pass for x `[n, in]` and W `[out, in]`.
 pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
-    let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
+    let n = x[0] as f64;
+    let k = x[1] as f64;
+    let m = w[0] as f64;
     let flops = 2.0 * n * k * m;
     // Each product reads two of the three matrices and writes the third in f32.
     let operand = format.bytes_per_f32_byte();

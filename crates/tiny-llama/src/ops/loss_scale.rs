@@ -215,7 +215,6 @@ mod tests {
         let mut steps = vec![true; GROWTH_INTERVAL as usize + 2];
         steps[1] = false;
         steps.extend([false, true]);
-        let device = device.burn();
-        assert_eq!(run(&device, &steps), run(&Device::flex(), &steps));
+        assert_eq!(run(&device.burn(), &steps), run(&Device::flex(), &steps));
     }
 }

@@ -92,12 +92,12 @@ impl Normed<'_, '_> {
     /// Computes the sum that the stream still has to add, and then the norm.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
-        let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
+        let (stream, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
             Next::Nothing => (self.stream.x.take(), SharedWork::default()),
             Next::Embedding(table, tokens) => self.embedding(table, tokens, reader),
             Next::Sum(scope, y, w) => self.sum(scope, y, w, reader),
         };
-        let x = x.expect("a stream begins with an embedding"); // [n, d]
+        let x = stream.expect("a stream begins with an embedding"); // [n, d]
         let norm = RmsNorm {
             version: versions.config.norm,
             on_trunk: self.scope.layer.is_some(),
@@ -106,8 +106,10 @@ impl Normed<'_, '_> {
         };
         let inputs = [x.clone(), self.gain.value.clone()];
         self.stream.x = Some(x);
-        let x = apply(self.scope, norm, inputs); // [n, d]
-        Input { x, shared }
+        Input {
+            x: apply(self.scope, norm, inputs), // [n, d]
+            shared,
+        }
     }
 
     fn embedding(

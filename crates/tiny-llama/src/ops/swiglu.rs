@@ -178,7 +178,9 @@ impl Operation<3> for NaiveSwiglu {
     }
 
     fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        let (n, d, f) = (x[0] as f64, x[1] as f64, w[0] as f64);
+        let n = x[0] as f64;
+        let d = x[1] as f64;
+        let f = w[0] as f64;
         let products = 4.0 * n * d * f;
         let forward = Cost::new(products + 8.0 * n * f, n * d + 2.0 * f * d + 3.0 * n * f);
         let backward = Cost::new(

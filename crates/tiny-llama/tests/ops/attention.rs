@@ -80,7 +80,8 @@ fn sizes([_, context, heads, kv_heads, head_dim]: [usize; 5]) -> Heads {
 
 fn separate(device: &Device) {
     for all in SIZES {
-        let (batch, sizes) = (all[0], sizes(all));
+        let batch = all[0];
+        let sizes = sizes(all);
         Case {
             name: &format!("batch {batch}, {sizes:?}"),
             inputs: inputs(batch, sizes, 2.0),
@@ -93,7 +94,8 @@ fn separate(device: &Device) {
 
 fn packed(device: &Device) {
     for all in SIZES {
-        let (batch, sizes) = (all[0], sizes(all));
+        let batch = all[0];
+        let sizes = sizes(all);
         let (wide, narrow) = sizes.widths();
         let [q, k, v] = inputs(batch, sizes, 2.0);
         Case {
@@ -102,7 +104,8 @@ fn packed(device: &Device) {
             dy: Matrix::random(5, batch * sizes.context, wide, 1.0),
             formula: &|[x]| {
                 let part = |from, width| formula::exact(x.rows, width, |r, c| x.at(r, from + c));
-                let (k, v) = (part(wide, narrow), part(wide + narrow, narrow));
+                let k = part(wide, narrow);
+                let v = part(wide + narrow, narrow);
                 formula::attention(&part(0, wide), &k, &v, sizes)
             },
         }

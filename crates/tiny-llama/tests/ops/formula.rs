@@ -105,7 +105,8 @@ impl Heads {
         row: usize,
         head: usize,
     ) -> Vec<f64> {
-        let (dh, first) = (self.head_dim, row - row % self.context);
+        let dh = self.head_dim;
+        let first = row - row % self.context;
         let kv = head / (self.heads / self.kv_heads);
         let q = &q.row(row)[head * dh..][..dh];
         let scores: Vec<f64> = (first..=row)
@@ -123,7 +124,8 @@ impl Heads {
 
 /// Returns softmax(q·kᵀ/√dh)·v without the keys after each query.
 pub(super) fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
-    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let dh = sizes.head_dim;
+    let group = sizes.heads / sizes.kv_heads;
     let mut out = exact(q.rows, q.columns, |_, _| 0.0);
     for row in 0..q.rows {
         let first = row - row % sizes.context;
@@ -148,7 +150,8 @@ pub(super) fn attention_backward(
     dy: &Matrix,
     sizes: Heads,
 ) -> [Matrix; 3] {
-    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let dh = sizes.head_dim;
+    let group = sizes.heads / sizes.kv_heads;
     let scale = 1.0 / (dh as f64).sqrt();
     let [mut dq, mut dk, mut dv] = [q, k, v].map(|like| exact(like.rows, like.columns, |_, _| 0.0));
     for row in 0..q.rows {

@@ -37,7 +37,8 @@ fn heads_are_rotated_and_other_columns_are_copied(device: &Device) {
         [1, 33, 34, 3, 34],
         [3, 64, 32, 6, 64],
     ] {
-        let (n, rotated) = (b * t, h * dh);
+        let n = b * t;
+        let rotated = h * dh;
         Case {
             name: &format!("{b} sequences of {t}, {h} heads of {dh}, {rest} more columns"),
             inputs: [Matrix::random(1, n, rotated + rest, 1.0)],

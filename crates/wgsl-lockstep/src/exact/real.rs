@@ -29,29 +29,18 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Returns the absolute error of sin and cos for angles from −π to π.
-    const fn sine_error(self) -> f64 {
-        if self.device {
-            1.0 / (1 << 11) as f64
-        } else {
-            4.0 * ROUND
-        }
-    }
-
-    /// Returns the absolute error of a logarithm between 0.5 and 2.
-    const fn log_error(self) -> f64 {
-        if self.device {
-            1.0 / (1 << 21) as f64
-        } else {
-            4.0 * ROUND
-        }
-    }
-
-    /// Returns the absolute error of tanh.
-    const fn tanh_error(self) -> f64 {
-        if self.device { 1e-5 } else { 4.0 * ROUND }
+    /// Returns the absolute error of a function that is within a few roundings on the host.
+    const fn error(self, on_device: f64) -> f64 {
+        if self.device { on_device } else { 4.0 * ROUND }
     }
 }
+
+/// The absolute error of sin and cos on a device, for angles from −π to π.
+const DEVICE_SINE: f64 = 1.0 / (1 << 11) as f64;
+/// The absolute error of a logarithm on a device, for numbers from 0.5 to 2.
+const DEVICE_LOGARITHM: f64 = 1.0 / (1 << 21) as f64;
+/// The absolute error of tanh on a device.
+const DEVICE_TANH: f64 = 1e-5;
 
 /// A value in f64, with the error that a right kernel's result may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -171,7 +160,7 @@ impl Real {
         let value = self.value.ln() * scale;
         let smallest = (self.value - self.error).max(0.0);
         let own = if (0.5..=2.0).contains(&self.value) {
-            accuracy.log_error()
+            accuracy.error(DEVICE_LOGARITHM)
         } else {
             LOGARITHM * value.abs()
         };
@@ -204,13 +193,14 @@ impl Real {
     pub(crate) fn sine_or_cosine(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
         let value = apply(self.value);
         let slope = (1.0 - value * value).max(0.0).sqrt();
-        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.sine_error();
+        let error =
+            slope * self.error + self.error * self.error / 2.0 + accuracy.error(DEVICE_SINE);
         Self { value, error }
     }
 
     pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
         let value = self.value.tanh();
-        Self::exact(value).off_by(self.error + accuracy.tanh_error())
+        Self::exact(value).off_by(self.error + accuracy.error(DEVICE_TANH))
     }
 
     #[inline]

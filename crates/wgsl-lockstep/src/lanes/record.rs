@@ -120,9 +120,10 @@ impl Recorder<'_> {
         };
         let name = finding.variable.as_ref();
         // A finding belongs to the last observed access.
-        let byte = accesses(&run.steps[step], name)
-            .next_back()
-            .and_then(|access| touched_byte(access, lane));
+        let last = accesses(&run.steps[step], name).next_back();
+        let mut touched = last.into_iter().flat_map(|access| &access.touched);
+        let element = touched.find(|(other, _)| *other == lane);
+        let byte = element.map(|(_, byte)| *byte);
         let text = match finding.kind {
             FindingKind::Race => {
                 let element = finding.element.as_deref().unwrap_or("memory");
@@ -223,14 +224,6 @@ fn accesses<'a>(
         .filter(move |access| Some(&access.variable) == variable)
 }
 
-/// Returns the first byte that a lane accesses.
-fn touched_byte(access: &WorkgroupAccess, lane: u16) -> Option<u32> {
-    let mut touched = access.touched.iter();
-    touched
-        .find(|(other, _)| *other == lane)
-        .map(|(_, byte)| *byte)
-}
-
 impl Observer for Recorder<'_> {
     fn workgroup_start(&mut self, id: [u32; 3], _: u32) {
         if self.kept.as_ref().is_some_and(|run| !run.faults.is_empty()) {
@@ -252,7 +245,8 @@ impl Observer for Recorder<'_> {
             return;
         }
         self.add_pending(Space::Workgroup);
-        let (line, depth) = ((self.line)(&step.location), step.depth);
+        let line = (self.line)(&step.location);
+        let depth = step.depth;
         let mut lanes = step.lanes.iter().map(|lane| *lane as u16);
         // A step goes on with fewer lanes if some leave its line early, such as the head of a loop.
         let goes_on = self.present_step().is_some_and(|step| {
@@ -291,7 +285,7 @@ impl Observer for Recorder<'_> {
                 elements.extend(touched);
                 return self.add_pending(access.space);
             }
-            let (line, depth) = (step.line, step.depth);
+            let WorkgroupStep { line, depth, .. } = *step;
             self.begin_step(line, depth, access.lanes);
         }
         let ends = [

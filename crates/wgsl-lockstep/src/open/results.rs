@@ -80,7 +80,8 @@ impl Interpreter<'_> {
         // Finds the first active lane with a component for which the test holds.
         let first = |open: OpenResult, test: &dyn Fn(usize, usize) -> bool| {
             let mut active = mask.lanes.iter().copied();
-            let lane = active.find(|lane| (0..components).any(|at| test(at, *lane as usize)));
+            let lane = active
+                .find(|lane| (0..components).any(|component| test(component, *lane as usize)));
             lane.map(|lane| (open, lane))
         };
         // An exponential that overflowed has its own finding, and may be limited afterwards.
@@ -94,27 +95,30 @@ impl Interpreter<'_> {
         ) {
             (_, OpenCheck::Comparison { same: true }) => first(OpenResult::NanTest, &|_, _| true),
             (Expression::Binary { left, right, .. }, OpenCheck::Comparison { same: false }) => {
-                first(OpenResult::NotFinite, &|at, lane| {
-                    is_strange(float(*left, at, lane)) || is_strange(float(*right, at, lane))
+                first(OpenResult::NotFinite, &|component, lane| {
+                    is_strange(float(*left, component, lane))
+                        || is_strange(float(*right, component, lane))
                 })
             }
             (Expression::Binary { left, right, .. }, OpenCheck::IntegerDivision) => {
                 let is_signed = code.nodes[left.index()].scalar.kind == ScalarKind::Sint;
-                first(OpenResult::IntegerDivision, &|at, lane| {
-                    let (a, b) = (word(*left, at, lane), word(*right, at, lane));
+                first(OpenResult::IntegerDivision, &|component, lane| {
+                    let (a, b) = (word(*left, component, lane), word(*right, component, lane));
                     b == 0 || is_signed && a == 1 << 31 && b == u32::MAX
                 })
             }
             (Expression::Binary { right, .. }, OpenCheck::Shift) => {
-                first(OpenResult::Shift, &|at, lane| word(*right, at, lane) > 31)
+                first(OpenResult::Shift, &|component, lane| {
+                    word(*right, component, lane) > 31
+                })
             }
             (Expression::As { expr, kind, .. }, OpenCheck::Conversion) => {
                 let (low, high) = match kind {
                     ScalarKind::Sint => (-2_147_483_904.0, 2_147_483_648.0),
                     _ => (-1.0, 4_294_967_296.0),
                 };
-                first(OpenResult::Conversion, &|at, lane| {
-                    let x = float(*expr, at, lane);
+                first(OpenResult::Conversion, &|component, lane| {
+                    let x = float(*expr, component, lane);
                     !(x > low && x < high)
                 })
             }
@@ -128,18 +132,18 @@ impl Interpreter<'_> {
                 let second = arg1.unwrap_or(*arg);
                 let third = arg2.unwrap_or(*arg);
                 let found = match fun {
-                    Pow => first(OpenResult::PowOfNegative, &|at, lane| {
-                        let x = float(*arg, at, lane);
-                        x < 0.0 || x == 0.0 && float(second, at, lane) <= 0.0
+                    Pow => first(OpenResult::PowOfNegative, &|component, lane| {
+                        let x = float(*arg, component, lane);
+                        x < 0.0 || x == 0.0 && float(second, component, lane) <= 0.0
                     }),
-                    Clamp => first(OpenResult::Clamp, &|at, lane| {
-                        float(second, at, lane) > float(third, at, lane)
+                    Clamp => first(OpenResult::Clamp, &|component, lane| {
+                        float(second, component, lane) > float(third, component, lane)
                     }),
                     Exp | Sinh | Cosh | Tanh | Exp2 => {
                         let most = if fun == Exp2 { MOST_EXP2 } else { MOST_EXP };
                         let has_lower_limit = matches!(fun, Sinh | Cosh | Tanh);
-                        first(OpenResult::Overflow, &|at, lane| {
-                            let x = float(*arg, at, lane);
+                        first(OpenResult::Overflow, &|component, lane| {
+                            let x = float(*arg, component, lane);
                             x.is_finite() && (x > most || has_lower_limit && x < -most)
                         })
                     }
@@ -149,10 +153,10 @@ impl Interpreter<'_> {
                 if found.is_some() || !chooses {
                     return found;
                 }
-                first(OpenResult::NotFinite, &|at, lane| {
+                first(OpenResult::NotFinite, &|component, lane| {
                     let mut arguments = [Some(*arg), *arg1, *arg2].into_iter().flatten();
-                    f(out.words[at * lanes + lane]).is_finite()
-                        && arguments.any(|argument| is_strange(float(argument, at, lane)))
+                    f(out.words[component * lanes + lane]).is_finite()
+                        && arguments.any(|argument| is_strange(float(argument, component, lane)))
                 })
             }
             _ => None,
@@ -184,7 +188,11 @@ impl Interpreter<'_> {
             differs && taken[liberty as usize]
         };
         let active = || {
-            let of_component = |at: usize| mask.lanes.iter().map(move |lane| (at, *lane as usize));
+            let of_component = |component: usize| {
+                mask.lanes
+                    .iter()
+                    .map(move |lane| (component, *lane as usize))
+            };
             (0..components).flat_map(of_component)
         };
         match (
@@ -192,11 +200,11 @@ impl Interpreter<'_> {
             code.checks[handle.index()],
         ) {
             (_, OpenCheck::Arithmetic(Some(term))) => {
-                for (at, lane) in active() {
-                    let [a, b] = term.same.map(|operand| word(operand, at, lane));
-                    let left = f(word(term.exact, at, lane));
+                for (component, lane) in active() {
+                    let [a, b] = term.same.map(|operand| word(operand, component, lane));
+                    let left = f(word(term.exact, component, lane));
                     let exact = if term.negative { -left } else { left };
-                    let result = &mut out.words[at * lanes + lane];
+                    let result = &mut out.words[component * lanes + lane];
                     let differs = a == b && f(*result) != exact && exact.is_finite();
                     if takes(Liberty::Reassociation, differs) {
                         *result = exact.to_bits();
@@ -212,9 +220,10 @@ impl Interpreter<'_> {
                 },
                 OpenCheck::Math(MathFunction::Fma),
             ) => {
-                for (at, lane) in active() {
-                    let [a, b, c] = [*arg, *by, *add].map(|operand| f(word(operand, at, lane)));
-                    let result = &mut out.words[at * lanes + lane];
+                for (component, lane) in active() {
+                    let [a, b, c] =
+                        [*arg, *by, *add].map(|operand| f(word(operand, component, lane)));
+                    let result = &mut out.words[component * lanes + lane];
                     let rounded = a * b + c;
                     // Where little is left of the product, its rounding is a large part of the result.
                     let differs = (rounded - f(*result)).abs() > 1e-4 * f(*result).abs();
@@ -224,9 +233,9 @@ impl Interpreter<'_> {
                 }
             }
             (Expression::As { expr, .. }, OpenCheck::Bits) => {
-                for (at, lane) in active() {
-                    if takes(Liberty::ZeroSign, word(*expr, at, lane) == 1 << 31) {
-                        out.words[at * lanes + lane] = 0;
+                for (component, lane) in active() {
+                    if takes(Liberty::ZeroSign, word(*expr, component, lane) == 1 << 31) {
+                        out.words[component * lanes + lane] = 0;
                     }
                 }
             }

@@ -6,7 +6,9 @@ use super::check::{ConfigCheckToml, config_check};
 use super::{ANSWERS, Configs, RankedChange, Sweep, apply, check_starter};
 use crate::course::config_file::FileError;
 use crate::course::exercise::folder::ExerciseFolder;
+use crate::course::toml_file::TomlFile;
 use crate::course::{StageFile, metric};
+use protocol::config::RunConfig;
 
 /// The keys of `exercise.toml` that only config exercises have.
 #[derive(Deserialize)]
@@ -31,29 +33,15 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let answers = folder.text(ANSWERS)?;
     let path = folder.path_of("config.toml");
     let config = folder.loader.config(&path, &text)?;
-    let try_set = |path: &str, assignment: &str| {
-        apply(&config, assignment).map_err(|message| file.fault(path, message))
-    };
     let sweep = found.sweep;
     let rank = found.rank;
-    if let Some(sweep) = &sweep {
-        if sweep.values.len() < 2 {
-            let message = "`values` needs at least two values; write values = [1, 2]";
-            return Err(file.fault("sweep.values", message));
+    match &sweep {
+        Some(sweep) => check_sweep(file, &config, sweep)?,
+        None if rank.is_empty() => {
+            let message = "varies nothing; write a `[sweep]` or several `[[rank]]`";
+            return Err(file.fault("sweep", message));
         }
-        for value in &sweep.values {
-            try_set("sweep.values", &format!("{}={value}", sweep.key))?;
-        }
-        for set in &sweep.with {
-            try_set("sweep.with", set)?;
-        }
-        let is_unknown = |name: &&String| !metric::is_known(name);
-        if let Some(name) = sweep.metrics.iter().find(is_unknown) {
-            return Err(file.unknown("sweep.metrics", "metric", name, metric::names()));
-        }
-    } else if rank.is_empty() {
-        let message = "varies nothing; write a `[sweep]` or several `[[rank]]`";
-        return Err(file.fault("sweep", message));
+        None => {}
     }
     for (index, change) in rank.iter().enumerate() {
         let path = format!("rank.{index}.set");
@@ -61,8 +49,8 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
             let message = "`set` changes nothing; write set = [\"model.norm=fused\"]";
             return Err(file.fault(&path, message));
         }
-        for set in &change.set {
-            try_set(&path, set)?;
+        for assignment in &change.set {
+            check_assignment(file, &path, &config, assignment)?;
         }
     }
     let mut checks = Vec::new();
@@ -91,4 +79,35 @@ pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
         sweep,
         rank,
     })
+}
+
+/// Refuses a sweep with fewer than two values, with a value that the configuration does not take, or with an unknown metric.
+fn check_sweep(file: &TomlFile<'_>, config: &RunConfig, sweep: &Sweep) -> Result<(), FileError> {
+    if sweep.values.len() < 2 {
+        let message = "`values` needs at least two values; write values = [1, 2]";
+        return Err(file.fault("sweep.values", message));
+    }
+    for value in &sweep.values {
+        let assignment = format!("{}={value}", sweep.key);
+        check_assignment(file, "sweep.values", config, &assignment)?;
+    }
+    for assignment in &sweep.with {
+        check_assignment(file, "sweep.with", config, assignment)?;
+    }
+    let is_unknown = |name: &&String| !metric::is_known(name);
+    match sweep.metrics.iter().find(is_unknown) {
+        Some(name) => Err(file.unknown("sweep.metrics", "metric", name, metric::names())),
+        None => Ok(()),
+    }
+}
+
+/// Refuses an assignment such as `model.norm=fused` that the configuration does not take. `path` is its key in the file.
+fn check_assignment(
+    file: &TomlFile<'_>,
+    path: &str,
+    config: &RunConfig,
+    assignment: &str,
+) -> Result<(), FileError> {
+    let changed = apply(config, assignment).map_err(|message| file.fault(path, message));
+    changed.map(drop)
 }

@@ -24,10 +24,10 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 
 /// Writes the card, or nothing before the first check or measurement.
-pub(super) fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
-    check_of_kernel(known, w);
-    in_model(known, w);
-    match (&known.measuring, &known.measured, &known.answer) {
+pub(super) fn write(state: &ExerciseState, w: &mut ProseWriter<'_>) {
+    check_of_kernel(state, w);
+    in_model(state, w);
+    match (&state.measuring, &state.measured, &state.answer) {
         (Some(measuring), ..) => in_progress(measuring, w),
         (None, Some(found), answer) => measurement(found, answer, w),
         (None, None, AnswerFile::Unread) => {}
@@ -51,15 +51,15 @@ fn progress(activity: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
     w.marked(w.theme.waiting(), &text, w.theme.text);
 }
 
-fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
-    if let Some(checking) = &known.checking {
+fn check_of_kernel(state: &ExerciseState, w: &mut ProseWriter<'_>) {
+    if let Some(checking) = &state.checking {
         w.rule("checking");
         for line in &checking.card {
             card_line(line, w);
         }
         return progress(&checking.now, checking.since_ms, w);
     }
-    let Some(report) = &known.report else { return };
+    let Some(report) = &state.report else { return };
     let is_unchecked = |line: &CriterionResult| line.outcome.decided().is_none();
     w.rule(if report.facts.failed.is_some() {
         "not checked"
@@ -106,10 +106,10 @@ fn replaces(app: &App) -> bool {
 }
 
 /// Writes since when the learner's kernel computes in the model, or why it does not.
-fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
+fn in_model(state: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let (mark, text) = match &known.in_model {
-        InModel::No if known.holds_run && known.checking.is_none() => {
+    let (mark, text) = match &state.in_model {
+        InModel::No if state.holds_run && state.checking.is_none() => {
             let text = match w.app.devices.keeps_own_kernels() {
                 Some(why) if replaces(w.app) => format!("the model waits: {why}"),
                 None if replaces(w.app) => {
@@ -125,7 +125,7 @@ fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             (theme.waiting(), text)
         }
         InModel::Since(step) => {
-            let good = known.report.as_ref().is_none_or(|report| report.passed);
+            let good = state.report.as_ref().is_none_or(|report| report.passed);
             let which = if good { "kernel" } else { "last good kernel" };
             let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
             let text = format!("the model computes with your {which}{since}");

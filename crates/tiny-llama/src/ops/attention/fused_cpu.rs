@@ -47,7 +47,8 @@ impl FusedAttention for Flex {
 /// the sum of exponentials, which the backward pass needs.
 pub(crate) fn forward(rows: QkvRows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     let [q, k, v] = HeadRows::of_rows(rows, shape);
-    let (offset, stride) = (0, shape.heads * shape.head_dim);
+    let offset = 0;
+    let stride = shape.heads * shape.head_dim;
     let len = shape.rows() * stride;
     let mut result = Vec::with_capacity(len);
     let mut logarithms = vec![0.0; shape.rows() * shape.heads];
@@ -85,15 +86,16 @@ fn forward_block(
         total,
         ..
     } = workspace;
-    let (rows, width) = (BLOCK.min(shape.context - first), shape.head_dim);
+    let rows = BLOCK.min(shape.context - first);
+    let width = shape.head_dim;
     most.fill(f32::NEG_INFINITY);
     total.fill(0.0);
     for key in (0..=first).step_by(BLOCK) {
         let keys = BLOCK.min(shape.context - key);
         k.copy_transposed(transposed, (batch, key, kv_head), keys);
         for (index, head) in shape.queries_of(kv_head).enumerate() {
-            let most = &mut most[index * BLOCK..][..rows];
-            let total = &mut total[index * BLOCK..][..rows];
+            let head_most = &mut most[index * BLOCK..][..rows];
+            let head_total = &mut total[index * BLOCK..][..rows];
             // SAFETY: the views were checked against the shape; these rows of these heads are this task's alone.
             unsafe {
                 multiply(
@@ -103,7 +105,15 @@ fn forward_block(
                     (scores.as_mut_ptr(), BLOCK),
                     false,
                 );
-                let rescale = softmax_rows(scores, most, total, keys, key == first, shape.scale());
+                let is_diagonal = key == first;
+                let rescale = softmax_rows(
+                    scores,
+                    head_most,
+                    head_total,
+                    keys,
+                    is_diagonal,
+                    shape.scale(),
+                );
                 if key > 0 {
                     scale_rows(out, (batch, head, first), &rescale[..rows]);
                 }
@@ -118,16 +128,16 @@ fn forward_block(
         }
     }
     for (index, head) in shape.queries_of(kv_head).enumerate() {
-        let most = &most[index * BLOCK..][..rows];
-        let total = &mut total[index * BLOCK..][..rows];
+        let head_most = &most[index * BLOCK..][..rows];
+        let head_total = &mut total[index * BLOCK..][..rows];
         // SAFETY: as above.
         unsafe {
-            let lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
-            for ((total, most), lse) in total.iter_mut().zip(most).zip(lse) {
+            let head_lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
+            for ((total, most), lse) in head_total.iter_mut().zip(head_most).zip(head_lse) {
                 *lse = most + total.ln();
                 *total = 1.0 / *total;
             }
-            scale_rows(out, (batch, head, first), total);
+            scale_rows(out, (batch, head, first), head_total);
         }
     }
 }
@@ -209,7 +219,9 @@ mod tests {
             kv_heads: 2,
             head_dim: 6,
         };
-        let (rows, wide, narrow) = (shape.rows(), 4 * 6, 2 * 6);
+        let rows = shape.rows();
+        let wide = 4 * 6;
+        let narrow = 2 * 6;
         let packed = numbers(1, rows * (wide + 2 * narrow));
         let dout = numbers(2, rows * wide);
         let columns = |from: usize, width: usize| -> Vec<f32> {

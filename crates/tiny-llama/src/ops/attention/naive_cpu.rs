@@ -29,11 +29,11 @@ impl NaiveAttention for Flex {
         (0..batches * heads).into_par_iter().for_each(|index| {
             let (batch, head) = (index / heads, index % heads);
             let kv_head = head / shape.group();
-            let q = q.head(batch, head);
-            let [k, v] = [k, v].map(|rows| rows.head(batch, kv_head));
+            let head_q = q.head(batch, head);
+            let [head_k, head_v] = [k, v].map(|rows| rows.head(batch, kv_head));
             let mut scores = vec![0.0; time * time];
             for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-                score(&mut row[..=query], q, k, head_dim);
+                score(&mut row[..=query], head_q, head_k, head_dim);
             }
             for (query, row) in scores.chunks_exact_mut(time).enumerate() {
                 softmax(&mut row[..=query]);
@@ -42,7 +42,7 @@ impl NaiveAttention for Flex {
                 let start = ((batch * time + query) * heads + head) * head_dim;
                 // SAFETY: only this task writes this row of this head.
                 let out = unsafe { out.part(start, head_dim) };
-                mix(out, &row[..=query], v);
+                mix(out, &row[..=query], head_v);
             }
         });
         tensor(result, [shape.rows(), heads * head_dim])

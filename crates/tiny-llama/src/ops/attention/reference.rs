@@ -29,7 +29,10 @@ fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     if group == 1 {
         return x;
     }
-    let (b, kv, t, dh) = (x.shape()[0], a.kv_heads, a.context, a.head_dim);
+    let b = x.shape()[0];
+    let kv = a.kv_heads;
+    let t = a.context;
+    let dh = a.head_dim;
     let single = B::float_reshape(x, Shape::from([b, kv, 1, t, dh])); // [b, kv, 1, t, dh]
     let groups = B::float_expand(single, Shape::from([b, kv, group, t, dh])); // [b, kv, group, t, dh]
     B::float_reshape(groups, Shape::from([b, a.heads, t, dh])) // [b, h, t, dh]
@@ -41,7 +44,10 @@ fn sum_groups<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     if group == 1 {
         return x;
     }
-    let (b, kv, t, dh) = (x.shape()[0], a.kv_heads, a.context, a.head_dim);
+    let b = x.shape()[0];
+    let kv = a.kv_heads;
+    let t = a.context;
+    let dh = a.head_dim;
     let groups = B::float_reshape(x, Shape::from([b, kv, group, t * dh])); // [b, kv, group, t·dh]
     let sums = B::float_sum_dim(groups, 2); // [b, kv, 1, t·dh]
     B::float_reshape(sums, Shape::from([b, kv, t, dh])) // [b, kv, t, dh]

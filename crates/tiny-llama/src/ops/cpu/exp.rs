@@ -17,10 +17,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     let n = shifted - ROUND;
     let r = clamped - n * LN_2_HIGH - n * LN_2_LOW;
     // (eʳ - 1 - r) / r², interpolated at the five Chebyshev points of the interval.
-    let p = 0.001_392_617_6 * r + 0.008_363_173;
-    let p = p * r + 0.041_666_556;
-    let p = p * r + 0.166_665_78;
-    let p = p * r + 0.5;
+    let p =
+        (((0.001_392_617_6 * r + 0.008_363_173) * r + 0.041_666_556) * r + 0.166_665_78) * r + 0.5;
     let power = p * r * r + r + 1.0;
     let two_to_n = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
     if x < -87.3 { 0.0 } else { power * two_to_n }

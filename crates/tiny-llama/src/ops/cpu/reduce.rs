@@ -180,10 +180,10 @@ fn larger(x: f32, y: f32) -> f32 {
 /// Combines all numbers to one, in pairs.
 #[inline(always)]
 fn fold<L: Lanes>(lanes: L, combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let lanes: [f32; 16] = lanes.values();
-    let lanes: [f32; 8] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 8]));
-    let lanes: [f32; 4] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 4]));
-    combine(combine(lanes[0], lanes[2]), combine(lanes[1], lanes[3]))
+    let all: [f32; 16] = lanes.values();
+    let eight: [f32; 8] = std::array::from_fn(|i| combine(all[i], all[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| combine(eight[i], eight[i + 4]));
+    combine(combine(four[0], four[2]), combine(four[1], four[3]))
 }
 
 #[cfg(test)]

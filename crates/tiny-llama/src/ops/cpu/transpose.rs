@@ -66,7 +66,8 @@ fn transpose_block(
 ) {
     #[cfg(target_arch = "x86_64")]
     if crate::ops::cpu::Instructions::detect() != crate::ops::cpu::Instructions::Baseline {
-        let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
+        let whole_rows = rows / 8 * 8;
+        let whole_columns = columns / 8 * 8;
         for column in (0..whole_columns).step_by(8) {
             for row in (0..whole_rows).step_by(8) {
                 let to = &mut to[column * to_stride + row..];
@@ -153,7 +154,8 @@ mod tests {
     #[test]
     fn every_element_moves_and_nothing_else() {
         for [rows, columns] in [[1, 1], [8, 8], [7, 19], [65, 71], [130, 16], [300, 301]] {
-            let (from_stride, to_stride) = (columns + 3, rows + 5);
+            let from_stride = columns + 3;
+            let to_stride = rows + 5;
             let from: Vec<f32> = (0..rows * from_stride).map(|x| x as f32).collect();
             let mut to = vec![-1.0; columns * to_stride];
             transpose(&mut to, to_stride, &from, from_stride, [rows, columns]);

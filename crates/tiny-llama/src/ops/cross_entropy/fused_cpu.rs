@@ -33,7 +33,7 @@ pub(crate) fn forward_backward(
 ) -> (f32, Vec<f32>) {
     let width = classes(logits, targets);
     let mut dlogits = zeros(logits.len());
-    let scale = scale / batch_rows as f32;
+    let row_scale = scale / batch_rows as f32;
     let rows = rows_per_task(width);
     let inputs = logits
         .par_chunks(rows * width)
@@ -41,7 +41,7 @@ pub(crate) fn forward_backward(
     let tasks = dlogits.par_chunks_mut(rows * width).zip(inputs);
     // The tasks' sums are added in a fixed order.
     let losses: Vec<f64> = tasks
-        .map(|(dlogits, (logits, targets))| loss_of_rows(dlogits, logits, targets, scale))
+        .map(|(dlogits, (logits, targets))| loss_of_rows(dlogits, logits, targets, row_scale))
         .collect();
     let loss = losses.iter().sum::<f64>() / batch_rows as f64;
     (loss as f32, dlogits)

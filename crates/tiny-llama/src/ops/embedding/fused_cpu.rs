@@ -12,13 +12,15 @@ type T = Float<Flex>;
 impl FusedEmbedding for Flex {
     /// Computes `out[n] = weight[tokens[n]]`.
     fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
-        let (width, tokens) = (weight.shape()[1], integers(tokens));
-        let (weight, rows) = (values(&weight), rows_per_task(width));
+        let width = weight.shape()[1];
+        let tokens = integers(tokens);
+        let table = values(&weight);
+        let rows = rows_per_task(width);
         let out = filled(tokens.len() * width, rows * width, |task, out| {
-            let tokens = &tokens[task * rows..];
-            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+            let task_tokens = &tokens[task * rows..];
+            for (out, token) in out.chunks_exact_mut(width).zip(task_tokens) {
                 let row = usize::try_from(*token).expect("a token number is not negative");
-                out.copy_from_slice(&weight[row * width..][..width]);
+                out.copy_from_slice(&table[row * width..][..width]);
             }
         });
         tensor(out, [tokens.len(), width])
@@ -44,7 +46,8 @@ pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 
     // Every task searches all tokens. With at most 64 tasks the search is short compared with the additions.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
     filled(vocabulary * width, rows * width, |task, dw| {
-        let (first, owned) = (task * rows, dw.len() / width);
+        let first = task * rows;
+        let owned = dw.len() / width;
         for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
             let row = (*token as usize).wrapping_sub(first);
             if row < owned {

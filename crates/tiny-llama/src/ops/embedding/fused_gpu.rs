@@ -148,7 +148,8 @@ mod tests {
             return;
         };
         for width in [32, 33, 516] {
-            let (weight, gain) = (numbers(1, 7 * width), numbers(2, width));
+            let weight = numbers(1, 7 * width);
+            let gain = numbers(2, width);
             let on_device = device.tensor(&weight, [7, width]);
             let gains = device.tensor(&gain, [1, width]);
             // More tokens than pass through workgroup memory at a time, of all rows but the last.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 mod support;
 
 pub use crate::ops::adapter::is_any_with_matrix_cores as has_matrix_cores;
+use crate::ops::linear::planner::Problem;
 
 /// An adapter that one test uses at a time.
 pub struct TestDevice {
@@ -66,6 +67,37 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
             "{name}: {got} instead of {want} at {index}"
         );
     }
+}
+
+/// Returns A·B, summed in f64.
+pub(crate) fn product(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = *problem;
+    let mut sums = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let products = (0..inner).map(|k| {
+                let left = if a_transposed {
+                    a[k * rows + row]
+                } else {
+                    a[row * inner + k]
+                };
+                let right = if b_transposed {
+                    b[column * inner + k]
+                } else {
+                    b[k * columns + column]
+                };
+                f64::from(left) * f64::from(right)
+            });
+            sums.push(products.sum());
+        }
+    }
+    sums
 }
 
 /// The bytes of workgroup memory that every device with matrix cores has.

@@ -189,7 +189,8 @@ mod tests {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        let (n, d) = (6, 16);
+        let n = 6;
+        let d = 16;
         let x = device.tensor(&numbers(1, n * d), [n, d]);
         if !x.client.properties().supports_type(FloatKind::F16) {
             return println!("skipped: no f16");

@@ -152,7 +152,8 @@ mod tests {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        let (groups, rounds) = (3, 5);
+        let groups = 3;
+        let rounds = 5;
         let out = device.tensor(&vec![0.0; outputs(groups)], [outputs(groups)]);
         multiply_add(&out, groups, rounds);
         let want: Vec<f32> = (0..outputs(groups))
@@ -185,7 +186,9 @@ mod tests {
             half(matrix * SIDE * SIDE + row * SIDE + column)
         };
         let all = (0..MATRIX_OUTPUTS).map(|at| {
-            let (sum, row, column) = (at / 256 % 16, at / SIDE % SIDE, at % SIDE);
+            let sum = at / 256 % 16;
+            let row = at / SIDE % SIDE;
+            let column = at % SIDE;
             let product = |k| value(sum / OPERANDS, row, k) * value(sum % OPERANDS, k, column);
             rounds as f32 * (0..SIDE).map(product).sum::<f32>()
         });
@@ -204,7 +207,8 @@ mod tests {
             return;
         };
         for len in [4, 1020, 4096, 70_000] {
-            let (a, b) = (numbers(1, len), numbers(2, len));
+            let a = numbers(1, len);
+            let b = numbers(2, len);
             let out = device.tensor(&vec![0.0; len], [len]);
             triad(
                 &device.tensor(&a, [len]),

@@ -43,14 +43,8 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
     "linear/matmul_body.wgsl",
-    "linear/matmul_half.wgsl",
-    "linear/matmul_onto.wgsl",
-    "linear/matmul_read.wgsl",
-    "linear/matmul_rope.wgsl",
-    "linear/matmul_slices.wgsl",
-    "linear/matmul_store.wgsl",
-    "linear/matmul_swiglu.wgsl",
-    "linear/matmul_swiglu_backward.wgsl",
+    "linear/matmul_functions.wgsl",
+    "linear/matmul_operand.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "linear/matmul_matrix_cores_body.wgsl",
     "linear/matmul_matrix_cores_functions.wgsl",
@@ -148,55 +142,45 @@ pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, mini
     files.get_template(file)?.render(values)
 }
 
-/// The filter `flow` joins the lines of a text to lines of at most 118 columns, with `between` after each but the last. They are indented like the
-/// first line of the text.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a filter gets its own values"
-)]
-fn flow(text: String, between: Option<String>) -> String {
-    let text = text.trim_start_matches('\n');
-    let indent = text.len() - text.trim_start().len();
-    let lines = text.lines().map(|line| line.trim().to_owned());
-    let joined = flowed(lines, between.as_deref().unwrap_or_default(), indent);
+/// The filter `flow` joins the statements or values of a text, which has one in each line, to lines of at most 118 columns. The lines are
+/// indented like the first line of the text, and `between` is written after each statement but the last. A line that is indented deeper
+/// belongs to the statement before it and stays a line.
+fn flow(text: &str, between: Option<&str>) -> String {
+    let from_first = text.trim_start_matches('\n');
+    let indent = from_first.len() - from_first.trim_start().len();
+    let separator = between.unwrap_or_default();
+    let mut statements: Vec<String> = Vec::new();
+    for line in from_first.lines().filter(|line| !line.trim().is_empty()) {
+        let own_indent = line.len() - line.trim_start().len();
+        match statements.last_mut() {
+            Some(last) if own_indent > indent => *last += &format!("\n{line}"),
+            _ => statements.push(line.trim().to_owned()),
+        }
+    }
+    let mut joined = String::new();
+    let mut column = indent;
+    for statement in statements {
+        if !joined.is_empty() {
+            joined += separator;
+            if statement.contains('\n') || column + statement.len() > 118 {
+                joined += &format!("\n{:indent$}", "");
+                column = indent;
+            } else {
+                joined += " ";
+            }
+        }
+        column += statement.len() + separator.len() + 1;
+        joined += &statement;
+    }
     format!("{:indent$}{joined}", "")
 }
 
-/// The filter `plus` writes an index `more` further than `index`: `x + 4u`, or `x` if `more` is 0.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a filter gets its own values"
-)]
-fn plus(index: String, more: usize) -> String {
+/// The filter `plus` adds `more` to an index of a text: `x + 4u`, or `x` if `more` is 0.
+fn plus(index: &str, more: usize) -> String {
     match more {
-        0 => index,
+        0 => index.to_owned(),
         _ => format!("{index} + {more}u"),
     }
-}
-
-/// Joins statements or values to lines of at most 118 columns, with `between` after each but the last. Lines after the first begin at column
-/// `indent`; the caller indents the first line.
-pub(crate) fn flowed(
-    parts: impl IntoIterator<Item = String>,
-    between: &str,
-    indent: usize,
-) -> String {
-    let mut text = String::new();
-    let mut column = indent;
-    for part in parts {
-        if !text.is_empty() {
-            text += between;
-            if part.contains('\n') || column + part.len() > 118 {
-                text = format!("{}\n{:indent$}", text.trim_end(), "");
-                column = indent;
-            } else {
-                text += " ";
-            }
-        }
-        column += part.len() + between.len() + 1;
-        text += &part;
-    }
-    text
 }
 
 /// A buffer in a file's `bindings`: its name, and the WGSL type of its elements.
@@ -280,8 +264,8 @@ where
 {
     let program = Program::with_buffers(file, sizes, buffers, own);
     let groups = program.values.groups;
-    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
-    launch(program, groups, &buffers);
+    let tensors: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
+    launch(program, groups, &tensors);
 }
 
 /// Launches a program with these buffers, or parts of buffers, on the device of `like`.
@@ -398,5 +382,35 @@ impl<P: Wgsl> CubeKernel for WgslKernel<P> {
             entrypoint_name: "main".into(),
             lang: "wgsl",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_statements_share_a_line_and_long_ones_begin_a_new_line() {
+        let long = "let b = 1.0; ".repeat(9);
+        let text = format!("\n  let a = 0.0;\n  {long}\n  let c = 2.0;\n\n  let d = 3.0;\n");
+        let want = format!(
+            "  let a = 0.0;\n  {}\n  let c = 2.0; let d = 3.0;",
+            long.trim()
+        );
+        assert_eq!(flow(&text, None), want);
+    }
+
+    #[test]
+    fn a_deeper_line_stays_with_the_statement_before_it() {
+        let text = "  a();\n  if x { b();\n    c(); }\n  d();";
+        let want = "  a();\n  if x { b();\n    c(); } d();";
+        assert_eq!(flow(text, None), want);
+    }
+
+    #[test]
+    fn values_are_joined_with_an_operator_and_indices_with_a_distance() {
+        assert_eq!(flow("    a\n    b\n    c", Some(" +")), "    a + b + c");
+        assert_eq!(plus("i", 4), "i + 4u");
+        assert_eq!(plus("i", 0), "i");
     }
 }

@@ -9,14 +9,14 @@ use burn_cubecl::tensor::CubeTensor;
 
 impl FusedGradNorm for Cube {
     fn squares(tensors: &[CubeTensor]) -> Vec<f64> {
-        let (sums, parts) = reduced(tensors, false);
-        let Some(sums) = read(&sums) else {
+        let (partial, parts) = reduced(tensors, false);
+        let Some(sums) = read(&partial) else {
             return vec![f64::NAN; tensors.len()];
         };
-        let mut sums = sums.into_iter().map(f64::from);
+        let mut remaining = sums.into_iter().map(f64::from);
         parts
             .into_iter()
-            .map(|count| sums.by_ref().take(count).sum())
+            .map(|count| remaining.by_ref().take(count).sum())
             .collect()
     }
 

@@ -27,13 +27,16 @@ impl FusedLinear for Flex {
     }
 
     fn forward_onto([x, w, residual]: [T; 3], _: Format, _: &SharedWork) -> T {
-        let (a, b) = (matrix(&x), matrix(&w).transposed());
+        let a = matrix(&x);
+        let b = matrix(&w).transposed();
         tensor(matmul(Some(values(&residual)), a, b), residual.shape())
     }
 
     fn backward([x, w, dy]: [T; 3], _: Format, gated: Option<T>) -> [T; 2] {
         debug_assert!(gated.is_none(), "no product has gates on the CPU");
-        let (a, b, d) = (matrix(&x), matrix(&w), matrix(&dy));
+        let a = matrix(&x);
+        let b = matrix(&w);
+        let d = matrix(&dy);
         let [dx, dw] = matmuls([(None, d, b), (None, d.transposed(), a)]);
         [tensor(dx, x.shape()), tensor(dw, w.shape())]
     }
@@ -133,7 +136,9 @@ pub(crate) fn matmuls<const N: usize>(
         .zip(&mut results)
         .zip(&mut scratch)
         .map(|(((base, a, b), result), scratch)| {
-            let (m, n, k) = (a.rows, b.columns, a.columns);
+            let m = a.rows;
+            let n = b.columns;
+            let k = a.columns;
             assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
             assert!(base.is_none_or(|base| base.len() == m * n));
             Job {
@@ -230,7 +235,8 @@ mod tests {
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
         for (m, n, k) in [(301, 997, 515), (1030, 130, 70), (1025, 33, 129)] {
-            let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+            let a = numbers(1, m * k);
+            let b = numbers(2, k * n);
             for b in [Matrix::new(&b, k, n), Matrix::new(&b, n, k).transposed()] {
                 let run = |threads| {
                     let a = Matrix::new(&a, m, k);

@@ -35,7 +35,12 @@ impl Problem {
 
     /// Returns how many values one load from A, one load from B and one store may take: 4 or 1.
     pub(crate) fn lanes(&self) -> [usize; 3] {
-        let (rows, columns, inner) = (self.rows, self.columns, self.inner);
+        let Self {
+            rows,
+            columns,
+            inner,
+            ..
+        } = *self;
         let a = if self.a_transposed { rows } else { inner };
         let b = if self.b_transposed { inner } else { columns };
         [a, b, columns].map(|size| crate::ops::gpu::vector_width(&[size]))

@@ -82,9 +82,12 @@ simd! {
         unscale: f32,
     ) {
         let [keep, step, inv_root] = factors;
-        let (beta1, beta2, eps) = (BETA_1 as f32, BETA_2 as f32, EPSILON as f32);
+        let beta1 = BETA_1 as f32;
+        let beta2 = BETA_2 as f32;
+        let eps = EPSILON as f32;
         // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
-        let (rest1, rest2) = ((1.0 - BETA_1) as f32, (1.0 - BETA_2) as f32);
+        let rest1 = (1.0 - BETA_1) as f32;
+        let rest2 = (1.0 - BETA_2) as f32;
         let elements = value.iter_mut().zip(gradient).zip(mean).zip(square);
         for (((value, gradient), mean), square) in elements {
             let gradient = unscale * *gradient;

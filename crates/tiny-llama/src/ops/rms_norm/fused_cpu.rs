@@ -19,9 +19,8 @@ impl FusedNorm for Flex {
     }
 
     fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
-        let earlier = earlier.as_ref().map(values);
         let saved = [&x, &gain, &inverse].map(values);
-        let (dx, dgain) = backward(values(&dy), saved, earlier);
+        let (dx, dgain) = backward(values(&dy), saved, earlier.as_ref().map(values));
         [tensor(dx, x.shape()), tensor(dgain, gain.shape())]
     }
 }
@@ -78,8 +77,8 @@ pub(crate) fn backward(
         // SAFETY: a task has a row of partial sums of its own.
         let dgain = unsafe { each.part(task * width, width) };
         let start = task * part;
-        let inv_rms = &inv_rms[task * GAIN_ROWS..];
-        backward_rows(dx, dgain, &dy[start..], &x[start..], gain, inv_rms);
+        let task_inv_rms = &inv_rms[task * GAIN_ROWS..];
+        backward_rows(dx, dgain, &dy[start..], &x[start..], gain, task_inv_rms);
         if let Some(earlier) = earlier {
             add(dx, &earlier[start..][..dx.len()]);
         }
@@ -124,8 +123,11 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
-        let (n, d) = (501, 129);
-        let (x, gain, dy) = (numbers(1, n * d), numbers(2, d), numbers(3, n * d));
+        let n = 501;
+        let d = 129;
+        let x = numbers(1, n * d);
+        let gain = numbers(2, d);
+        let dy = numbers(3, n * d);
         let run = |threads| {
             on_threads(threads, || {
                 let (y, inv_rms) = forward(&x, &gain, 1e-5);

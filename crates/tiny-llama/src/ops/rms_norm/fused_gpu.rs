@@ -75,7 +75,8 @@ pub(crate) fn backward(
 ) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
-    let (dx, dgain) = (empty(x, [rows, width]), empty(x, [1, width]));
+    let dx = empty(x, [rows, width]);
+    let dgain = empty(x, [1, width]);
     let lanes = vector_width(&[width]);
     let mut buffers = vec![
         ("dy", lanes, dy),
@@ -131,7 +132,8 @@ mod tests {
             ];
             let mut own = own_values(3, width / lanes);
             own.insert("half", 1);
-            let (file, sizes) = ("rms_norm/rms_norm_forward.wgsl", [THREADS, 3, lanes]);
+            let file = "rms_norm/rms_norm_forward.wgsl";
+            let sizes = [THREADS, 3, lanes];
             let program = Program::with_buffers(file, sizes, &buffers, own);
             check::valid_wgsl(&program.text());
         }
@@ -145,7 +147,8 @@ mod tests {
         let short = check::has_matrix_cores().then_some((DType::F16, 1e-3));
         for (element, off) in [(DType::F32, 1e-5)].into_iter().chain(short) {
             for [n, d] in SIZES {
-                let (x, gain) = (numbers(1, n * d), numbers(2, d));
+                let x = numbers(1, n * d);
+                let gain = numbers(2, d);
                 let (y, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
                 let x_tensor = device.tensor(&x, [n, d]);
                 let gain_tensor = device.tensor(&gain, [1, d]);

@@ -19,8 +19,10 @@ pub(super) fn forward<B: Kernels>(
         context,
         inverse,
     } = rotation;
-    let (rows, half) = (x.shape()[0], head_dim / 2);
-    let (batch, heads) = (rows / context, rotated / head_dim);
+    let rows = x.shape()[0];
+    let half = head_dim / 2;
+    let batch = rows / context;
+    let heads = rotated / head_dim;
     let to_rotate = if rotated == width {
         x.clone() // [n, w]
     } else {
@@ -32,7 +34,8 @@ pub(super) fn forward<B: Kernels>(
         slices.push(Slice::from(index..index + 1));
         B::float_slice(pairs.clone(), &slices) // [b, t, h, dh/2, 1]
     };
-    let (a, b) = (member(0), member(1)); // [b, t, h, dh/2, 1]
+    let a = member(0); // [b, t, h, dh/2, 1]
+    let b = member(1); // [b, t, h, dh/2, 1]
     let table = |t: Float<B>| B::float_reshape(t, Shape::from([1, context, 1, half, 1])); // [1, t, 1, dh/2, 1]
     let cos = table(cos);
     let sin = table(if inverse { B::float_neg(sin) } else { sin });

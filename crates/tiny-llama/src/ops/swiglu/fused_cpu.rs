@@ -13,11 +13,12 @@ impl FusedSwiglu for Flex {
     /// Computes `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
     fn forward(packed: T, _: Format) -> T {
         let [n, both] = packed.shape().dims();
-        let (packed, width) = (values(&packed), both / 2);
+        let input = values(&packed);
+        let width = both / 2;
         let part = rows_per_task(width) * width;
-        let out = filled(packed.len() / 2, part, |task, out| {
-            let packed = packed[task * 2 * part..].chunks_exact(both);
-            for (out, packed) in out.chunks_exact_mut(width).zip(packed) {
+        let out = filled(input.len() / 2, part, |task, out| {
+            let rows = input[task * 2 * part..].chunks_exact(both);
+            for (out, packed) in out.chunks_exact_mut(width).zip(rows) {
                 let (gate, up) = packed.split_at(width);
                 forward_slice(out, gate, up);
             }
@@ -27,20 +28,21 @@ impl FusedSwiglu for Flex {
 
     /// Computes `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
     fn backward(packed: T, dy: T, _: Format) -> T {
-        let (shape, width) = (packed.shape(), dy.shape()[1]);
-        let (packed, dy) = (values(&packed), values(&dy));
+        let width = dy.shape()[1];
+        let input = values(&packed);
+        let gradient = values(&dy);
         let part = rows_per_task(2 * width) * width;
-        let dpacked = filled(packed.len(), 2 * part, |task, dpacked| {
-            let dy = dy[task * part..].chunks_exact(width);
-            let packed = packed[task * 2 * part..].chunks_exact(2 * width);
+        let dpacked = filled(input.len(), 2 * part, |task, dpacked| {
+            let gradient_rows = gradient[task * part..].chunks_exact(width);
+            let input_rows = input[task * 2 * part..].chunks_exact(2 * width);
             let rows = dpacked.chunks_exact_mut(2 * width);
-            for ((dpacked, dy), packed) in rows.zip(dy).zip(packed) {
+            for ((dpacked, dy), packed) in rows.zip(gradient_rows).zip(input_rows) {
                 let (dgate, dup) = dpacked.split_at_mut(width);
                 let (gate, up) = packed.split_at(width);
                 backward_slice(dgate, dup, dy, gate, up);
             }
         });
-        tensor(dpacked, shape)
+        tensor(dpacked, packed.shape())
     }
 }
 

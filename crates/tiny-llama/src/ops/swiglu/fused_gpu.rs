@@ -54,10 +54,10 @@ fn launch(file: &'static str, buffers: &[(&str, &CubeTensor)], [rows, width]: [u
         ("columns", width / lanes),
         ("half", half.into()),
     ];
-    let buffers: Vec<_> = buffers
+    let with_lanes: Vec<_> = buffers
         .iter()
         .map(|(name, tensor)| (*name, lanes, *tensor))
         .collect();
     let sizes = [THREADS, count.div_ceil(THREADS), lanes];
-    launch_file(file, sizes, &buffers, Numbers::from(own));
+    launch_file(file, sizes, &with_lanes, Numbers::from(own));
 }

@@ -20,7 +20,8 @@ impl NaiveGates for Flex {
         let outputs = out.par_iter_mut().zip(&mut gate).zip(&mut up).enumerate();
         outputs.for_each(|(index, ((out, gate), up))| {
             let (row, column) = (index / f, index % f);
-            let (mut gate_sum, mut up_sum) = (0.0, 0.0);
+            let mut gate_sum = 0.0;
+            let mut up_sum = 0.0;
             for p in 0..k {
                 gate_sum += x[row * k + p] * w_gate[column * k + p];
                 up_sum += x[row * k + p] * w_up[column * k + p];

@@ -78,10 +78,10 @@ impl Backward<'_> {
             v.copy_transposed(&mut workspace.values, (batch, key, kv_head), keys);
             for (index, head) in self.shape.queries_of(kv_head).enumerate() {
                 for query in (key..time).step_by(BLOCK) {
-                    let delta = &delta[index * time..][query..time];
+                    let block_delta = &delta[index * time..][query..time];
                     let heads = (batch, head, kv_head);
                     let adds = index > 0 || query > key;
-                    self.compute_block(workspace, delta, heads, (query, key), adds);
+                    self.compute_block(workspace, block_delta, heads, (query, key), adds);
                 }
             }
         }
@@ -114,7 +114,8 @@ impl Backward<'_> {
             values: transposed_values,
             ..
         } = workspace;
-        let (time, width) = (self.shape.context, self.shape.head_dim);
+        let time = self.shape.context;
+        let width = self.shape.head_dim;
         let [queries, keys] = [query, key].map(|first| BLOCK.min(time - first));
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;

@@ -172,7 +172,8 @@ impl TiledKernel {
 
     /// Returns the steps for the sums `to` += weights · rows of the other side, with a slice of these rows in each step.
     fn sums(&self, to: &str, source: &str) -> Vec<Value> {
-        let (tile, wide) = (self.tile, self.vectors);
+        let tile = self.tile;
+        let wide = self.vectors;
         let step = |slice: usize| {
             let stage = context! {
                 source,
